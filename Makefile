@@ -1,0 +1,71 @@
+# The front door. `make` lists what there is; the work is done by tools/ and packaging/.
+
+PREFIX ?= /usr/local
+ARGS ?=
+NAME ?=
+SECONDS ?= 30
+ONLY ?=
+
+packages = @packaging/install-packages
+
+.PHONY: help build run test soak bench lint format asan tsan fuzz cover install clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+
+build: ## the programs, in build/ (CC=clang for another compiler)
+	$(packages) build
+	@tools/build gcc
+
+run: build ## build and serve on 127.0.0.1:8787 (ARGS="--no-auth" for flags)
+	@exec build/burrow serve $(ARGS)
+
+test: ## everything that must hold: checks, lint, unit, sanitizers, integration, fuzzing
+	$(packages) build test lint
+	@tools/run-suite test
+
+soak: ## the long runs: lint, integration ten times, ten minutes per fuzzer (FUZZ_SECONDS=600)
+	$(packages) build test lint
+	@tools/run-suite soak
+
+bench: ## measure beside nginx (ONLY=name,name for some rows)
+	$(packages) build bench
+	@tools/build bench
+	@bench/run --build build-bench --only "$(ONLY)"
+
+lint: ## clang-tidy with its analyzer, and cppcheck
+	$(packages) build test lint
+	@tools/build clang
+	@tools/lint
+
+format: ## rewrite C files by .clang-format
+	$(packages) build test
+	@tools/check-format --fix
+
+asan: ## unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	$(packages) build
+	@tools/build asan
+	@tools/run-tests --unit build-asan --without-aslr
+
+tsan: ## unit tests under ThreadSanitizer
+	$(packages) build
+	@tools/build tsan
+	@tools/run-tests --unit build-tsan --without-aslr
+
+fuzz: ## fuzz for a while (NAME=url SECONDS=60)
+	$(packages) build test
+	@tools/build fuzz
+	@tools/run-fuzzers --seconds $(SECONDS) $(NAME)
+
+cover: ## lines reached by the unit tests, per file
+	$(packages) build cover
+	@tools/build cover
+	@tools/cover
+
+install: build ## into PREFIX=/usr/local (and DESTDIR)
+	@meson configure build -Dprefix="$(PREFIX)"
+	@tools/build gcc >/dev/null
+	@DESTDIR="$(DESTDIR)" meson install -C build --quiet --no-rebuild
+
+clean: ## remove everything built
+	rm -rf build build-*

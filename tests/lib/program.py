@@ -1,0 +1,146 @@
+"""A started program that never outlives its test: what Burrow and NetDemo have in common.
+
+    class Mine(Program):
+        def wait_until_ready(self): ...
+
+    with Mine("name", "--flag") as mine:
+        mine.memory_kb()
+    # leaving: SIGTERM, exit status 0 within STOP_SECONDS, folder removed
+
+Programs come from $BURROW_BUILD (default: build/) and the folders below it that meson fills.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD_FOLDERS = ("", "src/programs", "tests", "bench")
+START_SECONDS = 10.0
+STOP_SECONDS = 10.0
+
+
+def program(name="burrow"):
+    """Path of a built program."""
+    build = os.path.join(ROOT, os.environ.get("BURROW_BUILD", "build"))
+    paths = [os.path.join(build, folder, name) for folder in BUILD_FOLDERS]
+    found = [path for path in paths if os.path.isfile(path)]
+    if not found:
+        raise AssertionError(f"{name} is not built in {build}")
+    return found[0]
+
+
+def clean_environment(additions=None):
+    """Ours without settings of burrow: a test must not depend on who runs it."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("BURROW_")}
+    return {**kept, **(additions or {})}
+
+
+def wait_until(condition, what, seconds=START_SECONDS):
+    """The first true value of condition(); fails after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {seconds} s in vain: {what}")
+        time.sleep(0.01)
+
+
+class Program:
+    def __init__(self, name, *arguments, environment=None):
+        self.folder = tempfile.mkdtemp(prefix="burrow-test-")
+        self.log_path = os.path.join(self.folder, "log")
+        self.name = name
+        self.arguments = list(arguments)
+        self.environment = clean_environment(environment)
+        self.process = None
+
+    def __enter__(self):
+        try:
+            self.start()
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def __exit__(self, kind, *_):
+        try:
+            if kind is None:
+                self.stop()
+        finally:
+            self.kill()
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def start(self):
+        """Start it and wait until it is ready."""
+        with open(self.log_path, "ab") as log:
+            # pylint: disable=consider-using-with
+            self.process = subprocess.Popen(
+                [program(self.name), *self.arguments], stdin=subprocess.DEVNULL, stdout=log,
+                stderr=log, env=self.environment)
+        wait_until(self.is_ready_or_fail, f"start of {self.name}")
+
+    def is_ready_or_fail(self):
+        if self.process.poll() is not None:
+            raise AssertionError(
+                f"{self.name} ended with status {self.process.returncode}:\n{self.log()}")
+        return self.is_ready()
+
+    def is_ready(self):
+        """For subclasses: whether it serves."""
+        return True
+
+    def signal(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+
+    def wait(self, seconds=STOP_SECONDS):
+        """The exit status, which must come within `seconds`."""
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"{self.name} did not end:\n{self.log()}") from None
+
+    def stop(self, expected=0):
+        """SIGTERM; it must end with status `expected`."""
+        if self.process.poll() is None:
+            self.signal()
+        status = self.wait()
+        if status != expected:
+            raise AssertionError(f"{self.name} ended with status {status}:\n{self.log()}")
+
+    def kill(self):
+        """Always the last call: nothing of the program stays, neither process nor folder."""
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def log(self):
+        """Everything it printed."""
+        with open(self.log_path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def memory_kb(self, field="VmRSS"):
+        """Resident memory in kB; field="VmHWM" for the highest so far."""
+        with open(f"/proc/{self.pid}/status", encoding="ascii") as lines:
+            for line in lines:
+                if line.startswith(field + ":"):
+                    return int(line.split()[1])
+        raise AssertionError(f"/proc has no {field}")
+
+    def cpu_seconds(self):
+        """User and system time used so far."""
+        with open(f"/proc/{self.pid}/stat", encoding="ascii") as file:
+            fields = file.read().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def open_files(self):
+        return len(os.listdir(f"/proc/{self.pid}/fd"))

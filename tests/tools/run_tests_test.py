@@ -1,0 +1,116 @@
+#!/usr/bin/python3
+"""tools/run-tests on programs that misbehave in every way it must notice."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+from burrow import ROOT  # noqa: E402
+from tap import equal, main, test  # noqa: E402
+
+
+def run(script, *flags):
+    """(exit status, last line, all output) of run-tests on one shell script."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "sample_test")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\n" + script)
+        os.chmod(path, 0o755)
+        result = subprocess.run([os.path.join(ROOT, "tools/run-tests"), *flags, path],
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                check=False)
+        return result.returncode, result.stdout.splitlines()[-1], result.stdout
+
+
+def expect(script, line, said="", flags=()):
+    status, last, output = run(script, *flags)
+    equal(last, line, output)
+    equal(status, 0 if " 0 failed" in line else 1, "exit status")
+    assert said in output, output
+
+
+@test
+def passes_failures_and_skips_are_counted():
+    expect("echo 1..3; echo ok 1 - a; echo not ok 2 - b; echo '# skip: a moon'\n"
+           "echo 'ok 3 - c # SKIP'; exit 1", "1 passed, 1 failed, 1 skipped",
+           "skipped: sample_test: c: a moon")
+
+
+@test
+def the_dialect_of_cmocka_is_understood():
+    expect("echo 1..1; echo ok 1 - a; echo 1..1; echo '# skip: a moon'\n"
+           "echo 'not ok 1 # SKIP b'", "1 passed, 0 failed, 1 skipped", "b: a moon")
+
+
+@test
+def a_skip_that_names_nothing_fails():
+    expect("echo 1..1; echo 'ok 1 # SKIP b'", "0 passed, 1 failed, 0 skipped", "what is missing")
+
+
+@test
+def a_crash_after_the_last_test_fails():
+    expect("echo 1..1; echo ok 1 - a; kill -SEGV $$", "1 passed, 1 failed, 0 skipped", "SIGSEGV")
+
+
+@test
+def an_exit_status_without_a_failed_test_fails():
+    expect("echo 1..1; echo ok 1 - a; exit 3", "1 passed, 1 failed, 0 skipped", "exit status 3")
+
+
+@test
+def silence_and_an_empty_plan_fail():
+    expect("exit 0", "0 passed, 1 failed, 0 skipped", "printed no plan")
+    expect("echo 1..0", "0 passed, 1 failed, 0 skipped", "ran no test")
+
+
+@test
+def tests_that_were_planned_but_not_run_fail():
+    expect("echo 1..2; echo ok 1 - a", "1 passed, 1 failed, 0 skipped", "planned 2")
+
+
+@test
+def the_output_of_a_failure_is_shown():
+    expect("echo 1..1; echo 'because of x' >&2; echo not ok 1 - a; exit 1",
+           "0 passed, 1 failed, 0 skipped", "| because of x")
+
+
+@test
+def a_hanging_program_is_killed_with_its_children():
+    started = time.monotonic()
+    expect("echo 1..1; sleep 98765 & sleep 98765", "0 passed, 1 failed, 0 skipped",
+           "timed out after 1 s", flags=("--timeout", "1"))
+    assert time.monotonic() - started < 10
+    equal(sleepers("98765"), [], "processes left")
+
+
+@test
+def a_process_left_behind_fails_even_in_a_session_of_its_own():
+    expect("echo 1..1; setsid sleep 98764 & sleep 0.2; echo ok 1 - a",
+           "1 passed, 1 failed, 0 skipped", "left behind: sleep")
+    equal(sleepers("98764"), [], "processes left")
+
+
+@test
+def what_cannot_be_run_fails():
+    status, last, output = run("", "/nonexistent/program")
+    equal(status, 1, output)
+    assert last.startswith("0 passed, 2 failed"), output
+
+
+def sleepers(seconds):
+    """Pids of living `sleep SECONDS`."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                if file.read() == f"sleep\0{seconds}\0".encode():
+                    found.append(pid)
+        except OSError:
+            pass
+    return found
+
+
+main()

@@ -1,0 +1,45 @@
+"""Counting results the same way in every tool.
+
+A tool that runs tests keeps one Outcome and calls finish() at its end. On its own it then prints
+the line `N passed, N failed, N skipped`; run by tools/run-suite (which sets BURROW_OUTCOME) it
+appends its results to that file instead, so that only the suite prints the line.
+"""
+
+import json
+import os
+
+PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
+
+
+class Outcome:
+    def __init__(self):
+        self.results = []  # (status, name, detail)
+
+    def add(self, status, name, detail=""):
+        self.results.append((status, name, detail))
+
+    def count(self, status):
+        return sum(1 for result in self.results if result[0] == status)
+
+    def line(self):
+        return ", ".join(f"{self.count(status)} {status}" for status in (PASSED, FAILED, SKIPPED))
+
+    def read(self, path):
+        with open(path, encoding="utf-8") as lines:
+            self.results += [tuple(json.loads(line)) for line in lines]
+
+    def print_failed_and_skipped(self):
+        for status in (SKIPPED, FAILED):
+            for _, name, detail in filter(lambda result: result[0] == status, self.results):
+                print(f"{status}: {name}: {detail}" if detail else f"{status}: {name}")
+
+    def finish(self):
+        """Report as described above; returns the exit status of the program."""
+        path = os.environ.get("BURROW_OUTCOME")
+        if path:
+            with open(path, "a", encoding="utf-8") as lines:
+                lines.writelines(json.dumps(result) + "\n" for result in self.results)
+        else:
+            self.print_failed_and_skipped()
+            print(self.line(), flush=True)
+        return 1 if self.count(FAILED) else 0
