@@ -1,7 +1,7 @@
 /* Cleanup by scope and explicit transfer of ownership: the only clever macros of the project.
  *
  *     AUTO(close) int fd = -EBADF;          closed when the scope ends, unless taken
- *     AUTO(free) char *name = NULL;         freed with mem_free
+ *     AUTO(free) char *name = NULL;         freed with free(3)
  *     ...
  *     *ret_fd = TAKE_FD(fd);                now the caller's
  *     return TAKE_PTR(name);
@@ -11,6 +11,7 @@
 #pragma once
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -91,15 +91,20 @@ static void a_taken_pointer_leaves_null(void **state)
     assert_null(owned);
 }
 
+static char **next_of(char **pointers, size_t *index)
+{
+    return &pointers[(*index)++];
+}
+
 static void take_evaluates_its_argument_once(void **state)
 {
     char one = 0, two = 0;
     char *pointers[] = {&one, &two};
-    size_t i = 0;
+    size_t index = 0;
 
     (void) state;
-    assert_ptr_equal(TAKE_PTR(pointers[i++]), &one);
-    assert_int_equal(i, 1);
+    assert_ptr_equal(TAKE_PTR(*next_of(pointers, &index)), &one);
+    assert_int_equal(index, 1);
     assert_ptr_equal(pointers[1], &two);
 }
 

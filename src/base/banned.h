@@ -6,7 +6,7 @@
  * strtok                              hidden state: a loop
  * atoi, atol, atoll                   no error: base/number
  * gmtime, localtime, ctime, asctime   hidden state: base/clock
- * system, popen                       a shell: sys/process
+ * system, popen                       a shell: sys/sys_spawn
  * rand, srand                         guessable: random_bytes
  * mktemp, tmpnam                      a race: mkstemp, memfd */
 #pragma once

@@ -2,8 +2,8 @@
  *
  *     LOG_INFO(log, "sandbox created", log_text("sandbox", id), log_number("ms", 3));
  *
- *     {"time":"2026-11-15T20:18:28.123Z","level":"info","message":"sandbox
- * created","sandbox":"...","ms":3} 20:18:28.123 info  sandbox created  sandbox=... ms=3
+ *     {"time":"2026-11-15T20:18:28.123Z","level":"info","message":"sandbox created",...}
+ *     20:18:28.123 info  sandbox created  sandbox=... ms=3
  *
  * The names "request" and "sandbox" carry request and sandbox ids everywhere. Secrets do not
  * belong in a log: fields whose name says they hold one (authorization, cookie, password, secret,

@@ -34,9 +34,9 @@ void *pool_alloc_raw(struct pool *pool, size_t size)
     size_t rounded;
     void *memory;
 
-    if (__builtin_add_overflow(size ? size : 1, alignof(max_align_t) - 1, &rounded))
+    if (size > SIZE_MAX / 4) /* no caller may get here: sizes from outside are capped */
         abort();
-    rounded &= ~(alignof(max_align_t) - 1);
+    rounded = ((size ? size : 1) + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
     if (rounded > pool->left) {
         size_t usual = POOL_BLOCK_SIZE - sizeof(struct pool_block);
 
@@ -60,7 +60,7 @@ char *pool_copy_text(struct pool *pool, const char *text)
 
 char *pool_copy_bytes(struct pool *pool, const void *bytes, size_t length)
 {
-    char *copy = pool_alloc_raw(pool, length + 1);
+    char *copy = pool_alloc_raw(pool, length < SIZE_MAX ? length + 1 : length);
 
     if (length)
         memcpy(copy, bytes, length);

@@ -1,5 +1,6 @@
 #include "base/text.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +12,8 @@ static bool make_room(struct text *text, size_t extra)
 {
     size_t needed, capacity;
 
-    if (extra > text->maximum || text->length > text->maximum - extra) {
+    if (extra > text->maximum || text->length > text->maximum - extra ||
+        text->length + extra >= SIZE_MAX / 4) { /* also keeps the sums below from wrapping */
         text->overflowed = true;
         return false;
     }

@@ -30,8 +30,7 @@ static size_t depth_of(json_t *value)
 
         deepest = depth > deepest ? depth : deepest;
     }
-    json_object_foreach(value, key, child)
-    {
+    json_object_foreach (value, key, child) {
         size_t depth = depth_of(child);
 
         deepest = depth > deepest ? depth : deepest;

@@ -311,8 +311,7 @@ static void put_object(struct json_writer *writer, json_t *object)
     json_t *value;
 
     json_begin_object(writer);
-    json_object_foreach(object, key, value)
-    {
+    json_object_foreach (object, key, value) {
         json_key(writer, key);
         json_put_value(writer, value);
     }
