@@ -1,0 +1,87 @@
+#include "sys/sys_signal.h"
+
+#include <pthread.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "sys/sys_call.h"
+
+int sys_signal_open(const int *signals, size_t count)
+{
+    sigset_t set, before;
+    int result;
+
+    sigemptyset(&set);
+    for (size_t i = 0; i < count; i++) {
+        if (sigaddset(&set, signals[i]) < 0)
+            return -errno;
+    }
+    result = -pthread_sigmask(SIG_BLOCK, &set, &before);
+    if (result == 0)
+        result = sys_call_fault();
+    else
+        return result;
+    if (result == 0)
+        result = sys_call_result(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+    if (result < 0)
+        (void) sys_signal_restore(&before); /* cannot fail with a mask the kernel gave us */
+    return result;
+}
+
+int sys_signal_read(int fd, struct sys_signal *ret_signal)
+{
+    struct signalfd_siginfo information;
+    ssize_t count;
+
+    do {
+        count = sys_call_fault();
+        if (count == 0)
+            count = sys_call_size(read(fd, &information, sizeof(information)));
+    } while (count == -EINTR);
+    if (count < 0)
+        return (int) count;
+    if (count != sizeof(information))
+        return -EIO;
+    *ret_signal = (struct sys_signal){
+        .number = (int) information.ssi_signo,
+        .sender = (pid_t) information.ssi_pid,
+        .uid = information.ssi_uid,
+    };
+    return 0;
+}
+
+int sys_signal_ignore(int number)
+{
+    struct sigaction action = {.sa_handler = SIG_IGN};
+
+    return sys_call_result(sigaction(number, &action, NULL));
+}
+
+int sys_signal_block_all(sigset_t *ret_before)
+{
+    sigset_t all;
+
+    sigfillset(&all);
+    return -pthread_sigmask(SIG_SETMASK, &all, ret_before);
+}
+
+int sys_signal_restore(const sigset_t *before)
+{
+    return -pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
+int sys_signal_reset(void)
+{
+    struct sigaction action = {.sa_handler = SIG_DFL};
+    sigset_t none;
+
+    for (int number = 1; number <= SIGRTMAX; number++) {
+        /* libc keeps two real-time signals for itself: EINVAL, and never ours to have changed. */
+        if (number == SIGKILL || number == SIGSTOP)
+            continue;
+        if (sigaction(number, &action, NULL) < 0 && errno != EINVAL)
+            return -errno;
+    }
+    sigemptyset(&none);
+    return sys_call_result(sigprocmask(SIG_SETMASK, &none, NULL));
+}
