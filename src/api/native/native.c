@@ -1,0 +1,47 @@
+#include "api/native/native.h"
+
+#include "api/access.h"
+#include "api/error_body.h"
+#include "api/openapi.h"
+#include "base/auto.h"
+#include "net/http_request.h"
+
+#define OPENAPI_MAX ((size_t) 4 * 1024 * 1024)
+
+static void get_version(struct http_request *request)
+{
+    http_reply_text(request, 200, "application/json", "{\"version\":\"" BURROW_VERSION "\"}");
+}
+
+static void get_openapi(struct http_request *request)
+{
+    const struct native *native = request->context;
+    AUTO(text) struct text document = TEXT_INIT(OPENAPI_MAX);
+    struct error error;
+
+    if (openapi_write(native->mounts, native->mount_count, "Burrow", BURROW_VERSION, &document) <
+        0) {
+        (void) error_set(&error, ERR_INTERNAL, 0, "the OpenAPI document does not fit");
+        http_reply_error(request, &error);
+        return;
+    }
+    http_reply(request, 200, "application/json", text_string(&document), document.length);
+}
+
+static const struct http_route routes[] = {
+    {"GET", "/burrow/v1/version", get_version, "The version of this daemon",
+     .access = ACCESS_PUBLIC,
+     .reply_schema = "{\"type\":\"object\",\"properties\":{\"version\":{\"type\":\"string\"}}}"},
+    {"GET", "/burrow/v1/openapi.json", get_openapi, "This document", .access = ACCESS_PUBLIC},
+};
+
+struct http_mount native_mount(struct native *native)
+{
+    return (struct http_mount){
+        .name = "native",
+        .routes = routes,
+        .route_count = ARRAY_COUNT(routes),
+        .context = native,
+        .encode_error = error_body_write,
+    };
+}

@@ -1,0 +1,24 @@
+/* The routes every dialect shares: /health, /ready, /metrics.
+ *
+ * /health says that the process answers; it never needs a key and is what all clients of all
+ * dialects ask first. /ready says whether new work is taken: 503 while starting and draining.
+ * /metrics is Prometheus text and needs a key. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "net/http_route.h"
+#include "net/http_server.h"
+
+struct operations {
+    struct http_server *server; /* borrowed; set once it exists */
+    const struct clock *clock;  /* borrowed */
+    const struct log *log;      /* borrowed: its dropped lines are counted */
+    uint64_t started_ns;
+    bool ready;
+};
+
+/* The table, with `operations` as its context (borrowed). */
+struct http_mount operations_mount(struct operations *operations);

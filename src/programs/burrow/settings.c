@@ -1,0 +1,442 @@
+#include "programs/burrow/settings.h"
+
+#include <ctype.h>
+#include <ini.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/memory.h"
+#include "base/number.h"
+#include "sys/sys_address.h"
+
+#define ONE_DAY_MS   ((uint64_t) 24 * 3600 * 1000)
+#define NAME_MAX_LEN 64
+
+enum setting_type { SETTING_TEXT, SETTING_BOOLEAN, SETTING_COUNT, SETTING_DURATION };
+
+struct setting {
+    const char *name;
+    enum setting_type type;
+    size_t offset;
+    const char *preset; /* as a person would write it; "" for none */
+    const char *value;  /* what to write in its place, for the help */
+    const char *help;
+    const char *choices; /* for SETTING_TEXT: words separated by '|', NULL for any */
+};
+
+#define FIELD(name) offsetof(struct settings, name)
+
+static const struct setting table[] = {
+    {"listen", SETTING_TEXT, FIELD(listen), "127.0.0.1:8787", "ADDRESS",
+     "Where to listen: ADDRESS:PORT, [ADDRESS]:PORT or unix:PATH; several separated by commas.",
+     NULL},
+    {"data", SETTING_TEXT, FIELD(data), "/var/lib/burrow", "DIR",
+     "The folder that holds everything the daemon keeps.", NULL},
+    {"no-auth", SETTING_BOOLEAN, FIELD(no_auth), "false", "",
+     "Ask for no key. Only with loopback and unix listeners.", NULL},
+    {"allowed-hosts", SETTING_TEXT, FIELD(allowed_hosts), "", "NAME,...",
+     "Further Host names to answer with --no-auth, besides localhost and loopback.", NULL},
+    {"tls-certificate", SETTING_TEXT, FIELD(tls_certificate), "", "FILE",
+     "Certificate chain (PEM) for the TCP listeners; needs tls-key.", NULL},
+    {"tls-key", SETTING_TEXT, FIELD(tls_key), "", "FILE", "Private key (PEM).", NULL},
+    {"log-level", SETTING_TEXT, FIELD(log_level), "info", "LEVEL",
+     "The least important lines to log.", "debug|info|warning|error"},
+    {"log-format", SETTING_TEXT, FIELD(log_format), "auto", "FORMAT",
+     "How lines look; auto is text on a terminal and JSON elsewhere.", "auto|json|text"},
+    {"connections-max", SETTING_COUNT, FIELD(connections_max), "16384", "N",
+     "Connections at once; more wait in the kernel's queue.", NULL},
+    {"head-timeout", SETTING_DURATION, FIELD(head_timeout_ms), "10s", "TIME",
+     "From the first byte of a request's head to its last.", NULL},
+    {"body-timeout", SETTING_DURATION, FIELD(body_timeout_ms), "60s", "TIME",
+     "Between two pieces of a request's body.", NULL},
+    {"idle-timeout", SETTING_DURATION, FIELD(idle_timeout_ms), "75s", "TIME",
+     "Between two requests on a connection.", NULL},
+    {"drain-timeout", SETTING_DURATION, FIELD(drain_timeout_ms), "30s", "TIME",
+     "For requests under way when the daemon is told to stop.", NULL},
+};
+
+/* --- one value ------------------------------------------------------------------------------ */
+
+static bool is_choice(const char *choices, const char *value)
+{
+    size_t length = strlen(value);
+
+    while (choices) {
+        size_t part = strcspn(choices, "|");
+
+        if (part == length && memcmp(choices, value, length) == 0)
+            return true;
+        choices = choices[part] ? choices + part + 1 : NULL;
+    }
+    return false;
+}
+
+static int parse_boolean(const char *value, bool *ret_value)
+{
+    static const char *const yes[] = {"true", "yes", "on", "1"};
+    static const char *const no[] = {"false", "no", "off", "0"};
+
+    for (size_t i = 0; i < ARRAY_COUNT(yes); i++) {
+        if (strcasecmp(value, yes[i]) == 0 || strcasecmp(value, no[i]) == 0) {
+            *ret_value = strcasecmp(value, yes[i]) == 0;
+            return 0;
+        }
+    }
+    return -EINVAL;
+}
+
+static int set_text(const struct setting *setting, char **field, const char *value,
+                    const char *source, struct error *err)
+{
+    if (setting->choices && !is_choice(setting->choices, value))
+        return error_set(err, ERR_INVALID, 0, "%s: '%s' is not one of %s", source, value,
+                         setting->choices);
+    free(*field);
+    *field = mem_copy_text(value);
+    return 0;
+}
+
+static int set_value(struct settings *settings, const struct setting *setting, const char *value,
+                     const char *source, struct error *err)
+{
+    void *field = (char *) settings + setting->offset;
+
+    switch (setting->type) {
+    case SETTING_TEXT:
+        return set_text(setting, field, value, source, err);
+    case SETTING_BOOLEAN:
+        if (parse_boolean(value, field) == 0)
+            return 0;
+        return error_set(err, ERR_INVALID, 0, "%s: '%s' is not true or false", source, value);
+    case SETTING_COUNT:
+        if (number_parse_digits(value, strlen(value), 1000000, field) == 0 &&
+            *(uint64_t *) field > 0)
+            return 0;
+        return error_set(err, ERR_INVALID, 0, "%s: '%s' is not a number from 1 to 1000000", source,
+                         value);
+    case SETTING_DURATION:
+        if (number_parse_duration(value, ONE_DAY_MS, field) == 0 && *(uint64_t *) field > 0)
+            return 0;
+        break;
+    }
+    return error_set(err, ERR_INVALID, 0,
+                     "%s: '%s' is not a time such as 500ms, 30s or 5m, up to a day", source, value);
+}
+
+/* --- names ---------------------------------------------------------------------------------- */
+
+/* '-' and '_' are the same, so that flags, variables and file keys all find their row. */
+static bool same_name(const char *name, const char *given, size_t length)
+{
+    if (strlen(name) != length)
+        return false;
+    for (size_t i = 0; i < length; i++) {
+        char a = name[i] == '-' ? '_' : name[i];
+        char b = given[i] == '-' ? '_' : (char) tolower((unsigned char) given[i]);
+
+        if (a != b)
+            return false;
+    }
+    return true;
+}
+
+static const struct setting *find_setting(const char *name, size_t length)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(table); i++) {
+        if (same_name(table[i].name, name, length))
+            return &table[i];
+    }
+    return NULL;
+}
+
+static size_t distance(const char *a, const char *b)
+{
+    size_t row[NAME_MAX_LEN + 1];
+    size_t width = strlen(b);
+
+    for (size_t j = 0; j <= width; j++)
+        row[j] = j;
+    for (size_t i = 0; a[i]; i++) {
+        size_t corner = row[0]++;
+
+        for (size_t j = 0; j < width; j++) {
+            size_t change = corner + (a[i] != b[j]);
+            size_t least = row[j] < row[j + 1] ? row[j] + 1 : row[j + 1] + 1;
+
+            corner = row[j + 1];
+            row[j + 1] = change < least ? change : least;
+        }
+    }
+    return row[width];
+}
+
+static int unknown_setting(const char *source, const char *name, struct error *err)
+{
+    const char *nearest = NULL;
+    size_t best = 4; /* farther than that is no typing slip */
+
+    for (size_t i = 0; i < ARRAY_COUNT(table) && strlen(name) <= NAME_MAX_LEN; i++) {
+        size_t d = distance(table[i].name, name);
+
+        if (d < best) {
+            best = d;
+            nearest = table[i].name;
+        }
+    }
+    if (nearest)
+        return error_set(err, ERR_INVALID, 0, "%sunknown setting '%s'; did you mean '%s'?", source,
+                         name, nearest);
+    return error_set(err, ERR_INVALID, 0, "%sunknown setting '%s'", source, name);
+}
+
+/* --- sources -------------------------------------------------------------------------------- */
+
+static void set_presets(struct settings *settings)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(table); i++)
+        (void) set_value(settings, &table[i], table[i].preset, "default", NULL);
+}
+
+struct file_reading {
+    struct settings *settings;
+    struct error *err;
+    bool failed;
+};
+
+/* Debian's inih does not say the line here; ini_parse returns that of the first 0 below. */
+static int take_file_value(void *user, const char *section, const char *name, const char *value)
+{
+    struct file_reading *reading = user;
+    const struct setting *setting = find_setting(name, strlen(name));
+
+    if (reading->failed)
+        return 0;
+    if (section[0] && strcmp(section, "burrow") != 0) {
+        (void) error_set(reading->err, ERR_INVALID, 0, "unknown section [%s]", section);
+        reading->failed = true;
+    } else if (!setting) {
+        (void) unknown_setting("", name, reading->err);
+        reading->failed = true;
+    } else {
+        reading->failed = set_value(reading->settings, setting, value, name, reading->err) < 0;
+    }
+    return !reading->failed;
+}
+
+static int read_file(struct settings *settings, const char *path, struct error *err)
+{
+    struct file_reading reading = {.settings = settings, .err = err};
+    int line = ini_parse(path, take_file_value, &reading);
+
+    if (reading.failed)
+        return error_wrap(err, "%s line %d", path, line);
+    if (line < 0)
+        return error_set(err, ERR_INVALID, errno, "read settings from '%s'", path);
+    if (line > 0)
+        return error_set(err, ERR_INVALID, 0, "%s line %d: expected 'name = value'", path, line);
+    return 0;
+}
+
+static int read_environment(struct settings *settings, char *const *environment, struct error *err)
+{
+    for (; environment && *environment; environment++) {
+        const char *name = *environment + 7;
+        size_t length = strcspn(*environment, "=");
+        const struct setting *setting;
+        char source[NAME_MAX_LEN];
+
+        if (strncmp(*environment, "BURROW_", 7) != 0 || length <= 7)
+            continue;
+        setting = find_setting(name, length - 7);
+        /* Unknown ones are not refused: other programs of ours read variables, too. */
+        if (!setting || !(*environment)[length])
+            continue;
+        (void) snprintf(source, sizeof(source), "%.*s", (int) length, *environment);
+        if (set_value(settings, setting, *environment + length + 1, source, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static bool is_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
+/* "--name value", "--name=value", "--flag". Returns words used, or -1. */
+static int read_flag(struct settings *settings, int argc, char *const *argv, struct error *err)
+{
+    const char *word = argv[0];
+    size_t length = strcspn(word, "=");
+    const struct setting *setting;
+    char source[NAME_MAX_LEN + 8];
+
+    if (strncmp(word, "--", 2) != 0)
+        return error_set(err, ERR_INVALID, 0, "unexpected word '%s'; see burrow serve --help",
+                         word);
+    (void) snprintf(source, sizeof(source), "%.*s", (int) length, word);
+    setting = find_setting(word + 2, length - 2);
+    if (!setting)
+        return unknown_setting("command line: ", source + 2, err);
+    if (word[length])
+        return set_value(settings, setting, word + length + 1, source, err) < 0 ? -1 : 1;
+    if (setting->type == SETTING_BOOLEAN)
+        return set_value(settings, setting, "true", source, err) < 0 ? -1 : 1;
+    if (argc < 2)
+        return error_set(err, ERR_INVALID, 0, "%s needs a value: %s", source, setting->value);
+    return set_value(settings, setting, argv[1], source, err) < 0 ? -1 : 2;
+}
+
+/* --config stands apart: it says where a source is, and must be known before the others. */
+static const char *find_config(int argc, char *const *argv, char *const *environment)
+{
+    for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], "--config") == 0 && i + 1 < argc)
+            return argv[i + 1];
+        if (strncmp(argv[i], "--config=", 9) == 0)
+            return argv[i] + 9;
+    }
+    for (; environment && *environment; environment++) {
+        if (strncmp(*environment, "BURROW_CONFIG=", 14) == 0)
+            return *environment + 14;
+    }
+    return NULL;
+}
+
+int settings_load(struct settings *settings, int argc, char *const *argv, char *const *environment,
+                  struct error *err)
+{
+    const char *config = find_config(argc, argv, environment);
+
+    *settings = (struct settings){.listen = NULL};
+    set_presets(settings);
+    for (int i = 0; i < argc; i++) {
+        if (is_help(argv[i]))
+            return 1;
+    }
+    if (config && read_file(settings, config, err) < 0)
+        return -1;
+    if (read_environment(settings, environment, err) < 0)
+        return -1;
+    for (int i = 0; i < argc;) {
+        int used;
+
+        if (strncmp(argv[i], "--config", 8) == 0 && (!argv[i][8] || argv[i][8] == '=')) {
+            if (!argv[i][8] && i + 1 == argc)
+                return error_set(err, ERR_INVALID, 0, "--config needs a value: FILE");
+            i += argv[i][8] ? 1 : 2;
+            continue;
+        }
+        used = read_flag(settings, argc - i, argv + i, err);
+        if (used < 0)
+            return -1;
+        i += used;
+    }
+    return 0;
+}
+
+/* --- combinations --------------------------------------------------------------------------- */
+
+static int check_listener(const struct settings *settings, const char *text, struct error *err)
+{
+    struct sys_address address;
+
+    if (sys_address_parse(text, &address) < 0)
+        return error_set(err, ERR_INVALID, 0,
+                         "listen: '%s' is not ADDRESS:PORT, [ADDRESS]:PORT or unix:PATH", text);
+    if (settings->no_auth && !sys_address_is_local(&address))
+        return error_set(err, ERR_INVALID, 0,
+                         "no-auth: refused with the listener %s, which others can reach; use "
+                         "127.0.0.1, [::1] or unix:PATH, or leave keys on",
+                         text);
+    return 0;
+}
+
+int settings_check(const struct settings *settings, struct error *err)
+{
+    const char *at = settings->listen;
+
+    if (!*at)
+        return error_set(err, ERR_INVALID, 0, "listen: no address given");
+    while (*at) {
+        size_t length = strcspn(at, ",");
+        AUTO(free) char *one = mem_copy_bytes(at, length);
+
+        if (check_listener(settings, one, err) < 0)
+            return -1;
+        at += length + (at[length] == ',');
+    }
+    if (!*settings->data)
+        return error_set(err, ERR_INVALID, 0, "data: no folder given");
+    if (!*settings->tls_certificate != !*settings->tls_key)
+        return error_set(err, ERR_INVALID, 0, "tls-certificate and tls-key belong together");
+    return 0;
+}
+
+void settings_done(struct settings *settings)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(table); i++) {
+        char **field = (char **) (void *) ((char *) settings + table[i].offset);
+
+        if (table[i].type == SETTING_TEXT) {
+            free(*field);
+            *field = NULL;
+        }
+    }
+}
+
+/* --- documents ------------------------------------------------------------------------------ */
+
+static void variable_name(const char *name, char *ret_name, size_t size)
+{
+    size_t used = (size_t) snprintf(ret_name, size, "BURROW_");
+
+    for (; *name && used + 1 < size; name++)
+        ret_name[used++] = *name == '-' ? '_' : (char) toupper((unsigned char) *name);
+    ret_name[used] = '\0';
+}
+
+void settings_help(struct text *out)
+{
+    text_append(out, "usage: burrow serve [--config FILE] [--SETTING VALUE]...\n\n"
+                     "Each setting is also a variable (BURROW_LISTEN) and a line of the file "
+                     "(listen = ...).\n\n");
+    for (size_t i = 0; i < ARRAY_COUNT(table); i++) {
+        char flag[NAME_MAX_LEN];
+
+        (void) snprintf(flag, sizeof(flag), "--%s %s", table[i].name,
+                        table[i].choices ? table[i].choices : table[i].value);
+        text_format(out, "  %-38s %s", flag, table[i].help);
+        if (*table[i].preset && table[i].type != SETTING_BOOLEAN)
+            text_format(out, " [%s]", table[i].preset);
+        text_append(out, "\n");
+    }
+}
+
+void settings_document(struct text *out)
+{
+    text_append(out, "# Settings\n\n"
+                     "Written by `burrow settings` from the table in "
+                     "src/programs/burrow/settings.c; a test compares them.\n\n"
+                     "A flag wins over the environment, which wins over the ini file (`--config "
+                     "FILE` or `BURROW_CONFIG`, lines `name = value`), which wins over the "
+                     "default.\n\n"
+                     "| setting | variable | default | meaning |\n|---|---|---|---|\n");
+    for (size_t i = 0; i < ARRAY_COUNT(table); i++) {
+        char variable[NAME_MAX_LEN];
+
+        variable_name(table[i].name, variable, sizeof(variable));
+        text_format(out, "| `--%s` | `%s` | %s%s%s | %s", table[i].name, variable,
+                    *table[i].preset ? "`" : "", table[i].preset, *table[i].preset ? "`" : "",
+                    table[i].help);
+        if (table[i].choices) {
+            text_append(out, " One of: ");
+            for (const char *c = table[i].choices; *c; c++)
+                text_append(out, *c == '|' ? ", " : (char[]){*c, '\0'});
+            text_append(out, ".");
+        }
+        text_append(out, " |\n");
+    }
+}

@@ -1,0 +1,46 @@
+/* Settings of the daemon: one table gives the flags, the BURROW_* variables, the keys of the ini
+ * file, the help and docs/settings.md.
+ *
+ * A flag wins over the environment, which wins over the file, which wins over the default. Every
+ * error names the place the value came from and what would be right. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/auto.h"
+#include "base/error.h"
+#include "base/text.h"
+
+struct settings {
+    char *listen; /* owned, like every text here */
+    char *data;
+    bool no_auth;
+    char *allowed_hosts;
+    char *tls_certificate;
+    char *tls_key;
+    char *log_level;
+    char *log_format;
+    uint64_t connections_max;
+    uint64_t head_timeout_ms;
+    uint64_t body_timeout_ms;
+    uint64_t idle_timeout_ms;
+    uint64_t drain_timeout_ms;
+};
+
+/* All sources in order. `argv` are the words behind the verb; `environment` is NULL-terminated
+ * "NAME=value" words. The file is --config or BURROW_CONFIG, else none. Returns 0; 1 when help was
+ * asked for; -1 with ERR_INVALID. */
+int settings_load(struct settings *settings, int argc, char *const *argv, char *const *environment,
+                  struct error *err);
+
+/* What every setting alone cannot tell: which combinations are refused. Returns 0 or -1. */
+int settings_check(const struct settings *settings, struct error *err);
+
+void settings_done(struct settings *settings);
+
+AUTO_DEFINE(settings, struct settings, settings_done);
+
+/* The help of "burrow serve", and the page docs/settings.md. */
+void settings_help(struct text *out);
+void settings_document(struct text *out);
