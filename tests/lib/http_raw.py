@@ -84,11 +84,14 @@ class Connection:
         return bool(data)
 
     def read_exactly(self, count):
-        while len(self.buffer) < count:
-            if not self.read_some():
-                raise EOFError(f"stream ended, {count - len(self.buffer)} bytes short")
-        data, self.buffer = self.buffer[:count], self.buffer[count:]
-        return data
+        pieces, missing = [], count
+        while missing:
+            if not self.buffer and not self.read_some():
+                raise EOFError(f"stream ended, {missing} bytes short")
+            piece, self.buffer = self.buffer[:missing], self.buffer[missing:]
+            pieces.append(piece)
+            missing -= len(piece)
+        return b"".join(pieces)
 
     def read_until(self, mark):
         """The bytes before `mark`, which is consumed."""

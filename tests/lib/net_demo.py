@@ -1,7 +1,7 @@
 """net-demo (tests/support/net_demo.c): the network layer with nothing behind it.
 
     with NetDemo("--idle-timeout", "200") as demo: ...
-    with NetDemo(proxy_to=upstream.address) as proxy: ...
+    with NetDemo(proxy_to=upstream.address) as proxy: ...      # which has no routes of its own
     demo.requests()                                 # its access log, parsed
 """
 
@@ -20,7 +20,7 @@ class NetDemo(Program):
         self.arguments = ["--listen", self.address or "127.0.0.1:0", "--log", self.access_log,
                           *flags]
         if proxy_to:
-            self.arguments += ["--proxy-to", proxy_to]
+            self.arguments += ["--proxy-all", proxy_to]
 
     def is_ready(self):
         match = re.search(r"^listening (\d+)$", self.log(), re.MULTILINE)

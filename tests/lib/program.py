@@ -5,7 +5,7 @@
 
     with Mine("name", "--flag") as mine:
         mine.memory_kb()
-    # leaving: SIGTERM, exit status 0 within STOP_SECONDS, folder removed
+    # leaving: SIGTERM, exit with `expected_status` within STOP_SECONDS, folder removed
 
 Programs come from $BURROW_BUILD (default: build/) and the folders below it that meson fills.
 """
@@ -59,6 +59,7 @@ class Program:
         self.arguments = list(arguments)
         self.environment = clean_environment(environment)
         self.process = None
+        self.expected_status = 0  # of a stop
 
     def __enter__(self):
         try:
@@ -72,6 +73,9 @@ class Program:
         try:
             if kind is None:
                 self.stop()
+            elif self.process.poll() not in (None, self.expected_status):
+                # The test fails because of this; its log holds the reason.
+                print(f"{self.name} ended with status {self.process.poll()}:\n{self.log()}")
         finally:
             self.kill()
 
@@ -108,12 +112,12 @@ class Program:
         except subprocess.TimeoutExpired:
             raise AssertionError(f"{self.name} did not end:\n{self.log()}") from None
 
-    def stop(self, expected=0):
-        """SIGTERM; it must end with status `expected`."""
+    def stop(self):
+        """SIGTERM; it must end with `expected_status`."""
         if self.process.poll() is None:
             self.signal()
         status = self.wait()
-        if status != expected:
+        if status != self.expected_status:
             raise AssertionError(f"{self.name} ended with status {status}:\n{self.log()}")
 
     def kill(self):

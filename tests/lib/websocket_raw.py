@@ -23,6 +23,11 @@ def handshake(path, key, extra=()):
     return "\r\n".join([*lines, *extra]).encode() + b"\r\n\r\n"
 
 
+def accept_of(key):
+    """Sec-WebSocket-Accept for a Sec-WebSocket-Key."""
+    return base64.b64encode(hashlib.sha1(key.encode() + GUID).digest()).decode()
+
+
 def frame(opcode, payload=b"", final=True, masked=True, reserved=0):
     first = (0x80 if final else 0) | reserved << 4 | opcode
     bit = 0x80 if masked else 0
@@ -100,8 +105,7 @@ def open_websocket(address, path="/echo", extra=(), ahead=b""):
     try:
         connection.send(handshake(path, key, extra) + ahead)
         response = connection.response_head()
-        expected = base64.b64encode(hashlib.sha1(key.encode() + GUID).digest()).decode()
-        if response.status != 101 or response.headers["sec-websocket-accept"] != expected:
+        if response.status != 101 or response.headers["sec-websocket-accept"] != accept_of(key):
             raise AssertionError(f"no upgrade: {response}")
     except BaseException:
         connection.close()

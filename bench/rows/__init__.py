@@ -1,0 +1,1 @@
+"""One file per topic; each has a list ROWS."""
