@@ -15,7 +15,7 @@ help: ## this list
 
 build: ## the programs, in build/ (CC=clang for another compiler)
 	$(packages) build
-	@tools/build gcc
+	@tools/build gcc programs
 
 run: build ## build and serve on 127.0.0.1:8787 (ARGS="--no-auth" for flags)
 	@exec build/burrow serve $(ARGS)
@@ -64,7 +64,7 @@ cover: ## lines reached by the unit tests, per file
 
 install: build ## into PREFIX=/usr/local (and DESTDIR)
 	@meson configure build -Dprefix="$(PREFIX)"
-	@tools/build gcc >/dev/null
+	@tools/build gcc programs >/dev/null
 	@DESTDIR="$(DESTDIR)" meson install -C build --quiet --no-rebuild
 
 clean: ## remove everything built

@@ -76,6 +76,16 @@ void http_connection_settle(struct http_connection *connection)
     deadline_set(&connection->deadline, wait_limit(connection, wait));
 }
 
+/* A client that is slow to read the end of its last reply is not an idle one. */
+static bool still_takes_bytes(struct http_connection *connection)
+{
+    if (!stream_queued(connection->stream) || connection->stream->given == connection->given_before)
+        return false;
+    connection->given_before = connection->stream->given;
+    deadline_set(&connection->deadline, connection->server->options.stall_timeout_ms);
+    return true;
+}
+
 static void time_is_up(struct deadline *deadline)
 {
     struct http_connection *connection = CONTAINER_OF(deadline, struct http_connection, deadline);
@@ -98,6 +108,8 @@ static void time_is_up(struct deadline *deadline)
         break;
     case HTTP_WAIT_IDLE:
     case HTTP_WAIT_CLOSE:
+        if (still_takes_bytes(connection))
+            return;
         break;
     }
     http_connection_cut(connection);
@@ -172,7 +184,8 @@ static void close_gently(struct http_connection *connection)
     text_done(&connection->early);
     stream_resume(connection->stream);
     stream_shut_write(connection->stream);
-    deadline_set(&connection->deadline, LINGER_MS);
+    connection->given_before = connection->stream->given;
+    deadline_set(&connection->deadline, connection->server->options.stall_timeout_ms);
 }
 
 struct stream *http_connection_hand_over(struct http_connection *connection,
@@ -181,6 +194,7 @@ struct stream *http_connection_hand_over(struct http_connection *connection,
     struct stream *stream = TAKE_PTR(connection->stream);
     struct http_request *request = TAKE_PTR(connection->request);
 
+    stream_resume(stream); /* too much may have come early */
     text_append_bytes(ret_pending, connection->feed_at, connection->feed_left);
     text_append_bytes(ret_pending, text_string(&connection->early), connection->early.length);
     connection->feed_left = 0;
@@ -307,9 +321,10 @@ void http_connection_reply_done(struct http_connection *connection)
 {
     struct http_request *request = connection->request;
 
+    if (request->state != HTTP_REQUEST_REPLIED) /* else this is the end of a body thrown away */
+        http_server_log(connection->server, request);
     request->state = HTTP_REQUEST_REPLIED;
     request->body_paused = false; /* whoever paused it has no use for the rest */
-    http_server_log(connection->server, request);
     if (request->body_done) {
         finish_request(connection);
     } else if (request->continue_owed || connection->close_after_reply) {
@@ -400,6 +415,8 @@ static bool can_use_bytes(const struct http_connection *connection)
 
     if (connection->dying || connection->wait == HTTP_WAIT_CLOSE)
         return false;
+    if (!request && stream_is_full(connection->stream))
+        return false; /* the replies before are not taken: on_drain goes on */
     if (!request || !connection->dispatched)
         return true;
     if (request->body_done || request->body_paused)
@@ -521,6 +538,8 @@ static void our_end_sent(struct stream *stream)
 
     if (connection->peer_ended)
         http_connection_cut(connection);
+    else
+        deadline_set(&connection->deadline, LINGER_MS);
 }
 
 static void drained(struct stream *stream)
@@ -530,6 +549,8 @@ static void drained(struct stream *stream)
 
     if (request && request->state == HTTP_REQUEST_REPLYING && request->on_drain)
         request->on_drain(request);
+    else if (!request && connection->early.length)
+        loop_defer(connection->server->loop, &connection->advance);
 }
 
 static void stream_failed(struct stream *stream, int error)

@@ -168,15 +168,19 @@ void http_exchange_end(struct http_exchange *exchange)
 void http_exchange_pause(struct http_exchange *exchange)
 {
     exchange->paused = true;
-    if (exchange->connection)
-        stream_pause(exchange->connection->stream);
+    if (!exchange->connection)
+        return;
+    stream_pause(exchange->connection->stream);
+    http_link_expect(exchange->connection);
 }
 
 void http_exchange_resume(struct http_exchange *exchange)
 {
     exchange->paused = false;
-    if (exchange->connection)
-        stream_resume(exchange->connection->stream);
+    if (!exchange->connection)
+        return;
+    stream_resume(exchange->connection->stream);
+    http_link_expect(exchange->connection);
 }
 
 void http_exchange_cancel(struct http_exchange *exchange)

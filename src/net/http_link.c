@@ -63,25 +63,48 @@ void http_link_leave(struct http_link *link)
     http_origin_advance(origin);
 }
 
+/* How long the peer may think; 0: as long as it likes. */
+static uint64_t answer_limit(const struct http_link *link)
+{
+    const struct http_origin_options *options = &link->origin->options;
+
+    if (link->exchange->paused)
+        return 0; /* it is we who do not read */
+    return link->exchange->response ? options->body_timeout_ms : options->head_timeout_ms;
+}
+
 void http_link_expect(struct http_link *link)
 {
     const struct http_origin_options *options = &link->origin->options;
-    const struct http_exchange *exchange = link->exchange;
     uint64_t limit;
 
-    if (!link->connected)
-        limit = options->connect_timeout_ms;
-    else if (!exchange)
-        limit = options->idle_timeout_ms;
-    else if (!exchange->body_ended || stream_queued(link->stream))
-        limit = options->stall_timeout_ms;
-    else
-        limit = exchange->response ? options->body_timeout_ms : options->head_timeout_ms;
+    link->awaits_answer = false;
     link->given_before = link->stream->given;
+    if (!link->connected) {
+        limit = options->connect_timeout_ms;
+    } else if (!link->exchange) {
+        limit = options->idle_timeout_ms;
+    } else if (!link->exchange->body_ended || stream_is_full(link->stream)) {
+        limit = options->stall_timeout_ms;
+    } else {
+        limit = answer_limit(link);
+        link->awaits_answer = limit != 0;
+        if (!limit && stream_queued(link->stream))
+            limit = options->stall_timeout_ms;
+    }
     if (limit)
         deadline_set(&link->deadline, limit);
     else
         deadline_clear(&link->deadline);
+}
+
+/* While part of the request waits to be taken, a peer is late when it took nothing; after that,
+ * when it was its answer that we gave it time for. */
+static bool peer_is_late(const struct http_link *link)
+{
+    if (stream_queued(link->stream))
+        return link->stream->given == link->given_before;
+    return link->awaits_answer;
 }
 
 static void link_time_is_up(struct deadline *deadline)
@@ -94,9 +117,8 @@ static void link_time_is_up(struct deadline *deadline)
         http_link_leave(link); /* idle for long enough */
         return;
     }
-    if (link->connected && (!exchange->body_ended || stream_queued(link->stream)) &&
-        (!stream_queued(link->stream) || link->stream->given != link->given_before)) {
-        http_link_expect(link); /* our own side is slow, or the peer still reads */
+    if (link->connected && !peer_is_late(link)) {
+        http_link_expect(link);
         return;
     }
     (void) error_set(&error, ERR_UPSTREAM_TIMEOUT, 0, "%s",
@@ -165,8 +187,9 @@ static bool try_again(struct http_exchange *exchange)
         !exchange->head.length || http_parser_in_message(&link->parser))
         return false;
     exchange->connection = NULL;
-    http_link_leave(link);
-    return http_origin_attach_fresh(exchange) == 0;
+    http_origin_requeue(exchange);
+    http_link_leave(link); /* gives the free place to the first in the queue */
+    return true;
 }
 
 static void link_lost(struct http_link *link, int system)
@@ -221,9 +244,9 @@ static void exchange_upgraded(struct http_link *link, const char *pending, size_
     exchange->connection = NULL;
     exchange->response = &link->parser.head;
     stream_resume(stream);
+    http_link_leave(link); /* first: the receiver may close the origin */
     exchange->events->on_upgrade(exchange, stream, pending, length);
     http_exchange_free(exchange);
-    http_link_leave(link);
 }
 
 /* --- parser events -------------------------------------------------------------------------- */
@@ -362,7 +385,10 @@ static void link_drain(struct stream *stream)
 {
     struct http_link *link = stream->owner;
 
-    if (link->exchange && !link->exchange->body_ended && link->exchange->events->on_drain)
+    if (!link->exchange)
+        return;
+    http_link_expect(link);
+    if (!link->exchange->body_ended && link->exchange->events->on_drain)
         link->exchange->events->on_drain(link->exchange);
 }
 

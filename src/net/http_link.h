@@ -26,8 +26,9 @@ struct http_link {
     unsigned int interim;
     uint8_t handles;
     bool connected : 1;
-    bool idle : 1;   /* in the origin's idle list */
-    bool reused : 1; /* carried an exchange before */
+    bool idle : 1;          /* in the origin's idle list */
+    bool reused : 1;        /* carried an exchange before */
+    bool awaits_answer : 1; /* the deadline is for the peer's answer, not for our request */
     bool dying : 1;
 };
 
@@ -72,8 +73,8 @@ struct http_origin {
 void http_origin_place(struct http_exchange *exchange);
 /* A connection came free: let those who wait have it. */
 void http_origin_advance(struct http_origin *origin);
-/* Open a new connection for the exchange. Returns 0 or -errno. */
-int http_origin_attach_fresh(struct http_exchange *exchange);
+/* To the head of the queue: for an exchange whose connection turned out dead. */
+void http_origin_requeue(struct http_exchange *exchange);
 /* A link's memory is gone. */
 void http_origin_link_gone(struct http_origin *origin);
 

@@ -38,7 +38,7 @@ static int dial(struct http_origin *origin, bool *ret_connecting)
     return TAKE_FD(fd);
 }
 
-int http_origin_attach_fresh(struct http_exchange *exchange)
+static int attach_fresh(struct http_exchange *exchange)
 {
     AUTO(close) int fd = -EBADF;
     struct http_link *link;
@@ -68,7 +68,7 @@ void http_origin_place(struct http_exchange *exchange)
         return;
     }
     if (origin->open < origin->options.connections_max) {
-        r = http_origin_attach_fresh(exchange);
+        r = attach_fresh(exchange);
         if (r < 0)
             http_exchange_fail_later(exchange, ERR_UPSTREAM, r, "connect to the peer");
         return;
@@ -79,6 +79,14 @@ void http_origin_place(struct http_exchange *exchange)
         return;
     }
     list_append(&origin->waiting, &exchange->link);
+    origin->waiting_count++;
+}
+
+void http_origin_requeue(struct http_exchange *exchange)
+{
+    struct http_origin *origin = exchange->origin;
+
+    list_append(origin->waiting.next, &exchange->link); /* before the first one */
     origin->waiting_count++;
 }
 

@@ -252,7 +252,13 @@ static int check_head(struct http_parser *parser)
         return r;
     if (http_head_count(&parser->head, "content-length") > 1)
         return refuse(parser, ERR_INVALID, "more than one Content-Length header");
-    return parser->kind == HTTP_KIND_REQUEST ? check_host(parser) : 0;
+    if (parser->kind == HTTP_KIND_RESPONSE)
+        return 0;
+    /* We are no forward proxy, and what follows a CONNECT with framing headers is anybody's guess:
+     * llhttp takes it for the tunnel, others for a body. */
+    if (parser->llhttp.method == HTTP_CONNECT)
+        return refuse(parser, ERR_NOT_IMPLEMENTED, "CONNECT is not served here");
+    return check_host(parser);
 }
 
 static int fill_head(struct http_parser *parser)
@@ -373,31 +379,31 @@ static bool framing_is_sane(struct http_parser *parser, size_t consumed, uint64_
     return parser->framing <= FRAMING_FREE + FRAMING_PER_BYTE * parser->body;
 }
 
-static bool is_blank(char c)
+/* What is wrong with a line that begins with this, or NULL. */
+static const char *find_bad_start(char c)
 {
-    return c == ' ' || c == '\t';
+    if (c == ' ' || c == '\t')
+        return "folded header lines are not accepted";
+    return c == ':' ? "a header has no name" : NULL;
 }
 
 /* What two parsers read differently, and llhttp accepts without a trace in what it reports: a line
- * that continues the one before it (RFC 9112 5.2: reject), and a bare LF that ends the head. */
+ * that continues the one before it (RFC 9112 5.2: reject), one without a name, and a bare LF. */
 static const char *find_bad_line(struct http_parser *parser, const char *bytes, size_t length)
 {
-    static const char folded[] = "folded header lines are not accepted";
     const char *end = bytes + length;
     char before = parser->last_byte;
+    const char *bad = length && before == '\n' ? find_bad_start(*bytes) : NULL;
 
-    if (!length)
-        return NULL;
-    if (before == '\n' && is_blank(*bytes))
-        return folded;
-    for (const char *at = bytes; (at = memchr(at, '\n', (size_t) (end - at))); at++) {
+    for (const char *at = bytes; !bad && (at = memchr(at, '\n', (size_t) (end - at))); at++) {
         if ((at > bytes ? at[-1] : before) != '\r')
-            return "a line must end in CR and LF";
-        if (at + 1 < end && is_blank(at[1]))
-            return folded;
+            bad = "a line must end in CR and LF";
+        else if (at + 1 < end)
+            bad = find_bad_start(at[1]);
     }
-    parser->last_byte = end[-1];
-    return NULL;
+    if (length)
+        parser->last_byte = end[-1];
+    return bad;
 }
 
 /* Up to the next place where the parser stops. */
@@ -448,7 +454,7 @@ static enum http_progress resume(struct http_parser *parser)
     if (!parser->in_message)
         return HTTP_MESSAGE_READY;
     if (parser->in_trailer) {
-        parser->last_byte = '\0';
+        parser->last_byte = '\n'; /* the one behind the last chunk's size */
         return HTTP_NEEDS_MORE;
     }
     return announce_head(parser) ? HTTP_HEAD_READY : HTTP_NEEDS_MORE;

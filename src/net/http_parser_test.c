@@ -342,6 +342,10 @@ static void chunk_framing_is_strict(void **state)
         {"LF behind the last size", BYTES(CHUNKED "0\n\r\n" NEXT), ERR_INVALID},
         {"trailer without colon", BYTES(CHUNKED "0\r\nabc\r\n\r\n" NEXT), ERR_INVALID},
         {"blank before a trailer's colon", BYTES(CHUNKED "0\r\nX : y\r\n\r\n" NEXT), ERR_INVALID},
+        {"trailer without name", BYTES(CHUNKED "0\r\n: y\r\n\r\n" NEXT), ERR_INVALID},
+        {"second trailer without name", BYTES(CHUNKED "0\r\nA: b\r\n: y\r\n\r\n" NEXT),
+         ERR_INVALID},
+        {"blank before the first trailer", BYTES(CHUNKED "0\r\n A: b\r\n\r\n" NEXT), ERR_INVALID},
         {"CL in a trailer", BYTES(CHUNKED "0\r\nContent-Length: 4\r\n\r\naaaa" NEXT), ERR_INVALID},
     };
 

@@ -60,8 +60,8 @@ static void check_raw_head(const char *at, const char *end, const struct http_he
         if (*at != '\n')
             continue;
         HOLDS(at[-1] == '\r');
-        HOLDS(at + 1 == end || (at[1] != ' ' && at[1] != '\t'));
         over = at[-2] == '\n';
+        HOLDS(over || at + 1 == end || (at[1] != ' ' && at[1] != '\t'));
         lines++;
     }
     HOLDS(over && lines == head->header_count + 2); /* the request line and the empty one */

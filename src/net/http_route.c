@@ -123,7 +123,7 @@ static int add_row(struct route_row **rows, const struct http_mount *mount,
 
 static bool is_parameter(const char *segment, size_t length)
 {
-    return length > 2 && segment[0] == '{' && segment[length - 1] == '}';
+    return length > 2 && segment[0] == '{' && segment[length - 1] == '}' && segment[1] != '.';
 }
 
 static bool is_rest(const char *segment, size_t length)
@@ -312,6 +312,8 @@ int http_router_match(const struct http_router *router, const char *method, stru
     search.found = search.allowed = NULL;
     *ret_match = (struct http_match){.mount = NULL};
     *ret_allowed = NULL;
+    if (path.text[0] != '/') /* "OPTIONS *" asks about the server, not about the root */
+        return error_set(err, ERR_NOT_FOUND, 0, "no route for this target");
     if (split_path(&search, path, pool, err) < 0)
         return -1;
     if (search_node(&search, &router->root, 0)) {

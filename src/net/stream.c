@@ -85,9 +85,11 @@ static ssize_t send_parts(struct stream *stream, struct iovec *parts, int count)
 
 static void send_our_end(struct stream *stream)
 {
+    if (stream->ssl && tls_shut(stream->ssl) == -EAGAIN) {
+        stream->blocked = true; /* without close-notify our end would look like a cut */
+        return;
+    }
     stream->shut_done = true;
-    if (stream->ssl)
-        tls_shut(stream->ssl);
     (void) shutdown(stream->fd, SHUT_WR); /* fails only when the peer is gone already */
     if (stream->events->on_shut)
         stream->events->on_shut(stream);
@@ -355,7 +357,9 @@ static void settle(struct loop_task *task)
         fail(stream, stream->pending_error);
         return;
     }
-    if (!stream->blocked)
+    if (stream->blocked)
+        update_watch(stream); /* a direct write may have met a full socket */
+    else
         send_queue(stream);
     if (stream->ssl && !is_dead(stream) && !stream->paused && tls_pending(stream->ssl))
         read_some(stream);

@@ -189,8 +189,11 @@ bool tls_pending(const SSL *ssl)
     return SSL_pending(ssl) > 0;
 }
 
-void tls_shut(SSL *ssl)
+int tls_shut(SSL *ssl)
 {
-    (void) SSL_shutdown(ssl);
+    int r = SSL_shutdown(ssl);
+    bool blocked = r < 0 && SSL_get_error(ssl, r) == SSL_ERROR_WANT_WRITE;
+
     ERR_clear_error();
+    return blocked ? -EAGAIN : 0;
 }

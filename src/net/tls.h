@@ -50,5 +50,6 @@ ssize_t tls_write(SSL *ssl, const void *bytes, size_t length);
 /* Whether decrypted bytes wait inside OpenSSL, where poll does not see them. */
 bool tls_pending(const SSL *ssl);
 
-/* Say that we send no more. Best effort. */
-void tls_shut(SSL *ssl);
+/* Say that we send no more. Returns 0, or -EAGAIN when the socket must become writable first. A
+ * peer that is gone counts as told. */
+int tls_shut(SSL *ssl);

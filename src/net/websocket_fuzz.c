@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -222,6 +223,15 @@ static void take_output(int fd, struct text *output)
         text_append_bytes(output, buffer, (size_t) got);
 }
 
+/* A paused connection leaves bytes in its socket. */
+static bool has_unread(int fd)
+{
+    int count = 0;
+
+    HOLDS(ioctl(fd, FIONREAD, &count) == 0);
+    return count > 0;
+}
+
 static void connect_all(struct loop *loop, struct run run, struct story *story, struct text *output)
 {
     static const struct stream_events nobody = {0};
@@ -241,7 +251,7 @@ static void connect_all(struct loop *loop, struct run run, struct story *story, 
     /* All must be answered before we end: an end without a close frame drops what is queued. */
     do
         turn(loop, &side);
-    while (side.ws.held || stream_queued(side.ws.stream));
+    while (side.ws.held || stream_queued(side.ws.stream) || has_unread(fds[0]));
     HOLDS(!side.released); /* lingers until we end */
     HOLDS(shutdown(fds[1], SHUT_WR) == 0);
     for (int i = 0; i < INPUT_MAX && !side.released; i++)

@@ -173,6 +173,13 @@ int sys_btrfs_enable_quota(int filesystem, enum sys_btrfs_quota kind)
     return result;
 }
 
+int sys_btrfs_disable_quota(int filesystem)
+{
+    struct btrfs_ioctl_quota_ctl_args arguments = {.cmd = BTRFS_QUOTA_CTL_DISABLE};
+
+    return call(filesystem, BTRFS_IOC_QUOTA_CTL, &arguments);
+}
+
 int sys_btrfs_usage(int filesystem, uint64_t number, struct sys_btrfs_usage *ret_usage)
 {
     struct btrfs_qgroup_info_item info;
@@ -240,6 +247,17 @@ int sys_btrfs_grow(int filesystem)
     struct btrfs_ioctl_vol_args arguments = {.name = "max"};
 
     return call(filesystem, BTRFS_IOC_RESIZE, &arguments);
+}
+
+int sys_btrfs_disable_copy(int file)
+{
+    int flags = 0;
+    int result = call(file, FS_IOC_GETFLAGS, &flags);
+
+    if (result < 0)
+        return result;
+    flags |= FS_NOCOW_FL;
+    return call(file, FS_IOC_SETFLAGS, &flags);
 }
 
 int sys_btrfs_trim(int filesystem, uint64_t *ret_bytes)

@@ -48,6 +48,9 @@ int sys_btrfs_quota(int filesystem);
  * kind is on already. -EINVAL when the kernel lacks the simple kind. */
 int sys_btrfs_enable_quota(int filesystem, enum sys_btrfs_quota kind);
 
+/* Turn it off; all limits are forgotten. */
+int sys_btrfs_disable_quota(int filesystem);
+
 struct sys_btrfs_usage {
     uint64_t used;
     uint64_t limit; /* 0: none */
@@ -74,6 +77,10 @@ int sys_btrfs_sync(int filesystem);
 
 /* Grow into all of the device. */
 int sys_btrfs_grow(int filesystem);
+
+/* Write the blocks of a new, empty file in place instead of to a new place each time. -ENOTTY or
+ * -EOPNOTSUPP where that means nothing. */
+int sys_btrfs_disable_copy(int file);
 
 /* Give free blocks back to the device (a sparse file shrinks). Returns 0 and how many bytes. Takes
  * from 0.1 s to minutes. */

@@ -1,4 +1,6 @@
+#include <linux/fs.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include "sys/sys_btrfs.h"
 #include "sys/sys_loop.h"
@@ -155,6 +157,8 @@ static void limit_with(enum sys_btrfs_quota kind)
     CHECK_EQUAL(sys_btrfs_usage(top, number, &usage), 0);
     CHECK_EQUAL(usage.limit, 0);
     CHECK_EQUAL(unlinkat(disk, "much", 0), 0);
+    CHECK_EQUAL(sys_btrfs_disable_quota(top), 0);
+    CHECK_EQUAL(sys_btrfs_quota(top), SYS_BTRFS_QUOTA_OFF);
 }
 
 static void limit_simply(void)
@@ -235,6 +239,23 @@ static void freed_blocks_are_given_back(void **state)
     run_in_child(give_space_back, NEEDS_BTRFS);
 }
 
+static void write_in_place(void)
+{
+    AUTO(close) int top = make_filesystem(), file = -EBADF;
+    int flags = 0;
+
+    file = openat(top, "file", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    CHECK_EQUAL(sys_btrfs_disable_copy(file), 0);
+    CHECK_EQUAL(ioctl(file, FS_IOC_GETFLAGS, &flags), 0);
+    CHECK(flags & FS_NOCOW_FL);
+}
+
+static void a_file_can_be_written_in_place(void **state)
+{
+    (void) state;
+    run_in_child(write_in_place, NEEDS_BTRFS);
+}
+
 static void other_filesystems_and_names_are_refused(void **state)
 {
     AUTO(close) int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -256,6 +277,7 @@ int main(void)
         cmocka_unit_test(group_quota_limits_a_subvolume),
         cmocka_unit_test(records_are_walked_in_order),
         cmocka_unit_test(freed_blocks_are_given_back),
+        cmocka_unit_test(a_file_can_be_written_in_place),
         cmocka_unit_test(other_filesystems_and_names_are_refused),
     };
 

@@ -255,6 +255,20 @@ int sys_netlink_set_up(struct sys_netlink *netlink, int index, bool up)
     return transact(netlink, &request, NULL, NULL);
 }
 
+int sys_netlink_set_no_ipv6_address(struct sys_netlink *netlink, int index)
+{
+    struct ifinfomsg link = {.ifi_index = index};
+    struct request request = begin(RTM_SETLINK, 0, &link, sizeof(link));
+    uint8_t mode = IN6_ADDR_GEN_MODE_NONE;
+    size_t families = open_nested(&request, IFLA_AF_SPEC);
+    size_t ipv6 = open_nested(&request, AF_INET6);
+
+    attribute(&request, IFLA_INET6_ADDR_GEN_MODE, &mode, sizeof(mode));
+    close_nested(&request, ipv6);
+    close_nested(&request, families);
+    return transact(netlink, &request, NULL, NULL);
+}
+
 /* What both ends of a veth may be given. */
 static void describe_end(struct request *request, const char *name, const uint8_t *address,
                          bool single_queue)

@@ -33,6 +33,11 @@ int sys_netlink_find(struct sys_netlink *netlink, const char *name);
 
 int sys_netlink_set_up(struct sys_netlink *netlink, int index, bool up);
 
+/* Let the link make up no IPv6 address of its own when it comes up: without one, and with nobody
+ * who announces routes, it has no IPv6. A tenth of the cost of writing disable_ipv6 in /proc/sys of
+ * a young namespace. -EAFNOSUPPORT when the kernel has no IPv6 at all. */
+int sys_netlink_set_no_ipv6_address(struct sys_netlink *netlink, int index);
+
 struct sys_netlink_veth {
     const char *name;
     int index; /* wished for, 0: the kernel chooses */

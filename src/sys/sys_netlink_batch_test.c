@@ -13,7 +13,7 @@
 static void messages_and_nested_attributes_are_laid_out_as_netlink_wants(void **state)
 {
     AUTO(netlink_batch) struct sys_netlink_batch batch = SYS_NETLINK_BATCH_INIT;
-    struct sys_netlink_attribute attribute;
+    struct sys_netlink_attribute attribute = {0};
     const char *bytes;
     size_t nest, length;
     uint32_t sequence = 6;
@@ -68,7 +68,7 @@ static void attributes_that_lie_about_their_length_end_the_walk(void **state)
     char bytes[8];
     const char *at = bytes;
     size_t length = sizeof(bytes);
-    struct sys_netlink_attribute attribute;
+    struct sys_netlink_attribute attribute = {0};
 
     (void) state;
     memset(bytes, 0, sizeof(bytes));

@@ -99,6 +99,13 @@ int sys_netlink_read_link(struct sys_netlink *netlink, int index, struct sys_net
     return 0;
 }
 
+int sys_netlink_settle(struct sys_netlink *netlink, int index)
+{
+    struct sys_netlink_link ignored;
+
+    return sys_netlink_read_link(netlink, index, &ignored);
+}
+
 static void answer_address(void *context, uint16_t type, const char *body, size_t length)
 {
     struct walk *walk = context;

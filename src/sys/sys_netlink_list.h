@@ -24,6 +24,11 @@ int sys_netlink_each_link(struct sys_netlink *netlink, sys_netlink_link_function
 int sys_netlink_read_link(struct sys_netlink *netlink, int index,
                           struct sys_netlink_link *ret_link);
 
+/* Of a veth, the end that was brought up first sends nothing until the kernel has noticed, a moment
+ * later, that the other came up: a first packet would be lost and repeated after a second. Asking
+ * for the link makes the kernel notice now (Linux 6.8 and later; before, it is left to chance). */
+int sys_netlink_settle(struct sys_netlink *netlink, int index);
+
 struct sys_netlink_address {
     int index; /* of the link */
     struct in_addr address;

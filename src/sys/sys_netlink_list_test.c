@@ -20,13 +20,13 @@ static struct in_addr ip(const char *text)
     return address;
 }
 
-/* A veth of which both ends are here: near (index 100, 10.1.0.1/24) and far (200). */
-static void make_network(struct sys_netlink *netlink)
+/* A veth of which both ends are here: near (index 100, 10.1.0.1/24) and far (200). Without IPv6 it
+ * sends nothing by itself. */
+static void make_network(struct sys_netlink *netlink, bool ipv6)
 {
     AUTO(close) int here = -EBADF;
     struct sys_netlink_veth veth = {.name = "near",
                                     .index = 100,
-                                    .up = true,
                                     .peer_name = "far",
                                     .peer_index = 200,
                                     .hardware_address = near_end,
@@ -41,7 +41,13 @@ static void make_network(struct sys_netlink *netlink)
     if (sys_netlink_add_veth(netlink, &veth) == -EOPNOTSUPP)
         _exit(CHILD_UNABLE); /* no veth in this kernel */
     CHECK_EQUAL(sys_netlink_add_address(netlink, 100, ip("10.1.0.1"), 24), 0);
-    CHECK_EQUAL(sys_netlink_set_up(netlink, 200, true), 0);
+    for (int index = 100; index <= 200; index += 100) {
+        int result = ipv6 ? 0 : sys_netlink_set_no_ipv6_address(netlink, index);
+
+        CHECK(result == 0 || result == -EAFNOSUPPORT);
+        CHECK_EQUAL(sys_netlink_set_up(netlink, index, true), 0);
+    }
+    CHECK_EQUAL(sys_netlink_settle(netlink, 100), 0);
 }
 
 static void count_link(void *context, const struct sys_netlink_link *link)
@@ -80,7 +86,7 @@ static void list_everything(void)
     struct sys_netlink_link link;
     int links[2] = {0}, addresses[1] = {0}, routes[2] = {0};
 
-    make_network(&netlink);
+    make_network(&netlink, false);
     CHECK_EQUAL(sys_netlink_add_route(&netlink, &gateway), 0);
     CHECK_EQUAL(sys_netlink_each_link(&netlink, count_link, links), 0);
     CHECK(links[0] >= 3);
@@ -112,7 +118,7 @@ static void send_to_neighbour(void)
     struct sys_netlink_link before, after;
     size_t length;
 
-    make_network(&netlink);
+    make_network(&netlink, false);
     CHECK_EQUAL(sys_netlink_add_neighbour(&netlink, 100, ip("10.1.0.2"), far_end), 0);
     CHECK_EQUAL(sys_netlink_add_neighbour(&netlink, 100, ip("10.1.0.2"), far_end), -EEXIST);
     CHECK_EQUAL(sys_file_read_all(AT_FDCWD, "/proc/net/arp", 4096, &table, &length), 0);
@@ -133,12 +139,45 @@ static void packets_to_a_known_neighbour_need_no_arp_and_are_counted(void **stat
     run_in_child(send_to_neighbour, NEEDS_NETWORK);
 }
 
+static bool has_ipv6(const char *name)
+{
+    AUTO(free) char *table = NULL;
+    size_t length;
+
+    if (sys_file_read_all(AT_FDCWD, "/proc/net/if_inet6", 65536, &table, &length) < 0)
+        _exit(CHILD_UNABLE);
+    return strstr(table, name);
+}
+
+static void bring_up_without_ipv6(void)
+{
+    AUTO(netlink) struct sys_netlink netlink = SYS_NETLINK_INIT;
+    int result;
+
+    make_network(&netlink, true);
+    CHECK(has_ipv6("far"));
+    CHECK_EQUAL(sys_netlink_set_up(&netlink, 200, false), 0);
+    CHECK(!has_ipv6("far"));
+    result = sys_netlink_set_no_ipv6_address(&netlink, 200);
+    if (result == -EAFNOSUPPORT)
+        _exit(CHILD_UNABLE);
+    CHECK_EQUAL(result, 0);
+    CHECK_EQUAL(sys_netlink_set_up(&netlink, 200, true), 0);
+    CHECK(!has_ipv6("far"));
+}
+
+static void a_link_comes_up_without_ipv6_when_told(void **state)
+{
+    (void) state;
+    run_in_child(bring_up_without_ipv6, NEEDS_NETWORK " and IPv6");
+}
+
 static void watch(void)
 {
     AUTO(netlink) struct sys_netlink netlink = SYS_NETLINK_INIT;
     AUTO(close) int fd = -EBADF;
 
-    make_network(&netlink);
+    make_network(&netlink, false);
     fd = sys_netlink_watch_addresses();
     CHECK(is_close_on_exec(fd));
     CHECK_EQUAL(sys_file_poll(fd, POLLIN, 0), 0);
@@ -159,6 +198,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(links_addresses_and_routes_are_listed),
         cmocka_unit_test(packets_to_a_known_neighbour_need_no_arp_and_are_counted),
+        cmocka_unit_test(a_link_comes_up_without_ipv6_when_told),
         cmocka_unit_test(new_addresses_wake_the_watcher),
     };
 

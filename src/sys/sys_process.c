@@ -59,6 +59,15 @@ static int reap(int pidfd, siginfo_t *ret_information)
     return result;
 }
 
+static struct sys_exit exit_of(const siginfo_t *information)
+{
+    return (struct sys_exit){
+        .kind = information->si_code == CLD_EXITED ? SYS_EXIT_STATUS : SYS_EXIT_SIGNAL,
+        .value = information->si_status,
+        .dumped_core = information->si_code == CLD_DUMPED,
+    };
+}
+
 int sys_process_wait(int pidfd, int timeout_ms, struct sys_exit *ret_exit)
 {
     siginfo_t information = {0};
@@ -75,12 +84,44 @@ int sys_process_wait(int pidfd, int timeout_ms, struct sys_exit *ret_exit)
         return result;
     if (information.si_pid == 0)
         return -ETIMEDOUT;
-    *ret_exit = (struct sys_exit){
-        .kind = information.si_code == CLD_EXITED ? SYS_EXIT_STATUS : SYS_EXIT_SIGNAL,
-        .value = information.si_status,
-        .dumped_core = information.si_code == CLD_DUMPED,
-    };
+    *ret_exit = exit_of(&information);
     return 0;
+}
+
+static int wait_without_blocking(idtype_t type, id_t id, siginfo_t *ret_information, int options)
+{
+    int result;
+
+    do {
+        result = sys_call_fault();
+        if (result == 0)
+            result = sys_call_result(waitid(type, id, ret_information, options | WNOHANG));
+    } while (result == -EINTR);
+    return result;
+}
+
+int sys_process_reap(pid_t *ret_pid, struct sys_exit *ret_exit)
+{
+    siginfo_t information = {0};
+    int result = wait_without_blocking(P_ALL, 0, &information, WEXITED);
+
+    if (result < 0)
+        return result;
+    if (information.si_pid == 0)
+        return -EAGAIN;
+    *ret_pid = information.si_pid;
+    *ret_exit = exit_of(&information);
+    return 0;
+}
+
+int sys_process_is_child(pid_t pid)
+{
+    siginfo_t information = {0};
+    int result = wait_without_blocking(P_PID, (id_t) pid, &information, WEXITED | WNOWAIT);
+
+    if (result == -ECHILD)
+        return 0;
+    return result < 0 ? result : 1;
 }
 
 static int parse_ticks(const char *at, uint64_t *ret_ticks)

@@ -30,6 +30,13 @@ struct sys_exit {
  * it. Returns 0, -ETIMEDOUT, or -ECHILD when it is not our child or was reaped before. */
 int sys_process_wait(int pidfd, int timeout_ms, struct sys_exit *ret_exit);
 
+/* Reap one of our children that has ended, whichever. Returns 0, -EAGAIN when none has ended, or
+ * -ECHILD when there are no children at all. */
+int sys_process_reap(pid_t *ret_pid, struct sys_exit *ret_exit);
+
+/* Whether `pid` is a child of ours that was not reaped yet, running or not. 1, 0, or -errno. */
+int sys_process_is_child(pid_t pid);
+
 /* When the process started, in clock ticks since boot (field 22 of /proc/PID/stat): together with
  * the pid and the boot id this names it for good. -ENOENT or -ESRCH: no such process. */
 int sys_process_start_time(pid_t pid, uint64_t *ret_ticks);

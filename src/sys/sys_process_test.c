@@ -95,6 +95,37 @@ static void strangers_cannot_be_waited_for(void **state)
     assert_int_equal(sys_process_wait(-1, 0, &ended), -EINVAL);
 }
 
+static void any_child_that_ended_is_reaped(void)
+{
+    AUTO(close) int exited = start_exiting(7), sleeping = -EBADF;
+    pid_t sleeper = start_sleeper(&sleeping), pid = 0;
+    struct sys_exit ended;
+
+    CHECK_EQUAL(sys_file_poll(exited, POLLIN, 5000), POLLIN);
+    CHECK_EQUAL(sys_process_reap(&pid, &ended), 0);
+    CHECK(pid != sleeper);
+    CHECK_EQUAL(ended.kind, SYS_EXIT_STATUS);
+    CHECK_EQUAL(ended.value, 7);
+    CHECK_EQUAL(sys_process_is_child(pid), 0);
+    CHECK_EQUAL(sys_process_reap(&pid, &ended), -EAGAIN);
+    CHECK_EQUAL(sys_process_is_child(sleeper), 1);
+    CHECK_EQUAL(sys_process_kill(sleeping, SIGKILL), 0);
+    CHECK_EQUAL(sys_file_poll(sleeping, POLLIN, 5000), POLLIN);
+    CHECK_EQUAL(sys_process_is_child(sleeper), 1);
+    CHECK_EQUAL(sys_process_reap(&pid, &ended), 0);
+    CHECK_EQUAL(pid, sleeper);
+    CHECK_EQUAL(ended.kind, SYS_EXIT_SIGNAL);
+    CHECK_EQUAL(ended.value, SIGKILL);
+    CHECK_EQUAL(sys_process_reap(&pid, &ended), -ECHILD);
+}
+
+/* In a child: reaping anything would take children of other tests. */
+static void children_are_reaped_whichever_ends(void **state)
+{
+    (void) state;
+    run_in_child(any_child_that_ended_is_reaped, "");
+}
+
 static void opening_a_dead_process_fails(void **state)
 {
     AUTO(close) int pidfd = -EBADF;
@@ -250,6 +281,7 @@ int main(void)
         cmocka_unit_test_teardown(exit_status_and_signal_are_told_apart, reset),
         cmocka_unit_test_teardown(waiting_ends_at_the_timeout_and_only_once, reset),
         cmocka_unit_test_teardown(strangers_cannot_be_waited_for, reset),
+        cmocka_unit_test_teardown(children_are_reaped_whichever_ends, reset),
         cmocka_unit_test_teardown(opening_a_dead_process_fails, reset),
         cmocka_unit_test_teardown(a_descriptor_of_a_child_can_be_taken, reset),
         cmocka_unit_test_teardown(start_time_is_found_behind_any_name, reset),

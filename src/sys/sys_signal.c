@@ -46,6 +46,7 @@ int sys_signal_read(int fd, struct sys_signal *ret_signal)
         .number = (int) information.ssi_signo,
         .sender = (pid_t) information.ssi_pid,
         .uid = information.ssi_uid,
+        .code = information.ssi_code,
     };
     return 0;
 }

@@ -13,6 +13,7 @@ struct sys_signal {
     int number;
     pid_t sender;     /* 0 when the kernel sent it, or from another pid namespace */
     unsigned int uid; /* of the sender */
+    int code;         /* SI_USER, SI_KERNEL...: below 0 the sender chose the other fields itself */
 };
 
 /* The next signal. Returns 0, or -EAGAIN when there is none. */

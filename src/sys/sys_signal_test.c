@@ -21,6 +21,10 @@ static void read_own_signals(void)
     CHECK_EQUAL(signal.number, SIGTERM);
     CHECK_EQUAL(signal.sender, getpid());
     CHECK_EQUAL(signal.uid, getuid());
+    CHECK_EQUAL(signal.code, SI_USER);
+    CHECK_EQUAL(sigqueue(getpid(), SIGUSR1, (union sigval){.sival_int = 0}), 0);
+    CHECK_EQUAL(sys_signal_read(fd, &signal), 0);
+    CHECK_EQUAL(signal.code, SI_QUEUE);
     CHECK_EQUAL(sys_signal_read(fd, &signal), -EAGAIN);
 }
 

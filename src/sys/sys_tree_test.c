@@ -14,7 +14,7 @@ static int open_folder(const char *path)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    assert_true(fd >= 0);
+    CHECK(fd >= 0);
     return fd;
 }
 
@@ -89,28 +89,35 @@ static void make_chain(int depth)
     for (int i = 0; i < depth; i++) {
         int next;
 
-        assert_int_equal(mkdirat(at, "dddddddddd", 0700), 0);
+        CHECK_EQUAL(mkdirat(at, "dddddddddd", 0700), 0);
         next = openat(at, "dddddddddd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        assert_true(next >= 0);
+        CHECK(next >= 0);
         if (i % 1000 == 0)
-            assert_int_equal(symlinkat("/", at, "l"), 0);
+            CHECK_EQUAL(symlinkat("/", at, "l"), 0);
         (void) close(at);
         at = next;
     }
 }
 
+/* On a tmpfs: disks take milliseconds to free each directory. */
+static void delete_a_deep_chain(void)
+{
+    AUTO(close) int top = -EBADF;
+    int before;
+
+    enter_private_mounts();
+    top = open_folder(".");
+    before = count_descriptors();
+    make_chain(100000);
+    CHECK_EQUAL(sys_tree_empty(top), 0);
+    CHECK_EQUAL(count_descriptors(), before);
+    CHECK_EQUAL(mkdir("dddddddddd", 0700), 0);
+}
+
 static void a_hundred_thousand_levels_are_no_problem(void **state)
 {
-    char folder[SCRATCH_SIZE];
-    AUTO(close) int top = enter_scratch(folder);
-    int before = count_descriptors();
-
     (void) state;
-    make_chain(100000);
-    assert_int_equal(sys_tree_empty(top), 0);
-    assert_int_equal(count_descriptors(), before);
-    assert_int_equal(chdir("/"), 0);
-    assert_int_equal(rmdir(folder), 0);
+    run_in_child(delete_a_deep_chain, NEEDS_MOUNTS);
 }
 
 static void wide_and_deep_together_are_deleted(void **state)
@@ -119,7 +126,7 @@ static void wide_and_deep_together_are_deleted(void **state)
     AUTO(close) int top = enter_scratch(folder);
 
     (void) state;
-    for (int i = 0; i < 40; i++) {
+    for (int i = 0; i < 8; i++) {
         (void) snprintf(name, sizeof(name), "wide%d", i);
         assert_int_equal(mkdir(name, 0700), 0);
         assert_int_equal(chdir(name), 0);

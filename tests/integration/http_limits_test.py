@@ -2,6 +2,7 @@
 """Limits of size, number and time: what is too large or too slow ends, and others do not notice."""
 
 import os
+import socket
 import sys
 import time
 
@@ -14,8 +15,8 @@ from program import wait_until  # noqa: E402
 from tap import equal, main, test  # noqa: E402
 
 MIB = 1 << 20
-SHORT = ("--head-timeout", "300", "--body-timeout", "300", "--idle-timeout", "300",
-         "--stall-timeout", "300")
+SHORT = ("--head-timeout", "500", "--body-timeout", "500", "--idle-timeout", "500",
+         "--stall-timeout", "500")
 PATIENT_SECONDS = 5.0  # several times the timeouts above
 
 
@@ -104,11 +105,14 @@ def chunk_framing_must_be_worth_its_data():
 
 
 def assert_served(address):
-    """A fast client is answered now, not when a slow one gives up."""
-    started = time.monotonic()
-    equal(get(address, "/json").status, 200, "status")
-    took = time.monotonic() - started
-    assert took < 0.25, f"a fast client waited {took:.2f} s"
+    """A fast client is answered now, not when a slow one is given up. The best of a few, because
+    a busy machine delays us all."""
+    times = []
+    for _ in range(3):
+        started = time.monotonic()
+        equal(get(address, "/json").status, 200, "status")
+        times.append(time.monotonic() - started)
+    assert min(times) < 0.25, f"fast clients waited {times} s"
 
 
 @test
@@ -116,7 +120,9 @@ def a_head_sent_byte_by_byte_gets_408_while_others_are_served():
     with NetDemo(*SHORT) as demo, connect(demo.address) as slow:
         slow.socket.settimeout(0.02)
         started = time.monotonic()
-        for byte in b"GET /json HTTP/1.1\r\nHost: a\r\nX-Slow: " + b"a" * 1000:
+        slow.send(b"G")
+        assert_served(demo.address)
+        for byte in b"ET /json HTTP/1.1\r\nHost: a\r\nX-Slow: " + b"a" * 1000:
             try:
                 slow.send(bytes([byte]))
                 if slow.read_some():
@@ -124,8 +130,7 @@ def a_head_sent_byte_by_byte_gets_408_while_others_are_served():
             except TimeoutError:
                 pass
             assert time.monotonic() - started < PATIENT_SECONDS, "never cut off"
-        assert time.monotonic() - started > 0.25, "cut off too early"
-        assert_served(demo.address)
+        assert time.monotonic() - started > 0.45, "cut off too early"
         slow.socket.settimeout(PATIENT_SECONDS)
         response = slow.response()
         equal((response.status, response.headers["connection"]), (408, "close"), "answer")
@@ -146,7 +151,7 @@ def a_body_that_keeps_coming_slowly_is_taken():
     with NetDemo(*SHORT) as demo, connect(demo.address) as slow:
         slow.send(b"POST /collect HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\n")
         for byte in b"steady":
-            time.sleep(0.1)  # twice the timeout in all
+            time.sleep(0.15)  # longer than the timeout in all
             slow.send(bytes([byte]))
         equal(slow.response().body, b"steady", "echo")
 
@@ -167,7 +172,7 @@ def a_reader_that_stalls_is_cut():
             stalled.send(b"GET /bytes/1000000000 HTTP/1.1\r\nHost: a\r\n\r\n")
             wait_until(lambda: demo.open_files() > before, "the connection")
             assert_served(demo.address)
-            line = [line for line in demo.requests(2) if "/bytes" in line["path"]][0]
+            line = [line for line in demo.requests(4) if "/bytes" in line["path"]][0]
             assert line["sent"] < 1000000000, "it was sent after all"
             wait_until(lambda: demo.open_files() <= before, "its descriptor to be closed")
 
@@ -176,14 +181,12 @@ def a_reader_that_stalls_is_cut():
 def a_reader_that_is_slow_but_steady_is_not_cut():
     with NetDemo(*SHORT) as demo, connect(demo.address) as steady:
         steady.send(b"GET /bytes/30000000 HTTP/1.1\r\nHost: a\r\n\r\n")
-        head = steady.response_head()
-        count = int(head.headers["content-length"])
-        got = len(steady.buffer)
-        while got < count:
-            time.sleep(0.03)  # a second in all, three times the timeout
-            piece = len(steady.socket.recv(1000000))
-            assert piece, f"cut after {got} bytes"
-            got += piece
+        missing = int(steady.response_head().headers["content-length"]) - len(steady.buffer)
+        while missing:
+            time.sleep(0.05)  # three times the timeout in all
+            piece = steady.socket.recv(min(missing, 1000000), socket.MSG_WAITALL)
+            assert piece, f"cut with {missing} bytes to come"
+            missing -= len(piece)
 
 
 @test

@@ -214,6 +214,16 @@ def the_access_log_is_json_with_the_id_of_the_answer():
 
 
 @test
+def a_request_has_one_line_even_when_its_body_is_read_away():
+    with NetDemo() as demo, connect(demo.address) as connection:
+        connection.send(b"GET /json HTTP/1.1\r\nHost: a\r\nContent-Length: 50000\r\n\r\n")
+        connection.response()
+        connection.send(b"x" * 50000 + GET_JSON)
+        connection.response()
+        equal(len(demo.requests(2)), 2, "lines for two requests")
+
+
+@test
 def the_access_log_tells_no_secrets():
     with Burrow() as server:
         get(server.address, "/health?token=query-secret",

@@ -44,8 +44,9 @@ def a_thousand_slow_clients_do_not_delay_a_fast_one():
 def slow_clients_end_at_the_head_timeout_and_cost_little():
     with NetDemo("--head-timeout", "500") as demo:
         before = demo.memory_kb()
-        run = measure(demo.address)
-        assert run["reconnects"] > 0, f"nobody was cut off: {run}"
+        measure(demo.address)
+        cut = sum(line["status"] == 408 for line in demo.requests())
+        assert cut >= SLOW_CLIENTS / 2, f"only {cut} were cut off"
         grown = demo.memory_kb("VmHWM") - before
         assert grown < 16 * SLOW_CLIENTS, f"{grown} kB for {SLOW_CLIENTS} slow clients"
 

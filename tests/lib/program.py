@@ -18,7 +18,7 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BUILD_FOLDERS = ("", "src/programs", "tests", "bench")
+BUILD_FOLDERS = ("", "src/programs", "src/programs/agent", "tests", "bench")
 START_SECONDS = 10.0
 STOP_SECONDS = 10.0
 
