@@ -60,8 +60,8 @@ static bool take_trailer(struct input *input)
 {
     const char *start = input->at;
 
-    while (input->at < input->end &&
-           (isalnum((unsigned char) *input->at) || memchr("!#$%&'*+-.^_`|~", *input->at, 15)))
+    while (input->at < input->end && (isalnum((unsigned char) *input->at) ||
+                                      (*input->at && strchr("!#$%&'*+-.^_`|~", *input->at))))
         input->at++;
     if (input->at == start || !take(input, ':'))
         return false;

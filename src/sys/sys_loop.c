@@ -15,8 +15,10 @@
 #include "sys/sys_call.h"
 #include "sys/sys_file.h"
 
-#define CONTROL_PATH "/dev/loop-control"
-#define LOOP_MAJOR   7
+#define CONTROL_PATH  "/dev/loop-control"
+#define LOOP_MAJOR    7
+#define MISC_MAJOR    10
+#define CONTROL_MINOR 237
 
 /* The kernel's own bound on minor numbers. */
 #define DEVICE_NUMBER_MAX ((1 << 20) - 1)
@@ -42,19 +44,23 @@ static int call(int fd, unsigned long request, void *argument)
     return result;
 }
 
-/* The kernel makes the node in a devtmpfs; in a static /dev (a chroot) nobody does. */
-static int open_device(int number, char ret_path[static SYS_LOOP_PATH_SIZE])
+/* The kernel makes the nodes in a devtmpfs; in a static /dev (a chroot, a container) nobody does.
+ */
+static int open_node(const char *path, mode_t type, dev_t device)
 {
-    int fd;
+    int fd = sys_file_open(AT_FDCWD, path, O_RDWR | O_NOFOLLOW, 0);
 
-    (void) snprintf(ret_path, SYS_LOOP_PATH_SIZE, "/dev/loop%d", number);
-    fd = sys_file_open(AT_FDCWD, ret_path, O_RDWR | O_NOFOLLOW, 0);
     if (fd != -ENOENT)
         return fd;
-    if (mknod(ret_path, S_IFBLK | 0600, makedev(LOOP_MAJOR, (unsigned int) number)) < 0 &&
-        errno != EEXIST)
+    if (mknod(path, type | 0600, device) < 0 && errno != EEXIST)
         return -errno;
-    return sys_file_open(AT_FDCWD, ret_path, O_RDWR | O_NOFOLLOW, 0);
+    return sys_file_open(AT_FDCWD, path, O_RDWR | O_NOFOLLOW, 0);
+}
+
+static int open_device(int number, char ret_path[static SYS_LOOP_PATH_SIZE])
+{
+    (void) snprintf(ret_path, SYS_LOOP_PATH_SIZE, "/dev/loop%d", number);
+    return open_node(ret_path, S_IFBLK, makedev(LOOP_MAJOR, (unsigned int) number));
 }
 
 int sys_loop_attach(int file, char ret_path[static SYS_LOOP_PATH_SIZE])
@@ -64,7 +70,7 @@ int sys_loop_attach(int file, char ret_path[static SYS_LOOP_PATH_SIZE])
         .block_size = BLOCK_SIZE_BYTES,
         .info = {.lo_flags = LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO},
     };
-    AUTO(close) int control = sys_file_open(AT_FDCWD, CONTROL_PATH, O_RDWR, 0);
+    AUTO(close) int control = open_node(CONTROL_PATH, S_IFCHR, makedev(MISC_MAJOR, CONTROL_MINOR));
     int result = -EBUSY;
 
     if (file < 0)
@@ -98,7 +104,7 @@ static int number_of(const char *name)
 /* Comparing devices and inodes finds the file under any name and in any mount namespace. */
 static bool is_backed_by(int device, const struct stat *file)
 {
-    struct loop_info64 info;
+    struct loop_info64 info = {.lo_flags = 0};
 
     return call(device, LOOP_GET_STATUS64, &info) == 0 && info.lo_device == file->st_dev &&
            info.lo_inode == file->st_ino;
@@ -135,7 +141,7 @@ int sys_loop_grow(int device)
 
 int sys_loop_is_direct(int device)
 {
-    struct loop_info64 info;
+    struct loop_info64 info = {.lo_flags = 0};
     int result = call(device, LOOP_GET_STATUS64, &info);
 
     return result < 0 ? result : (info.lo_flags & LO_FLAGS_DIRECT_IO) != 0;

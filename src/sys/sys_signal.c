@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "sys/sys_call.h"
@@ -73,14 +74,17 @@ int sys_signal_restore(const sigset_t *before)
 
 int sys_signal_reset(void)
 {
-    struct sigaction action = {.sa_handler = SIG_DFL};
+    /* As the kernel wants it. Not sigaction(3): libc keeps signals 32 and 33 for itself and refuses
+     * to touch them, but a parent may well have left them ignored. All zero means SIG_DFL. */
+    static const struct {
+        unsigned long handler, flags, restorer, mask;
+    } by_default = {0};
     sigset_t none;
 
-    for (int number = 1; number <= SIGRTMAX; number++) {
-        /* libc keeps two real-time signals for itself: EINVAL, and never ours to have changed. */
+    for (int number = 1; number < _NSIG; number++) {
         if (number == SIGKILL || number == SIGSTOP)
             continue;
-        if (sigaction(number, &action, NULL) < 0 && errno != EINVAL)
+        if (syscall(SYS_rt_sigaction, number, &by_default, NULL, sizeof(by_default.mask)) < 0)
             return -errno;
     }
     sigemptyset(&none);
