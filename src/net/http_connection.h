@@ -2,7 +2,7 @@
  * Nothing outside net/http_*.c includes this.
  *
  *      bytes                 head                      body                     reply
- *   stream ──► parser ──► http_connection ──► handler ──► http_body ... handler ──► http_reply
+ *   stream ──► parser ──► http_dispatch ──► handler ──► http_body ... handler ──► http_reply
  *      ▲                        │ one request at a time; bytes that came early wait in `early`   │
  *      └────────────────────────┴──────────────────────── output ◄──────────────────────────────┘
  */
@@ -92,6 +92,10 @@ void http_connection_drain(struct http_connection *connection);
 /* Give up the stream: the connection frees itself. */
 struct stream *http_connection_hand_over(struct http_connection *connection,
                                          struct text *ret_pending);
+
+/* http_dispatch.c */
+/* Find the route of the request whose head is complete and call its handler, or answer why not. */
+void http_dispatch(struct http_connection *connection);
 
 /* http_body.c */
 void http_body_piece(struct http_request *request, const char *bytes, size_t length);
