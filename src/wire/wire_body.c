@@ -1,0 +1,126 @@
+#include "wire/wire_body.h"
+
+#include <string.h>
+
+WIRE_WORDS(limit, WIRE_LIMITS);
+WIRE_WORDS(feature, WIRE_FEATURES);
+WIRE_WORDS(sandbox_state, WIRE_SANDBOX_STATES);
+WIRE_WORDS(exit_kind, WIRE_EXIT_KINDS);
+WIRE_WORDS(kill_scope, WIRE_KILL_SCOPES);
+WIRE_WORDS(socket_family, WIRE_SOCKET_FAMILIES);
+WIRE_WORDS(keeper_job_kind, WIRE_KEEPER_JOBS);
+WIRE_WORDS(stat, WIRE_STATS);
+
+static int check_ending(const void *object, struct error *err)
+{
+    const struct wire_ending *ending = object;
+    bool fits =
+        ending->kind == WIRE_EXIT_EXITED ||
+        (ending->kind == WIRE_EXIT_SIGNALED ? ending->value >= 1 && ending->value <= WIRE_SIGNAL_MAX
+                                            : ending->value == 0);
+
+    if (!fits)
+        return error_set(err, ERR_INVALID, 0, "value %u does not go with '%s'", ending->value,
+                         wire_exit_kind_words[ending->kind]);
+    return 0;
+}
+
+static int check_versions(unsigned int least, unsigned int most, struct error *err)
+{
+    if (least < 1 || least > most)
+        return error_set(err, ERR_INVALID, 0, "versions from %u to %u", least, most);
+    return 0;
+}
+
+static int check_hello(const void *object, struct error *err)
+{
+    const struct wire_hello *hello = object;
+
+    return check_versions(hello->version_min, hello->version_max, err);
+}
+
+static int check_refused(const void *object, struct error *err)
+{
+    const struct wire_refused *refused = object;
+
+    return check_versions(refused->version_min, refused->version_max, err);
+}
+
+static int check_adopt(const void *object, struct error *err)
+{
+    const struct wire_adopt *adopt = object;
+
+    if (adopt->pid == 0 && adopt->start_time != 0)
+        return error_set(err, ERR_INVALID, 0, "a start time without a pid");
+    return 0;
+}
+
+static int check_entry(const void *object, struct error *err)
+{
+    const struct wire_entry *entry = object;
+
+    if (entry->pid == 0 && entry->start_time != 0)
+        return error_set(err, ERR_INVALID, 0, "a start time without a pid");
+    return 0;
+}
+
+static int check_keeper_job(const void *object, struct error *err)
+{
+    const struct wire_keeper_job *job = object;
+    bool has_target = job->target.text[0] != '\0';
+
+    if (has_target != (job->job == WIRE_KEEPER_COPY))
+        return error_set(err, ERR_INVALID, 0, "a target goes with '%s' and nothing else",
+                         wire_keeper_job_kind_words[WIRE_KEEPER_COPY]);
+    if (has_target && strcmp(job->target.text, job->id.text) == 0)
+        return error_set(err, ERR_INVALID, 0, "a disk cannot be copied to itself");
+    return 0;
+}
+
+static int check_done(const void *object, struct error *err)
+{
+    const struct wire_done *done = object;
+
+    if (strcmp(done->code, error_code_text(ERR_NONE)) == 0 && (done->system || done->message[0]))
+        return error_set(err, ERR_INVALID, 0, "success with a reason for failure");
+    return 0;
+}
+
+/* Pages are sorted, so that "after the last id" means the same to both sides. */
+static int check_listed(const void *object, struct error *err)
+{
+    const struct wire_listed *listed = object;
+
+    for (size_t i = 1; i < listed->entries.count; i++)
+        if (strcmp(listed->entries.items[i - 1].id.text, listed->entries.items[i].id.text) >= 0)
+            return error_set(err, ERR_INVALID, 0, "entries are not sorted");
+    if (listed->more && listed->entries.count == 0)
+        return error_set(err, ERR_INVALID, 0, "more after an empty page");
+    return 0;
+}
+
+WIRE_RECORD(limits, WIRE_LIMITS_FIELDS, NULL);
+WIRE_RECORD(entry, WIRE_ENTRY_FIELDS, check_entry);
+WIRE_RECORD(ending, WIRE_ENDING_FIELDS, check_ending);
+WIRE_RECORD(hello, WIRE_HELLO_FIELDS, check_hello);
+WIRE_RECORD(nothing, WIRE_NOTHING_FIELDS, NULL);
+WIRE_RECORD(target, WIRE_TARGET_FIELDS, NULL);
+WIRE_RECORD(adopt, WIRE_ADOPT_FIELDS, check_adopt);
+WIRE_RECORD(list, WIRE_LIST_FIELDS, NULL);
+WIRE_RECORD(sockets, WIRE_SOCKETS_FIELDS, NULL);
+WIRE_RECORD(kill, WIRE_KILL_FIELDS, NULL);
+WIRE_RECORD(set_limits, WIRE_SET_LIMITS_FIELDS, NULL);
+WIRE_RECORD(open_mount, WIRE_OPEN_MOUNT_FIELDS, NULL);
+WIRE_RECORD(mount, WIRE_MOUNT_FIELDS, NULL);
+WIRE_RECORD(keeper_job, WIRE_KEEPER_JOB_FIELDS, check_keeper_job);
+WIRE_RECORD(welcome, WIRE_WELCOME_FIELDS, NULL);
+WIRE_RECORD(refused, WIRE_REFUSED_FIELDS, check_refused);
+WIRE_RECORD(done, WIRE_DONE_FIELDS, check_done);
+WIRE_RECORD(sandbox, WIRE_SANDBOX_FIELDS, NULL);
+WIRE_RECORD(listed, WIRE_LISTED_FIELDS, check_listed);
+WIRE_RECORD(sockets_made, WIRE_SOCKETS_MADE_FIELDS, NULL);
+WIRE_RECORD(stats_read, WIRE_STATS_READ_FIELDS, NULL);
+WIRE_RECORD(mount_opened, WIRE_MOUNT_OPENED_FIELDS, NULL);
+WIRE_RECORD(job_ended, WIRE_JOB_ENDED_FIELDS, NULL);
+WIRE_RECORD(exited, WIRE_EXITED_FIELDS, NULL);
+WIRE_RECORD(stopping, WIRE_STOPPING_FIELDS, NULL);

@@ -1,0 +1,233 @@
+/* What the messages say: one list of fields per struct (wire_field.h explains the kinds).
+ *
+ * Everything that names something names it by id or by a registered name. There is no host path in
+ * here, no option of a mount, no flag that leaves a wall out, and nothing free-form that the
+ * launcher would act on: texts towards the launcher are for people only. */
+#pragma once
+
+#include "wire/wire_field.h"
+
+#define WIRE_PROGRAM_MAX 64 /* length of a program's version */
+#define WIRE_REASON_MAX  (ERROR_MESSAGE_MAX - 1)
+#define WIRE_LIST_PAGE   64 /* sandboxes in one answer to a list */
+#define WIRE_SOCKETS_MAX 32 /* sockets in one answer */
+
+#define WIRE_PID_MAX    (1 << 22) /* the kernel's own limit */
+#define WIRE_BYTES_MAX  (UINT64_C(1) << 50)
+#define WIRE_CPU_MAX    10000000 /* thousandths: ten thousand CPUs */
+#define WIRE_FILES_MAX  (1 << 20)
+#define WIRE_SIGNAL_MAX 64
+
+#define WIRE_SWAP_UNLIMITED UINT64_MAX
+
+#define WIRE_LIMITS(W)                                                                             \
+    W(WIRE_LIMIT_MEMORY, "memory", "memory of all processes")                                      \
+    W(WIRE_LIMIT_SWAP, "swap", "swap beside the memory")                                           \
+    W(WIRE_LIMIT_PIDS, "pids", "processes and threads")                                            \
+    W(WIRE_LIMIT_CPU, "cpu", "time of the CPUs")                                                   \
+    W(WIRE_LIMIT_DISK, "disk", "bytes on the sandbox's disk")                                      \
+    W(WIRE_LIMIT_FILES, "files", "open files of one process")
+WIRE_ENUM(limit, WIRE_LIMITS);
+
+#define WIRE_FEATURES(W)                                                                           \
+    W(WIRE_FEATURE_FREEZE, "freeze", "sandboxes can be frozen")                                    \
+    W(WIRE_FEATURE_NAT, "nat", "the network mode nat")                                             \
+    W(WIRE_FEATURE_MOUNTS, "mounts", "mounts can be attached")                                     \
+    W(WIRE_FEATURE_OOM, "oom", "a kill for lack of memory is told from other kills")
+WIRE_ENUM(feature, WIRE_FEATURES);
+
+#define WIRE_SANDBOX_STATES(W)                                                                     \
+    W(WIRE_SANDBOX_POOLED, "pooled", "runs, waits to be assigned")                                 \
+    W(WIRE_SANDBOX_RUNNING, "running", "runs")                                                     \
+    W(WIRE_SANDBOX_FROZEN, "frozen", "has processes, none of them moves")                          \
+    W(WIRE_SANDBOX_STOPPING, "stopping", "was killed, is being taken down")                        \
+    W(WIRE_SANDBOX_STOPPED, "stopped", "has a disk and no processes")                              \
+    W(WIRE_SANDBOX_BROKEN, "broken", "parts are missing: it can only be killed")
+WIRE_ENUM(sandbox_state, WIRE_SANDBOX_STATES);
+
+#define WIRE_EXIT_KINDS(W)                                                                         \
+    W(WIRE_EXIT_EXITED, "exited", "ended by itself, `value` is the exit status")                   \
+    W(WIRE_EXIT_SIGNALED, "signaled", "`value` is the signal, 1 to 64")                            \
+    W(WIRE_EXIT_OOM, "oom", "killed for lack of memory")                                           \
+    W(WIRE_EXIT_UNKNOWN, "unknown", "ended while nobody could look")
+WIRE_ENUM(exit_kind, WIRE_EXIT_KINDS);
+
+#define WIRE_KILL_SCOPES(W)                                                                        \
+    W(WIRE_KILL_PROCESSES, "processes", "the disk stays and can be started again")                 \
+    W(WIRE_KILL_EVERYTHING, "everything", "the disk is deleted, too")
+WIRE_ENUM(kill_scope, WIRE_KILL_SCOPES);
+
+#define WIRE_SOCKET_FAMILIES(W)                                                                    \
+    W(WIRE_SOCKET_IPV4, "ipv4", "AF_INET")                                                         \
+    W(WIRE_SOCKET_IPV6, "ipv6", "AF_INET6")
+WIRE_ENUM(socket_family, WIRE_SOCKET_FAMILIES);
+
+#define WIRE_KEEPER_JOBS(W)                                                                        \
+    W(WIRE_KEEPER_DELETE, "delete", "remove everything on the disk")                               \
+    W(WIRE_KEEPER_MEASURE, "measure", "count files and bytes")                                     \
+    W(WIRE_KEEPER_LIST, "list", "write every entry to the output")                                 \
+    W(WIRE_KEEPER_COPY, "copy", "copy the disk to the one of `target`")
+WIRE_ENUM(keeper_job_kind, WIRE_KEEPER_JOBS);
+
+#define WIRE_STATS(W)                                                                              \
+    W(WIRE_STAT_CPU, "cpu", "cpu_us")                                                              \
+    W(WIRE_STAT_THROTTLED, "throttled", "throttled_us")                                            \
+    W(WIRE_STAT_MEMORY, "memory", "memory_bytes")                                                  \
+    W(WIRE_STAT_MEMORY_PEAK, "memory_peak", "memory_peak_bytes")                                   \
+    W(WIRE_STAT_PIDS, "pids", "pids")                                                              \
+    W(WIRE_STAT_PIDS_REFUSED, "pids_refused", "pids_refused")                                      \
+    W(WIRE_STAT_IO, "io", "read_bytes, written_bytes")                                             \
+    W(WIRE_STAT_OOM, "oom", "oom_kills_agent, oom_kills_work")                                     \
+    W(WIRE_STAT_NETWORK, "network", "received_bytes, sent_bytes")                                  \
+    W(WIRE_STAT_DISK, "disk", "disk_bytes")
+WIRE_ENUM(stat, WIRE_STATS);
+
+/* Bodies that are parts of others. */
+
+#define WIRE_LIMITS_FIELDS(F, S)                                                                   \
+    F(S, U64, memory_bytes, WIRE_BYTES_MAX, "0: no limit")                                         \
+    F(S, U64, swap_bytes, WIRE_SWAP_UNLIMITED, "beside the memory; 0: none, all ones: no limit")   \
+    F(S, U32, pids, WIRE_PID_MAX, "0: no limit")                                                   \
+    F(S, U32, cpu_millis, WIRE_CPU_MAX, "thousandths of a CPU; 0: no limit")                       \
+    F(S, U64, disk_bytes, WIRE_BYTES_MAX, "0: no limit")                                           \
+    F(S, U32, files, WIRE_FILES_MAX, "open files of one process; 0: the launcher's default")
+WIRE_STRUCT(limits, WIRE_LIMITS_FIELDS);
+
+#define WIRE_ENTRY_FIELDS(F, S)                                                                    \
+    F(S, ID, id, , "the sandbox")                                                                  \
+    F(S, ENUM, state, sandbox_state, "what the launcher sees")                                     \
+    F(S, U32, pid, WIRE_PID_MAX, "of its PID 1, as the host counts; 0: none")                      \
+    F(S, U64, start_time, UINT64_MAX, "of that process (field 22 of /proc/PID/stat)")
+WIRE_STRUCT(entry, WIRE_ENTRY_FIELDS);
+WIRE_LIST(entry, WIRE_LIST_PAGE);
+
+#define WIRE_ENDING_FIELDS(F, S)                                                                   \
+    F(S, ENUM, kind, exit_kind, "how it ended")                                                    \
+    F(S, U8, value, UINT8_MAX, "exit status or signal; else 0")
+WIRE_STRUCT(ending, WIRE_ENDING_FIELDS);
+
+/* To the launcher. */
+
+#define WIRE_HELLO_FIELDS(F, S)                                                                    \
+    F(S, U16, version_min, UINT16_MAX, "oldest version of the protocol the daemon speaks")         \
+    F(S, U16, version_max, UINT16_MAX, "newest one")                                               \
+    F(S, TEXT, program, WIRE_PROGRAM_MAX, "version of the daemon, for people")
+WIRE_STRUCT(hello, WIRE_HELLO_FIELDS);
+
+#define WIRE_NOTHING_FIELDS(F, S)
+WIRE_STRUCT(nothing, WIRE_NOTHING_FIELDS);
+
+#define WIRE_TARGET_FIELDS(F, S) F(S, ID, id, , "the sandbox")
+WIRE_STRUCT(target, WIRE_TARGET_FIELDS);
+
+#define WIRE_ADOPT_FIELDS(F, S)                                                                    \
+    F(S, ID, id, , "the sandbox")                                                                  \
+    F(S, U32, pid, WIRE_PID_MAX, "of its PID 1 as it was answered; 0: not known any more")         \
+    F(S, U64, start_time, UINT64_MAX, "of that process; 0 when the pid is")
+WIRE_STRUCT(adopt, WIRE_ADOPT_FIELDS);
+
+#define WIRE_LIST_FIELDS(F, S)                                                                     \
+    F(S, ID_OR_NONE, after, , "the last id of the page before; none: from the start")
+WIRE_STRUCT(list, WIRE_LIST_FIELDS);
+
+#define WIRE_SOCKETS_FIELDS(F, S)                                                                  \
+    F(S, ID, id, , "the sandbox")                                                                  \
+    F(S, ENUM, family, socket_family, "of the sockets, which are all SOCK_STREAM")                 \
+    F(S, COUNT, count, WIRE_SOCKETS_MAX, "how many")
+WIRE_STRUCT(sockets, WIRE_SOCKETS_FIELDS);
+
+#define WIRE_KILL_FIELDS(F, S)                                                                     \
+    F(S, ID, id, , "the sandbox")                                                                  \
+    F(S, ENUM, scope, kill_scope, "what goes")
+WIRE_STRUCT(kill, WIRE_KILL_FIELDS);
+
+#define WIRE_SET_LIMITS_FIELDS(F, S)                                                               \
+    F(S, ID, id, , "the sandbox")                                                                  \
+    F(S, RECORD, limits, limits, "all of them, also those that stay")
+WIRE_STRUCT(set_limits, WIRE_SET_LIMITS_FIELDS);
+
+#define WIRE_OPEN_MOUNT_FIELDS(F, S)                                                               \
+    F(S, ID, id, , "the sandbox")                                                                  \
+    F(S, PATH, place, , "where it will be seen, inside the sandbox")                               \
+    F(S, BOOL, read_only, , "nothing can be written through it")
+WIRE_STRUCT(open_mount, WIRE_OPEN_MOUNT_FIELDS);
+
+#define WIRE_MOUNT_FIELDS(F, S)                                                                    \
+    F(S, ID, id, , "the sandbox")                                                                  \
+    F(S, U32, mount, UINT32_MAX, "the number that mount_opened gave")
+WIRE_STRUCT(mount, WIRE_MOUNT_FIELDS);
+
+#define WIRE_KEEPER_JOB_FIELDS(F, S)                                                               \
+    F(S, ID, id, , "the sandbox whose disk it is; it must not be running")                         \
+    F(S, ENUM, job, keeper_job_kind, "what to do")                                                 \
+    F(S, ID_OR_NONE, target, , "copy: the new disk's sandbox; else none")
+WIRE_STRUCT(keeper_job, WIRE_KEEPER_JOB_FIELDS);
+
+/* To the daemon. */
+
+#define WIRE_WELCOME_FIELDS(F, S)                                                                  \
+    F(S, U16, version, UINT16_MAX, "of every message from now on")                                 \
+    F(S, TEXT, program, WIRE_PROGRAM_MAX, "version of the launcher, for people")                   \
+    F(S, FLAGS, features, feature, "what this host can do")                                        \
+    F(S, FLAGS, enforced, limit, "which limits this host can enforce")
+WIRE_STRUCT(welcome, WIRE_WELCOME_FIELDS);
+
+#define WIRE_REFUSED_FIELDS(F, S)                                                                  \
+    F(S, U16, version_min, UINT16_MAX, "oldest version the launcher speaks")                       \
+    F(S, U16, version_max, UINT16_MAX, "newest one")                                               \
+    F(S, TEXT, message, WIRE_REASON_MAX, "why, for people")
+WIRE_STRUCT(refused, WIRE_REFUSED_FIELDS);
+
+#define WIRE_DONE_FIELDS(F, S)                                                                     \
+    F(S, NAME, code, , "stable text of an error code, `ok` when there is none")                    \
+    F(S, U16, system, UINT16_MAX, "errno behind it, or 0")                                         \
+    F(S, TEXT, message, WIRE_REASON_MAX, "for people; empty with `ok`")
+WIRE_STRUCT(done, WIRE_DONE_FIELDS);
+
+#define WIRE_SANDBOX_FIELDS(F, S)                                                                  \
+    F(S, RECORD, entry, entry, "as in a list")                                                     \
+    F(S, U32, uid_first, UINT32_MAX, "the host's id of its root")                                  \
+    F(S, U32, uid_count, UINT32_MAX, "ids from there on that are its own")                         \
+    F(S, FLAGS, unenforced, limit, "limits that were asked for and do not hold on this host")
+WIRE_STRUCT(sandbox, WIRE_SANDBOX_FIELDS);
+
+#define WIRE_LISTED_FIELDS(F, S)                                                                   \
+    F(S, BOOL, more, , "ask again after the last id of this page")                                 \
+    F(S, LIST, entries, entry, "sorted by id")
+WIRE_STRUCT(listed, WIRE_LISTED_FIELDS);
+
+#define WIRE_SOCKETS_MADE_FIELDS(F, S)                                                             \
+    F(S, FD_COUNT, count, WIRE_SOCKETS_MAX, "sockets that come along, as many as were asked for")
+WIRE_STRUCT(sockets_made, WIRE_SOCKETS_MADE_FIELDS);
+
+#define WIRE_STATS_READ_FIELDS(F, S)                                                               \
+    F(S, FLAGS, known, stat, "which of these are known; the others are 0")                         \
+    F(S, U64, cpu_us, UINT64_MAX, "time on CPUs")                                                  \
+    F(S, U64, throttled_us, UINT64_MAX, "time spent waiting for the CPU limit")                    \
+    F(S, U64, memory_bytes, UINT64_MAX, "now")                                                     \
+    F(S, U64, memory_peak_bytes, UINT64_MAX, "the most it ever was")                               \
+    F(S, U64, pids, UINT64_MAX, "now")                                                             \
+    F(S, U64, pids_refused, UINT64_MAX, "forks that failed at the limit")                          \
+    F(S, U64, read_bytes, UINT64_MAX, "from disks")                                                \
+    F(S, U64, written_bytes, UINT64_MAX, "to disks")                                               \
+    F(S, U64, oom_kills_agent, UINT64_MAX, "processes of ours killed for lack of memory")          \
+    F(S, U64, oom_kills_work, UINT64_MAX, "the user's processes killed for lack of memory")        \
+    F(S, U64, received_bytes, UINT64_MAX, "from the network")                                      \
+    F(S, U64, sent_bytes, UINT64_MAX, "to the network")                                            \
+    F(S, U64, disk_bytes, UINT64_MAX, "on its disk now")
+WIRE_STRUCT(stats_read, WIRE_STATS_READ_FIELDS);
+
+#define WIRE_MOUNT_OPENED_FIELDS(F, S)                                                             \
+    F(S, U32, mount, UINT32_MAX, "number of this mount, in this sandbox")
+WIRE_STRUCT(mount_opened, WIRE_MOUNT_OPENED_FIELDS);
+
+#define WIRE_JOB_ENDED_FIELDS(F, S) F(S, RECORD, ending, ending, "of the keeper process")
+WIRE_STRUCT(job_ended, WIRE_JOB_ENDED_FIELDS);
+
+#define WIRE_EXITED_FIELDS(F, S)                                                                   \
+    F(S, ID, id, , "the sandbox")                                                                  \
+    F(S, RECORD, ending, ending, "of its PID 1")
+WIRE_STRUCT(exited, WIRE_EXITED_FIELDS);
+
+#define WIRE_STOPPING_FIELDS(F, S) F(S, TEXT, reason, WIRE_REASON_MAX, "for people")
+WIRE_STRUCT(stopping, WIRE_STOPPING_FIELDS);

@@ -1,0 +1,281 @@
+/* For the tests and fuzzers of wire/ only: valid values for every field of every struct, made from
+ * the same tables that the codec walks. A struct whose fields must fit together has a repair here;
+ * one without fails the test. */
+#pragma once
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+/* After the headers it needs. */
+#include <cmocka.h>
+
+#include "base/auto.h"
+#include "wire/wire_message.h"
+#include "wire/wire_plan.h"
+
+enum fill_mode { FILL_LEAST, FILL_MOST, FILL_RANDOM, FILL_MODE_COUNT };
+
+struct fill {
+    enum fill_mode mode;
+    uint64_t seed; /* not 0 */
+};
+
+/* xorshift64: the same values in every run. */
+static inline uint64_t fill_random(struct fill *fill)
+{
+    fill->seed ^= fill->seed << 13;
+    fill->seed ^= fill->seed >> 7;
+    fill->seed ^= fill->seed << 17;
+    return fill->seed;
+}
+
+static inline uint64_t fill_number(struct fill *fill, uint64_t least, uint64_t most)
+{
+    if (fill->mode == FILL_LEAST || least == most)
+        return least;
+    if (fill->mode == FILL_MOST)
+        return most;
+    return most - least == UINT64_MAX ? fill_random(fill)
+                                      : least + fill_random(fill) % (most - least + 1);
+}
+
+static inline void fill_id(struct fill *fill, struct id *id, bool optional)
+{
+    uint8_t bytes[ID_RANDOM_SIZE];
+
+    if (optional && fill_number(fill, 0, 1) == 0) {
+        id->text[0] = '\0';
+        return;
+    }
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        bytes[i] = (uint8_t) fill_number(fill, 0, UINT8_MAX);
+    *id = id_from_bytes(bytes);
+}
+
+/* The alphabets make no ".." and no name of a folder that is ours. */
+static inline void fill_text(struct fill *fill, const struct wire_field *field, char *text)
+{
+    static const char name[] = "0123456789abcdefghijklmnopqrstuvwxyz";
+    static const char *const alphabets[WIRE_KIND_COUNT] = {
+        [WIRE_KIND_NAME] = name,
+        [WIRE_KIND_TEXT] = " !\"#$%&'()*+,-./0189:;<=>?@ABYZ[\\]^_`abyz{|}~",
+        [WIRE_KIND_PATH] = name,
+    };
+    const char *alphabet = alphabets[field->kind];
+    size_t least = field->kind == WIRE_KIND_TEXT ? 0 : field->kind == WIRE_KIND_NAME ? 1 : 2;
+    size_t length = fill_number(fill, least, field->maximum);
+
+    for (size_t i = 0; i < length; i++)
+        text[i] = alphabet[fill_number(fill, 0, strlen(alphabet) - 1)];
+    text[length] = '\0';
+    if (field->kind == WIRE_KIND_PATH)
+        text[0] = '/';
+}
+
+static inline void fill_record(struct fill *fill, const struct wire_record *record, void *object);
+
+static inline void fill_member(void *member, size_t size, uint64_t number)
+{
+    uint8_t bytes[8];
+
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        bytes[i] = (uint8_t) (number >> 8 * i);
+    memcpy(member, bytes, size);
+}
+
+static inline void fill_field(struct fill *fill, const struct wire_field *field, char *object)
+{
+    char *member = object + field->offset;
+    uint16_t count;
+
+    switch (field->kind) {
+    case WIRE_KIND_NUMBER:
+        fill_member(member, field->size, fill_number(fill, field->minimum, field->maximum));
+        return;
+    case WIRE_KIND_ID:
+    case WIRE_KIND_ID_OR_NONE:
+        fill_id(fill, (struct id *) (void *) member, field->kind == WIRE_KIND_ID_OR_NONE);
+        return;
+    case WIRE_KIND_NAME:
+    case WIRE_KIND_TEXT:
+    case WIRE_KIND_PATH:
+        fill_text(fill, field, member);
+        return;
+    case WIRE_KIND_RECORD:
+        fill_record(fill, field->record, member);
+        return;
+    case WIRE_KIND_LIST:
+        count = (uint16_t) fill_number(fill, 0, field->maximum);
+        fill_member(object + field->count_offset, sizeof(count), count);
+        for (size_t i = 0; i < count; i++)
+            fill_record(fill, field->record, member + i * field->record->size);
+        return;
+    case WIRE_KIND_COUNT:
+        break;
+    }
+    fail_msg("field %s has a kind without a test value", field->name);
+}
+
+static inline void repair_ending(void *object)
+{
+    struct wire_ending *ending = object;
+
+    if (ending->kind == WIRE_EXIT_SIGNALED)
+        ending->value = (uint8_t) (ending->value % WIRE_SIGNAL_MAX + 1);
+    else if (ending->kind != WIRE_EXIT_EXITED)
+        ending->value = 0;
+}
+
+static inline void repair_hello(void *object)
+{
+    struct wire_hello *hello = object;
+
+    hello->version_min = (uint16_t) (hello->version_min % 100 + 1);
+    hello->version_max |= 100;
+}
+
+static inline void repair_refused(void *object)
+{
+    struct wire_refused *refused = object;
+
+    refused->version_min = (uint16_t) (refused->version_min % 100 + 1);
+    refused->version_max |= 100;
+}
+
+static inline void repair_adopt(void *object)
+{
+    struct wire_adopt *adopt = object;
+
+    if (adopt->pid == 0)
+        adopt->start_time = 0;
+}
+
+static inline void repair_entry(void *object)
+{
+    struct wire_entry *entry = object;
+
+    if (entry->pid == 0)
+        entry->start_time = 0;
+}
+
+static inline void repair_keeper_job(void *object)
+{
+    static const uint8_t other[ID_RANDOM_SIZE] = {1, 2, 3};
+    struct wire_keeper_job *job = object;
+
+    if (job->job == WIRE_KEEPER_COPY)
+        job->target = id_from_bytes(other);
+    else
+        memset(&job->target, 0, sizeof(job->target));
+}
+
+static inline void repair_done(void *object)
+{
+    struct wire_done *done = object;
+
+    if (strcmp(done->code, "ok") == 0)
+        done->code[0] = 'k';
+}
+
+/* Ids that rise as ASCII does: the digits of base32 come after its letters. */
+static inline void repair_listed(void *object)
+{
+    static const char digits[] = "234567abcdefghijklmnopqrstuvwxyz";
+    struct wire_listed *listed = object;
+
+    for (size_t i = 0; i < listed->entries.count; i++) {
+        listed->entries.items[i].id.text[0] = digits[i / 32];
+        listed->entries.items[i].id.text[1] = digits[i % 32];
+    }
+    listed->more = listed->more && listed->entries.count;
+}
+
+static inline void repair_prefix(void *object)
+{
+    struct wire_prefix *prefix = object;
+
+    prefix->address &= prefix->bits ? UINT32_MAX << (32 - prefix->bits) : 0;
+}
+
+static inline void repair_ports(void *object)
+{
+    struct wire_ports *ports = object;
+
+    if (ports->first > ports->last)
+        ports->first = ports->last;
+}
+
+static inline void repair_rule(void *object)
+{
+    struct wire_rule *rule = object;
+
+    if (rule->protocol == WIRE_PROTOCOL_ANY)
+        rule->ports = (struct wire_ports){.first = 0, .last = UINT16_MAX};
+}
+
+static inline void repair_bind(void *object)
+{
+    struct wire_bind *bind = object;
+
+    bind->place[1] = 'a';
+}
+
+/* One first letter for each place. */
+static inline void repair_plan(void *object)
+{
+    struct wire_plan *plan = object;
+
+    for (size_t i = 0; i < plan->binds.count; i++)
+        plan->binds.items[i].place[1] = (char) ('E' + i);
+    if (plan->network != WIRE_NETWORK_NAT)
+        plan->rules.count = 0;
+}
+
+static inline void fill_record(struct fill *fill, const struct wire_record *record, void *object)
+{
+    static const struct {
+        const struct wire_record *record;
+        void (*call)(void *object);
+    } repairs[] = {
+        {&wire_ending_record, repair_ending},   {&wire_hello_record, repair_hello},
+        {&wire_refused_record, repair_refused}, {&wire_adopt_record, repair_adopt},
+        {&wire_entry_record, repair_entry},     {&wire_keeper_job_record, repair_keeper_job},
+        {&wire_done_record, repair_done},       {&wire_listed_record, repair_listed},
+        {&wire_prefix_record, repair_prefix},   {&wire_ports_record, repair_ports},
+        {&wire_rule_record, repair_rule},       {&wire_bind_record, repair_bind},
+        {&wire_plan_record, repair_plan},
+    };
+    bool repaired = !record->check;
+
+    for (size_t i = 0; i < record->count; i++)
+        fill_field(fill, &record->fields[i], object);
+    for (size_t i = 0; i < ARRAY_COUNT(repairs); i++) {
+        if (repairs[i].record == record) {
+            repairs[i].call(object);
+            repaired = true;
+        }
+    }
+    if (!repaired)
+        fail_msg("struct %s has a check, so it needs a repair here", record->name);
+}
+
+/* A valid message of that number. */
+static inline void fill_message(struct fill *fill, unsigned int number,
+                                struct wire_message *message)
+{
+    const struct wire_row *row = wire_message_row(number);
+
+    memset(message, 0, sizeof(*message));
+    message->number = number;
+    message->request = row->type == WIRE_EVENT ? 0 : fill_number(fill, 1, UINT64_MAX);
+    fill_record(fill, row->body, &message->hello);
+}
+
+static inline void assert_ok(int result, const struct error *err)
+{
+    if (result != 0)
+        fail_msg("%s: %s", error_code_text(err->code), err->message);
+}
