@@ -1,0 +1,490 @@
+#include "launcher/disk_pool.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "launcher/disk_pool_internal.h"
+#include "sys/sys_file.h"
+#include "sys/sys_mount.h"
+#include "sys/sys_tree.h"
+
+/* The first number of a subvolume; below are the filesystem's own trees. */
+#define FIRST_RECORD 256
+
+AUTO_DEFINE_PTR(closedir, DIR, (void) closedir);
+
+static const char *const kind_texts[] = {
+    [DISK_POOL_AUTO] = "auto",
+    [DISK_POOL_LOOP] = "loop",
+    [DISK_POOL_FOLDER] = "folder",
+    [DISK_POOL_PLAIN] = "plain",
+};
+
+static const char *const quota_texts[] = {
+    [SYS_BTRFS_QUOTA_OFF] = "none",
+    [SYS_BTRFS_QUOTA_GROUPS] = "qgroups",
+    [SYS_BTRFS_QUOTA_SIMPLE] = "simple quota",
+};
+
+static const char *const set_nouns[] = {
+    [DISK_POOL_DISKS] = "disk",
+    [DISK_POOL_SNAPSHOTS] = "snapshot",
+};
+
+enum disk_pool_kind disk_pool_kind(const struct disk_pool *pool)
+{
+    return pool->kind;
+}
+
+const char *disk_pool_kind_text(enum disk_pool_kind kind)
+{
+    return kind_texts[kind];
+}
+
+bool disk_pool_is_limited(const struct disk_pool *pool)
+{
+    return pool->quota != SYS_BTRFS_QUOTA_OFF;
+}
+
+const char *disk_pool_quota_text(const struct disk_pool *pool)
+{
+    return quota_texts[pool->quota];
+}
+
+const char *disk_pool_reason(const struct disk_pool *pool)
+{
+    return pool->reason;
+}
+
+/* Every name that reaches the kernel passes here. */
+static int check_id(const struct id *id, struct error *err)
+{
+    if (memchr(id->text, '\0', sizeof(id->text)) && id_is_valid(id->text))
+        return 0;
+    return error_set(err, ERR_INVALID, 0, "not an id");
+}
+
+static int check_limit(uint64_t limit, struct error *err)
+{
+    if (limit == 0 || limit >= DISK_LIMIT_MIN)
+        return 0;
+    return error_set(err, ERR_INVALID, 0, "a disk needs at least %llu MiB, not %" PRIu64 " bytes",
+                     DISK_LIMIT_MIN >> 20, limit);
+}
+
+static int check_btrfs(const struct disk_pool *pool, const char *what, struct error *err)
+{
+    if (pool->kind != DISK_POOL_PLAIN)
+        return 0;
+    return error_set(err, ERR_NOT_IMPLEMENTED, 0, "%s: this pool is of plain folders", what);
+}
+
+static int fail(struct error *err, int system, const char *what, const struct id *id)
+{
+    return error_set(err, error_code_from_errno(system), system, "%s %s", what, id->text);
+}
+
+int disk_pool_space(struct disk_pool *pool, struct disk_pool_space *ret_space, struct error *err)
+{
+    struct statvfs status, beneath;
+
+    if (fstatvfs(pool->store, &status) < 0 || fstatvfs(pool->folder, &beneath) < 0)
+        return error_set(err, ERR_INTERNAL, errno, "look at the space of the disk pool");
+    ret_space->size = (uint64_t) status.f_blocks * status.f_frsize;
+    ret_space->free = (uint64_t) status.f_bavail * status.f_frsize;
+    ret_space->beneath_free = (uint64_t) beneath.f_bavail * beneath.f_frsize;
+    ret_space->is_read_only = status.f_flag & ST_RDONLY;
+    return 0;
+}
+
+/* A full pool hurts all its sandboxes, so the new ones have to wait. */
+static int check_space(struct disk_pool *pool, struct error *err)
+{
+    struct disk_pool_space space;
+    uint64_t inside = pool->reserve;
+
+    if (disk_pool_space(pool, &space, err) < 0)
+        return -1;
+    if (space.is_read_only)
+        return error_set(err, ERR_UNAVAILABLE, 0,
+                         "the disk pool is read-only: the kernel's log says why");
+    if (inside == DISK_POOL_RESERVE && inside > space.size / DISK_POOL_RESERVE_PART)
+        inside = space.size / DISK_POOL_RESERVE_PART;
+    if (space.free < inside)
+        return error_set(err, ERR_NO_SPACE, 0,
+                         "the disk pool has only %" PRIu64 " MiB of %" PRIu64 " MiB left",
+                         space.free >> 20, space.size >> 20);
+    if (pool->is_sparse && space.beneath_free < pool->reserve)
+        return error_set(err, ERR_NO_SPACE, 0,
+                         "the filesystem beneath the disk pool has only %" PRIu64 " MiB left",
+                         space.beneath_free >> 20);
+    return 0;
+}
+
+/* The modes are set apart from mkdir because of the umask. */
+static int make_part(int folder, const char *name, mode_t mode)
+{
+    if (mkdirat(folder, name, mode) < 0 && errno != EEXIST)
+        return -errno;
+    return fchmodat(folder, name, mode, 0) < 0 ? -errno : 0;
+}
+
+/* What a disk has to hold; also completes one whose making was interrupted. */
+static int make_parts(int folder)
+{
+    int r = fchmod(folder, 0755) < 0 ? -errno : 0;
+
+    if (r == 0)
+        r = make_part(folder, DISK_UPPER, 0755);
+    if (r == 0)
+        r = make_part(folder, DISK_WORK, 0700);
+    return r;
+}
+
+static int open_entry(struct disk_pool *pool, enum disk_pool_set set, const struct id *id)
+{
+    return sys_file_open(pool->sets[set], id->text, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+}
+
+static int make_folder(struct disk_pool *pool, const struct id *sandbox, uint64_t limit)
+{
+    int disks = pool->sets[DISK_POOL_DISKS];
+
+    if (pool->kind != DISK_POOL_PLAIN)
+        return sys_btrfs_create(disks, sandbox->text, disk_pool_is_limited(pool) ? limit : 0);
+    return mkdirat(disks, sandbox->text, 0755) < 0 ? -errno : 0;
+}
+
+int disk_pool_create(struct disk_pool *pool, const struct id *sandbox, uint64_t limit,
+                     struct error *err)
+{
+    AUTO(close) int folder = -EBADF;
+    int r;
+
+    if (check_id(sandbox, err) < 0 || check_limit(limit, err) < 0 || check_space(pool, err) < 0)
+        return -1;
+    r = make_folder(pool, sandbox, limit);
+    if (r < 0)
+        return fail(err, r, "make disk", sandbox);
+    r = folder = open_entry(pool, DISK_POOL_DISKS, sandbox);
+    if (r >= 0)
+        r = make_parts(folder);
+    if (r < 0) {
+        (void) disk_pool_delete(pool, sandbox, NULL);
+        return fail(err, r, "make disk", sandbox);
+    }
+    return 0;
+}
+
+int disk_pool_adopt(struct disk_pool *pool, const struct id *sandbox, struct error *err)
+{
+    AUTO(close) int folder = -EBADF;
+    int r;
+
+    if (check_id(sandbox, err) < 0)
+        return -1;
+    r = folder = open_entry(pool, DISK_POOL_DISKS, sandbox);
+    if (r >= 0)
+        r = make_parts(folder);
+    return r < 0 ? fail(err, r, "find disk", sandbox) : 0;
+}
+
+void disk_done(struct disk *disk)
+{
+    disk->upper = fd_close(disk->upper);
+    disk->work = fd_close(disk->work);
+    disk->folder = fd_close(disk->folder);
+}
+
+int disk_pool_open_disk(struct disk_pool *pool, const struct id *sandbox, struct disk *ret_disk,
+                        struct error *err)
+{
+    AUTO(disk) struct disk disk = DISK_INIT;
+    int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW;
+    int r;
+
+    if (check_id(sandbox, err) < 0)
+        return -1;
+    r = disk.folder = open_entry(pool, DISK_POOL_DISKS, sandbox);
+    if (r >= 0)
+        r = disk.upper = sys_file_open(disk.folder, DISK_UPPER, flags, 0);
+    if (r >= 0)
+        r = disk.work = sys_file_open(disk.folder, DISK_WORK, flags, 0);
+    if (r < 0)
+        return fail(err, r, "open disk", sandbox);
+    *ret_disk = (struct disk){
+        .folder = TAKE_FD(disk.folder), .upper = TAKE_FD(disk.upper), .work = TAKE_FD(disk.work)};
+    return 0;
+}
+
+int disk_pool_mount_disk(struct disk_pool *pool, const struct id *sandbox, int user_namespace,
+                         int *ret_mount, struct error *err)
+{
+    AUTO(close) int mount = -EBADF;
+    int r;
+
+    if (check_id(sandbox, err) < 0)
+        return -1;
+    r = mount = sys_mount_copy(pool->sets[DISK_POOL_DISKS], sandbox->text, false);
+    if (r >= 0)
+        r = sys_mount_set_id_map(mount, user_namespace);
+    if (r < 0)
+        return fail(err, r, "mount disk", sandbox);
+    *ret_mount = TAKE_FD(mount);
+    return 0;
+}
+
+/* The number under which a disk is counted. */
+static int find_record(struct disk_pool *pool, const struct id *sandbox, uint64_t *ret_number,
+                       struct error *err)
+{
+    struct sys_btrfs_subvolume subvolume;
+    AUTO(close) int folder = -EBADF;
+    int r;
+
+    if (check_id(sandbox, err) < 0)
+        return -1;
+    if (!disk_pool_is_limited(pool))
+        return error_set(err, ERR_NOT_IMPLEMENTED, 0, "this pool counts nothing: %s", pool->reason);
+    r = folder = open_entry(pool, DISK_POOL_DISKS, sandbox);
+    if (r >= 0)
+        r = sys_btrfs_inspect(folder, &subvolume);
+    if (r < 0)
+        return fail(err, r, "find disk", sandbox);
+    *ret_number = subvolume.number;
+    return 0;
+}
+
+int disk_pool_usage(struct disk_pool *pool, const struct id *sandbox, struct disk_usage *ret_usage,
+                    struct error *err)
+{
+    struct sys_btrfs_usage usage;
+    uint64_t number;
+    int r;
+
+    if (find_record(pool, sandbox, &number, err) < 0)
+        return -1;
+    r = sys_btrfs_usage(pool->store, number, &usage);
+    /* The disk is there, so its record is only not written yet. */
+    if (r == -ENOENT)
+        usage = (struct sys_btrfs_usage){.used = 0};
+    else if (r < 0)
+        return fail(err, r, "count the bytes of disk", sandbox);
+    *ret_usage = (struct disk_usage){.used = usage.used, .limit = usage.limit};
+    return 0;
+}
+
+int disk_pool_set_limit(struct disk_pool *pool, const struct id *sandbox, uint64_t limit,
+                        struct error *err)
+{
+    uint64_t number;
+    int r;
+
+    if (check_limit(limit, err) < 0 || find_record(pool, sandbox, &number, err) < 0)
+        return -1;
+    r = sys_btrfs_set_limit(pool->store, number, limit);
+    return r < 0 ? fail(err, r, "limit disk", sandbox) : 0;
+}
+
+/* A plain folder is only put aside. The random name lets an id be used, and deleted, again. */
+static int throw_away(struct disk_pool *pool, const char *name)
+{
+    char new_name[SYS_FILE_NAME_SIZE];
+    int r = sys_file_temporary_name(new_name);
+
+    if (r < 0)
+        return r;
+    if (renameat(pool->sets[DISK_POOL_DISKS], name, pool->trash, new_name) < 0)
+        return -errno;
+    return 0;
+}
+
+int disk_pool_delete(struct disk_pool *pool, const struct id *sandbox, struct error *err)
+{
+    int r;
+
+    if (check_id(sandbox, err) < 0)
+        return -1;
+    if (pool->kind == DISK_POOL_PLAIN)
+        r = throw_away(pool, sandbox->text);
+    else
+        r = sys_btrfs_delete(pool->sets[DISK_POOL_DISKS], sandbox->text);
+    return r < 0 ? fail(err, r, "delete disk", sandbox) : 0;
+}
+
+int disk_pool_snapshot(struct disk_pool *pool, const struct id *sandbox, const struct id *snapshot,
+                       struct error *err)
+{
+    AUTO(close) int folder = -EBADF;
+    int r;
+
+    if (check_btrfs(pool, "snapshot", err) < 0 || check_id(sandbox, err) < 0 ||
+        check_id(snapshot, err) < 0 || check_space(pool, err) < 0)
+        return -1;
+    r = folder = open_entry(pool, DISK_POOL_DISKS, sandbox);
+    if (r < 0)
+        return fail(err, r, "open disk", sandbox);
+    r = sys_btrfs_snapshot(folder, pool->sets[DISK_POOL_SNAPSHOTS], snapshot->text, true, 0);
+    return r < 0 ? fail(err, r, "make snapshot", snapshot) : 0;
+}
+
+int disk_pool_delete_snapshot(struct disk_pool *pool, const struct id *snapshot, struct error *err)
+{
+    int r;
+
+    if (check_btrfs(pool, "delete snapshot", err) < 0 || check_id(snapshot, err) < 0)
+        return -1;
+    r = sys_btrfs_delete(pool->sets[DISK_POOL_SNAPSHOTS], snapshot->text);
+    return r < 0 ? fail(err, r, "delete snapshot", snapshot) : 0;
+}
+
+/* A copied work folder does not mount again (overlay's `volatile` marks it): start with a new one.
+ * Only the kernel writes into it, so there is little to delete. */
+static int renew_work(struct disk_pool *pool, const char *name)
+{
+    AUTO(close)
+    int folder = sys_file_open(pool->trash, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+    int r = folder;
+
+    if (r >= 0)
+        r = sys_tree_delete(folder, DISK_WORK);
+    if (r >= 0)
+        r = make_parts(folder);
+    return r;
+}
+
+/* Complete under another name, then moved: a disk is a whole one or none, also after a crash. */
+static int fork_folder(struct disk_pool *pool, int source, const struct id *sandbox, uint64_t limit)
+{
+    int r = sys_btrfs_snapshot(source, pool->trash, sandbox->text, false, limit);
+
+    if (r < 0)
+        return r;
+    r = renew_work(pool, sandbox->text);
+    if (r == 0 && renameat2(pool->trash, sandbox->text, pool->sets[DISK_POOL_DISKS], sandbox->text,
+                            RENAME_NOREPLACE) < 0)
+        r = -errno;
+    if (r < 0)
+        (void) sys_btrfs_delete(pool->trash, sandbox->text);
+    return r;
+}
+
+int disk_pool_fork(struct disk_pool *pool, enum disk_pool_set from, const struct id *source,
+                   const struct id *sandbox, uint64_t limit, struct error *err)
+{
+    AUTO(close) int folder = -EBADF;
+    int r;
+
+    if (check_btrfs(pool, "fork", err) < 0 || check_id(source, err) < 0 ||
+        check_id(sandbox, err) < 0 || check_limit(limit, err) < 0 || check_space(pool, err) < 0)
+        return -1;
+    r = folder = open_entry(pool, from, source);
+    if (r < 0)
+        return error_set(err, error_code_from_errno(r), r, "open %s %s", set_nouns[from],
+                         source->text);
+    r = fork_folder(pool, folder, sandbox, disk_pool_is_limited(pool) ? limit : 0);
+    return r < 0 ? fail(err, r, "fork to disk", sandbox) : 0;
+}
+
+/* A second descriptor with a position of its own. */
+static DIR *read_set(struct disk_pool *pool, enum disk_pool_set set)
+{
+    int fd = sys_file_open(pool->sets[set], ".", O_RDONLY | O_DIRECTORY, 0);
+    DIR *entries = fd < 0 ? NULL : fdopendir(fd);
+
+    if (!entries)
+        (void) fd_close(fd);
+    return entries;
+}
+
+int disk_pool_list(struct disk_pool *pool, enum disk_pool_set set, struct id **ret_ids,
+                   size_t *ret_count, struct error *err)
+{
+    AUTO(closedir) DIR *entries = read_set(pool, set);
+    AUTO(free) struct id *ids = NULL;
+    size_t count = 0, room = 0;
+    struct dirent *entry;
+
+    if (!entries)
+        return error_set(err, ERR_INTERNAL, errno, "list the %ss of the pool", set_nouns[set]);
+    while ((entry = readdir(entries))) {
+        if (!id_is_valid(entry->d_name))
+            continue;
+        if (count == DISK_POOL_DISKS_MAX)
+            return error_set(err, ERR_TOO_LARGE, 0, "the pool has more than %d %ss",
+                             DISK_POOL_DISKS_MAX, set_nouns[set]);
+        if (count == room) {
+            room = room ? room * 2 : 64;
+            ids = mem_resize(ids, room * sizeof(*ids));
+        }
+        memcpy(ids[count++].text, entry->d_name, ID_SIZE);
+    }
+    *ret_ids = TAKE_PTR(ids);
+    *ret_count = count;
+    return 0;
+}
+
+int disk_pool_trim(struct disk_pool *pool, uint64_t *ret_bytes, struct error *err)
+{
+    int r;
+
+    *ret_bytes = 0;
+    if (!pool->is_sparse)
+        return 0;
+    r = sys_btrfs_trim(pool->store, ret_bytes);
+    return r < 0 ? error_set(err, error_code_from_errno(r), r, "trim the disk pool") : 0;
+}
+
+/* Busy: others still share blocks that the dead one wrote first. */
+static bool drop_if_dead(struct disk_pool *pool, uint64_t number)
+{
+    return sys_btrfs_has_subvolume(pool->store, number) == 0 &&
+           sys_btrfs_drop_record(pool->store, number) == 0;
+}
+
+int disk_pool_clean(struct disk_pool *pool, unsigned int count, unsigned int *ret_dropped,
+                    struct error *err)
+{
+    unsigned int dropped = 0;
+
+    for (unsigned int i = 0; disk_pool_is_limited(pool) && i < count; i++) {
+        uint64_t number = pool->clean_from < FIRST_RECORD ? FIRST_RECORD : pool->clean_from;
+        int r = sys_btrfs_next_record(pool->store, number, &number);
+
+        pool->clean_from = r < 0 ? 0 : number + 1;
+        if (r == -ENOENT)
+            break;
+        if (r < 0)
+            return error_set(err, error_code_from_errno(r), r, "clean the disk pool");
+        dropped += drop_if_dead(pool, number);
+    }
+    *ret_dropped = dropped;
+    return 0;
+}
+
+/* What cannot be dropped as a subvolume is a tree of a plain pool. */
+int disk_pool_empty_trash(struct disk_pool *pool, struct error *err)
+{
+    int fd = sys_file_open(pool->trash, ".", O_RDONLY | O_DIRECTORY, 0), r = 0;
+    AUTO(closedir) DIR *entries = fd < 0 ? NULL : fdopendir(fd);
+    struct dirent *entry;
+
+    if (!entries) {
+        (void) fd_close(fd);
+        return error_set(err, ERR_INTERNAL, fd < 0 ? fd : errno, "open the trash of the disk pool");
+    }
+    while (r == 0 && (entry = readdir(entries))) {
+        if (entry->d_name[0] == '.' && strlen(entry->d_name) < 3)
+            continue;
+        if (pool->kind == DISK_POOL_PLAIN || sys_btrfs_delete(pool->trash, entry->d_name) < 0)
+            r = sys_tree_delete(pool->trash, entry->d_name);
+    }
+    return r < 0 ? error_set(err, error_code_from_errno(r), r, "empty the trash of the pool") : 0;
+}

@@ -1,0 +1,207 @@
+/* The disk pool: the writable disks of all sandboxes, their limits, snapshots and forks.
+ *
+ *     DATA/pool/                  0700, root
+ *       lock                      openers take turns
+ *       sparse.btrfs              the filesystem in a file (or allocated.btrfs: all of it reserved)
+ *       store/                    that file, mounted nosuid,nodev,noatime
+ *         disks/<id>/u, w         a subvolume per sandbox: upper and work folder of its overlay
+ *         snapshots/<id>/u        read-only copies
+ *         trash/                  on its way out, or not finished yet
+ *
+ * Three kinds, chosen when the pool is opened (research behind it: create, limit and delete in
+ * microseconds, snapshot and fork in milliseconds, a limit that sandboxes cannot pass):
+ *
+ *     loop      btrfs in a file on a direct-I/O loop device. The default.
+ *     folder    DATA lies on btrfs and quota is on there (or this kind was asked for, which turns
+ *               it on): subvolumes of that filesystem, no file in between.
+ *     plain     neither works here: folders WITHOUT LIMITS, no snapshots. disk_pool_reason says
+ *               why in words, and `doctor` repeats it.
+ *
+ * What a pool holds decides before any option does, so that no disk is lost from sight by a changed
+ * setting. Accounting is simple quota (Linux 6.7) or qgroups; either way a sandbox over its limit
+ * gets EDQUOT for what needs space and can still delete.
+ *
+ * Several processes may have one pool open. State is in the filesystem alone: a disk is found by
+ * the sandbox's id, after a crash as before. Ids on disk are those inside the sandbox (0 is its
+ * root): disks are mounted with an id map.
+ *
+ * All functions return 0, or -1 with `err` filled. One thread uses a pool. Inline means well under
+ * a millisecond; slow means a child process or a quiet moment, never the request path. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/auto.h"
+#include "base/error.h"
+#include "base/id.h"
+
+/* A disk's folders: the overlay's upperdir and workdir. */
+#define DISK_UPPER "u"
+#define DISK_WORK  "w"
+
+/* The smallest limit: btrfs reserves megabytes for one new folder. */
+#define DISK_LIMIT_MIN (16ULL << 20)
+
+/* The smallest pool, and the smallest step from one size to a larger one. */
+#define DISK_POOL_SIZE_MIN (256ULL << 20)
+
+/* Disks are refused while less than this is free, in the pool or (for a sparse file) beneath it. A
+ * full filesystem beneath is the worst case: the kernel turns the whole pool read-only. */
+#define DISK_POOL_RESERVE (1ULL << 30)
+
+/* Inside a small pool this reserve is not more than one such part of it. */
+#define DISK_POOL_RESERVE_PART 16
+
+/* The filesystem commits this often: the age of usage numbers, and what a power cut may cost. */
+#define DISK_POOL_COMMIT_SECONDS 5
+
+/* More disks or snapshots than this are not listed. */
+#define DISK_POOL_DISKS_MAX (1 << 20)
+
+enum disk_pool_kind { DISK_POOL_AUTO, DISK_POOL_LOOP, DISK_POOL_FOLDER, DISK_POOL_PLAIN };
+
+struct disk_pool_options {
+    enum disk_pool_kind kind; /* what to make; DISK_POOL_AUTO: the best that works */
+    uint64_t size;            /* of the file; 0: most of what is free. A larger one grows it */
+    bool allocate;            /* reserve all of the file now instead of letting it grow */
+    uint64_t reserve;         /* 0: DISK_POOL_RESERVE */
+};
+
+struct disk_pool;
+
+/* Open the pool at `path` (absolute, trusted; made when missing), mount it when nobody has yet.
+ * ERR_CONFLICT: something else is mounted there; ERR_UNAVAILABLE: the pool exists but cannot be
+ * used (its file does not mount, no loop device), or what was asked for is not possible. With
+ * DISK_POOL_AUTO and nothing there yet that falls back to the plain kind instead. Slow when it has
+ * to make or mount the filesystem: 5 to 100 ms. */
+int disk_pool_open(const char *path, const struct disk_pool_options *options,
+                   struct disk_pool **ret_pool, struct error *err);
+
+/* Forget the handle; the pool stays mounted for others and for sandboxes. Accepts NULL. */
+void disk_pool_free(struct disk_pool *pool);
+
+AUTO_DEFINE_PTR(disk_pool, struct disk_pool, disk_pool_free);
+
+/* Forget the handle and unmount the pool unless somebody else has it open. Sandboxes that run keep
+ * their disks; the loop device goes with the last of them. Slow. Consumes `pool`, also on failure.
+ */
+int disk_pool_unmount(struct disk_pool *pool, struct error *err);
+
+/* The kind it is; never DISK_POOL_AUTO. */
+enum disk_pool_kind disk_pool_kind(const struct disk_pool *pool);
+
+/* "loop", "folder", "plain". Static. */
+const char *disk_pool_kind_text(enum disk_pool_kind kind);
+
+/* Whether limits hold. When they do not, disk_pool_reason says why. */
+bool disk_pool_is_limited(const struct disk_pool *pool);
+
+/* "simple quota", "qgroups" or "none". Static. */
+const char *disk_pool_quota_text(const struct disk_pool *pool);
+
+/* What is not as good as it could be and what to do about it, for people; "" when nothing is.
+ * Borrowed from the pool. */
+const char *disk_pool_reason(const struct disk_pool *pool);
+
+/* Make the disk of a sandbox, with at most `limit` bytes (0: no limit). ERR_CONFLICT: it has one;
+ * ERR_NO_SPACE: the pool is below its reserve; ERR_INVALID: limit below DISK_LIMIT_MIN. Inline. */
+int disk_pool_create(struct disk_pool *pool, const struct id *sandbox, uint64_t limit,
+                     struct error *err);
+
+/* Find the disk of a sandbox again and complete one whose making was interrupted. ERR_NOT_FOUND.
+ * Inline. */
+int disk_pool_adopt(struct disk_pool *pool, const struct id *sandbox, struct error *err);
+
+/* Descriptors of a disk; CLOEXEC. */
+struct disk {
+    int folder; /* owned: what holds the two */
+    int upper;  /* owned, O_PATH */
+    int work;   /* owned, O_PATH */
+};
+
+#define DISK_INIT                                                                                  \
+    {                                                                                              \
+        .folder = -EBADF, .upper = -EBADF, .work = -EBADF                                          \
+    }
+
+/* ERR_NOT_FOUND. Inline. */
+int disk_pool_open_disk(struct disk_pool *pool, const struct id *sandbox, struct disk *ret_disk,
+                        struct error *err);
+
+/* Close them. */
+void disk_done(struct disk *disk);
+
+AUTO_DEFINE(disk, struct disk, disk_done);
+
+/* A detached mount of the disk's folder with the id map of `user_namespace`: what the child
+ * attaches in its own mount namespace to use u and w in it as upperdir and workdir (overlay wants
+ * both on one mount, and in a user namespace only takes mounts of its own mount namespace). Returns
+ * a CLOEXEC descriptor the caller owns. Inline. */
+int disk_pool_mount_disk(struct disk_pool *pool, const struct id *sandbox, int user_namespace,
+                         int *ret_mount, struct error *err);
+
+/* As of the last commit: a change shows up to DISK_POOL_COMMIT_SECONDS later, a new disk reads 0.
+ */
+struct disk_usage {
+    uint64_t used;  /* bytes, data and metadata */
+    uint64_t limit; /* 0: none */
+};
+
+/* ERR_NOT_FOUND; ERR_NOT_IMPLEMENTED where nothing is counted (measure the tree instead). Inline.
+ */
+int disk_pool_usage(struct disk_pool *pool, const struct id *sandbox, struct disk_usage *ret_usage,
+                    struct error *err);
+
+/* Change the limit, also of a running sandbox; 0: none. Inline. */
+int disk_pool_set_limit(struct disk_pool *pool, const struct id *sandbox, uint64_t limit,
+                        struct error *err);
+
+/* Drop the disk whatever is in it; processes that still have it open keep it until they end. In a
+ * plain pool it only goes to the trash. ERR_NOT_FOUND. Inline. */
+int disk_pool_delete(struct disk_pool *pool, const struct id *sandbox, struct error *err);
+
+/* A read-only copy of the disk as it is now (freeze the sandbox first when its programs must agree
+ * with it). ERR_CONFLICT: `snapshot` exists; ERR_NOT_IMPLEMENTED in a plain pool. Slow: waits for a
+ * commit, 1 ms idle to 30 ms beside writers. */
+int disk_pool_snapshot(struct disk_pool *pool, const struct id *sandbox, const struct id *snapshot,
+                       struct error *err);
+
+/* Drop a snapshot. ERR_NOT_FOUND. Inline. */
+int disk_pool_delete_snapshot(struct disk_pool *pool, const struct id *snapshot, struct error *err);
+
+enum disk_pool_set { DISK_POOL_DISKS, DISK_POOL_SNAPSHOTS };
+
+/* Make the disk of a new sandbox a copy of a disk or snapshot, with an empty work folder. With
+ * simple quota a fork starts with nothing on its account, whatever it shares: bound the number of
+ * forks. Errors as for create and snapshot. Slow, as a snapshot. */
+int disk_pool_fork(struct disk_pool *pool, enum disk_pool_set from, const struct id *source,
+                   const struct id *sandbox, uint64_t limit, struct error *err);
+
+/* The ids of all disks or snapshots, in no order. The caller frees the array; NULL when empty. */
+int disk_pool_list(struct disk_pool *pool, enum disk_pool_set set, struct id **ret_ids,
+                   size_t *ret_count, struct error *err);
+
+struct disk_pool_space {
+    uint64_t size;         /* of the pool's filesystem */
+    uint64_t free;         /* in it */
+    uint64_t beneath_free; /* in the filesystem the file lies on; equals `free` in other kinds */
+    bool is_read_only;     /* the kernel gave up on it: nothing can be written any more */
+};
+
+/* How full it is, for `doctor` and for a watch that warns in time. Inline. */
+int disk_pool_space(struct disk_pool *pool, struct disk_pool_space *ret_space, struct error *err);
+
+/* Give freed blocks of a sparse file back to the filesystem beneath. Returns how many bytes were
+ * free; 0 where there is nothing to do. Slow: 0.1 s and more, now and then. */
+int disk_pool_trim(struct disk_pool *pool, uint64_t *ret_bytes, struct error *err);
+
+/* Drop accounting records of disks that are gone, looking at most at `count` records per call and
+ * going on where the last call stopped. Returns how many were dropped. Some 10 us per record. */
+int disk_pool_clean(struct disk_pool *pool, unsigned int count, unsigned int *ret_dropped,
+                    struct error *err);
+
+/* Delete what lies in the trash. Safe with hostile trees (sys_tree.h), as slow as they are large:
+ * for a helper process. */
+int disk_pool_empty_trash(struct disk_pool *pool, struct error *err);

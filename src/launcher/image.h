@@ -1,0 +1,100 @@
+/* Images: the read-only roots that sandboxes start from.
+ *
+ * Root registers folders by name; a plan names the image and never a path. The registry is a
+ * root-owned folder with one small file per image (its content is the folder's path), so that it
+ * can be read, backed up and repaired by hand:
+ *
+ *     DATA/images/debian-12     "/srv/images/debian-12\n"
+ *     DATA/images/.host/<digest>/   skeletons of the built-in image `host`, see image_host.h
+ *
+ * A view is what the executor needs to build a root from an image:
+ *
+ *     lower      the overlay's one lower layer, as an idmapped, read-only copy of its mount
+ *     mounts     what is then attached in the merged root, in this order
+ *
+ * Overlay cannot show a folder at another place than its own (a layer's /usr is the merged /usr)
+ * and does not look into mounts beneath a layer. So the host's /usr is not a layer but a mount of
+ * its own on top; that also spares a lookup in two layers for every file of it.
+ *
+ * All functions return 0, or -1 with `err` filled. One thread uses a registry. */
+#pragma once
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/auto.h"
+#include "base/error.h"
+
+/* [a-z0-9][a-z0-9._-]{0,63} */
+#define IMAGE_NAME_MAX 64
+
+/* The built-in one; cannot be registered. */
+#define IMAGE_HOST "host"
+
+#define IMAGE_MOUNTS_MAX  12
+#define IMAGES_MAX        4096
+#define IMAGE_DIGEST_SIZE 65
+
+/* One thing to attach in the merged root. */
+struct image_mount {
+    int source;         /* owned: O_PATH of a folder of the host; or -EBADF, then: */
+    const char *inside; /* a folder of the merged root, which is shown at `target` too */
+    const char *target; /* a folder of the merged root; open it beneath that root, without links */
+    bool read_only;
+};
+
+struct image_view {
+    int lower; /* owned, O_PATH */
+    struct image_mount mounts[IMAGE_MOUNTS_MAX];
+    size_t mount_count;
+    char digest[IMAGE_DIGEST_SIZE]; /* identity in hex, "" when it has none */
+};
+
+#define IMAGE_VIEW_INIT                                                                            \
+    {                                                                                              \
+        .lower = -EBADF                                                                            \
+    }
+
+void image_view_done(struct image_view *view);
+
+AUTO_DEFINE(image_view, struct image_view, image_view_done);
+
+struct image_registry;
+
+/* Open the registry at `path` (absolute, trusted; made 0700 when missing). ERR_FORBIDDEN when
+ * others than root could change it. */
+int image_registry_open(const char *path, struct image_registry **ret_registry, struct error *err);
+
+/* Accepts NULL. */
+void image_registry_free(struct image_registry *registry);
+
+AUTO_DEFINE_PTR(image_registry, struct image_registry, image_registry_free);
+
+bool image_name_is_valid(const char *name);
+
+/* Register `folder` (absolute; links in it are resolved now) under `name`, in place of what has
+ * that name. Acknowledged means on disk. ERR_INVALID: the name, or a folder that is refused: no
+ * directory, /, /etc, /root, /home, /proc, /sys, /dev, the registry, anything that contains one of
+ * these, anything inside /etc, /proc, /sys or /dev, and whatever others than root could change or
+ * exchange. */
+int image_add(struct image_registry *registry, const char *name, const char *folder,
+              struct error *err);
+
+/* Forget a name; the folder and running sandboxes stay. ERR_NOT_FOUND. */
+int image_remove(struct image_registry *registry, const char *name, struct error *err);
+
+/* What an image needs now; its folder is checked again as in image_add. ERR_NOT_FOUND: no such
+ * name, or its folder is gone; ERR_UNAVAILABLE: `host` before image_host_prepare. Inline: a
+ * microsecond for `host`, some 0.2 ms for a folder. */
+int image_open(struct image_registry *registry, const char *name, struct image_view *ret_view,
+               struct error *err);
+
+struct image_entry {
+    char name[IMAGE_NAME_MAX + 1];
+    char folder[PATH_MAX]; /* "" for `host` */
+};
+
+/* All images by name, `host` first. The caller frees the array. */
+int image_list(struct image_registry *registry, struct image_entry **ret_entries, size_t *ret_count,
+               struct error *err);

@@ -1,0 +1,228 @@
+#include <string.h>
+
+#include "launcher/image.h"
+#include "sys/sys_test.h"
+
+/* A registry, and a folder that can be an image, both in a scratch folder. */
+struct place {
+    char folder[SCRATCH_SIZE];
+    char registry_path[SCRATCH_SIZE + 16];
+    char image[SCRATCH_SIZE + 16];
+    struct image_registry *registry; /* owned */
+};
+
+static struct error err;
+
+static void make_place(struct place *place)
+{
+    make_scratch(place->folder);
+    (void) snprintf(place->registry_path, sizeof(place->registry_path), "%s/images", place->folder);
+    (void) snprintf(place->image, sizeof(place->image), "%s/root", place->folder);
+    assert_int_equal(mkdir(place->image, 0755), 0);
+    assert_int_equal(chmod(place->image, 0755), 0);
+    if (image_registry_open(place->registry_path, &place->registry, &err) < 0)
+        fail_msg("%s", err.message);
+}
+
+static void end_place(struct place *place)
+{
+    image_registry_free(place->registry);
+    remove_scratch(place->folder);
+}
+
+static void names_follow_the_rule(void **state)
+{
+    static const char *const good[] = {"a", "0", "debian-12", "a.b_c-d", "host"};
+    static const char *const bad[] = {"",   ".", "..",  ".host", "-a",
+                                      "_a", "A", "a/b", "a b",   "\xc3"};
+    char longest[IMAGE_NAME_MAX + 2];
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_COUNT(good); i++)
+        assert_true(image_name_is_valid(good[i]));
+    for (size_t i = 0; i < ARRAY_COUNT(bad); i++)
+        assert_false(image_name_is_valid(bad[i]));
+    memset(longest, 'a', sizeof(longest));
+    longest[IMAGE_NAME_MAX] = '\0';
+    assert_true(image_name_is_valid(longest));
+    longest[IMAGE_NAME_MAX] = 'a';
+    longest[IMAGE_NAME_MAX + 1] = '\0';
+    assert_false(image_name_is_valid(longest));
+}
+
+static void an_image_is_added_opened_listed_and_removed(void **state)
+{
+    struct place place;
+    AUTO(image_view) struct image_view view = IMAGE_VIEW_INIT;
+    AUTO(free) struct image_entry *entries = NULL;
+    struct stat folder, lower;
+    size_t count;
+
+    (void) state;
+    make_place(&place);
+    assert_int_equal(image_open(place.registry, "mine", &view, &err), -1);
+    assert_int_equal(err.code, ERR_NOT_FOUND);
+    if (image_add(place.registry, "mine", place.image, &err) < 0)
+        fail_msg("%s", err.message);
+    assert_int_equal(image_add(place.registry, "also", place.image, &err), 0);
+    /* Again is fine: the name leads to the new folder. */
+    assert_int_equal(image_add(place.registry, "mine", place.image, &err), 0);
+    assert_int_equal(image_open(place.registry, "mine", &view, &err), 0);
+    assert_int_equal(view.mount_count, 0);
+    assert_int_equal(fstat(view.lower, &lower), 0);
+    assert_int_equal(stat(place.image, &folder), 0);
+    assert_int_equal(lower.st_ino, folder.st_ino);
+    assert_true(is_close_on_exec(view.lower));
+    assert_int_equal(image_list(place.registry, &entries, &count, &err), 0);
+    assert_int_equal(count, 3);
+    assert_string_equal(entries[0].name, "host");
+    assert_string_equal(entries[1].name, "also");
+    assert_string_equal(entries[2].name, "mine");
+    assert_string_equal(entries[2].folder, place.image);
+    assert_int_equal(image_remove(place.registry, "mine", &err), 0);
+    assert_int_equal(image_remove(place.registry, "mine", &err), -1);
+    assert_int_equal(err.code, ERR_NOT_FOUND);
+    assert_int_equal(image_open(place.registry, "host", &view, &err), -1);
+    assert_int_equal(err.code, ERR_UNAVAILABLE);
+    end_place(&place);
+}
+
+static void expect_refused(const struct place *place, const char *folder)
+{
+    int r = image_add(place->registry, "x", folder, &err);
+
+    if (r == 0 || (err.code != ERR_INVALID && err.code != ERR_NOT_FOUND))
+        fail_msg("'%s' was not refused as it should: %s", folder, r ? err.message : "accepted");
+}
+
+static void places_of_the_host_are_refused(void **state)
+{
+    static const char *const paths[] = {
+        "/",          "//",          "/etc",     "/root",   "/home",       "/proc",          "/sys",
+        "/dev",       "/etc/ssl",    "/proc/1",  "/.",      "/etc/../",    "relative",       "",
+        "/proc/self", "/sys/kernel", "/dev/shm", "/tmp/..", "/etc/passwd", "/no/such/folder"};
+    struct place place;
+    char path[SCRATCH_SIZE + 32];
+
+    (void) state;
+    make_place(&place);
+    for (size_t i = 0; i < ARRAY_COUNT(paths); i++)
+        expect_refused(&place, paths[i]);
+    /* The registry itself, in it, and around it. */
+    expect_refused(&place, place.registry_path);
+    expect_refused(&place, place.folder);
+    (void) snprintf(path, sizeof(path), "%s/inner", place.registry_path);
+    assert_int_equal(mkdir(path, 0755), 0);
+    expect_refused(&place, path);
+    /* By a link, and something that is no folder. */
+    (void) snprintf(path, sizeof(path), "%s/link", place.folder);
+    assert_int_equal(symlink("/etc", path), 0);
+    expect_refused(&place, path);
+    assert_int_equal(unlink(path), 0);
+    (void) snprintf(path, sizeof(path), "%s/fifo", place.folder);
+    assert_int_equal(mkfifo(path, 0644), 0);
+    expect_refused(&place, path);
+    assert_int_equal(image_add(place.registry, "host", place.image, &err), -1);
+    assert_int_equal(err.code, ERR_INVALID);
+    assert_int_equal(image_add(place.registry, "../x", place.image, &err), -1);
+    assert_int_equal(err.code, ERR_INVALID);
+    end_place(&place);
+}
+
+static void folders_that_others_can_change_are_refused(void **state)
+{
+    struct place place;
+    AUTO(image_view) struct image_view view = IMAGE_VIEW_INIT;
+    char inner[SCRATCH_SIZE + 32];
+
+    (void) state;
+    if (geteuid() != 0)
+        skip_without("root, to give files away");
+    make_place(&place);
+    assert_int_equal(chmod(place.image, 0775), 0);
+    expect_refused(&place, place.image);
+    assert_int_equal(chmod(place.image, 0757), 0);
+    expect_refused(&place, place.image);
+    assert_int_equal(chmod(place.image, 0755), 0);
+    assert_int_equal(chown(place.image, 1000, 0), 0);
+    expect_refused(&place, place.image);
+    /* A folder above that somebody could put another in. */
+    (void) snprintf(inner, sizeof(inner), "%s/inner", place.image);
+    assert_int_equal(mkdir(inner, 0755), 0);
+    expect_refused(&place, inner);
+    assert_int_equal(chown(place.image, 0, 0), 0);
+    assert_int_equal(image_add(place.registry, "x", inner, &err), 0);
+    /* What was fine once is checked again when it is used. */
+    assert_int_equal(chmod(place.image, 0777), 0);
+    assert_int_equal(image_open(place.registry, "x", &view, &err), -1);
+    assert_int_equal(err.code, ERR_INVALID);
+    assert_int_equal(chmod(place.image, 0755), 0);
+    assert_int_equal(image_open(place.registry, "x", &view, &err), 0);
+    image_view_done(&view);
+    assert_int_equal(rmdir(inner), 0);
+    assert_int_equal(image_open(place.registry, "x", &view, &err), -1);
+    assert_int_equal(err.code, ERR_NOT_FOUND);
+    assert_int_equal(symlink("/etc", inner), 0);
+    assert_int_equal(image_open(place.registry, "x", &view, &err), -1);
+    assert_int_equal(err.code, ERR_INVALID);
+    end_place(&place);
+}
+
+static void write_entry(const struct place *place, const char *name, const char *text)
+{
+    char path[SCRATCH_SIZE + 32];
+    FILE *file;
+
+    (void) snprintf(path, sizeof(path), "%s/%s", place->registry_path, name);
+    file = fopen(path, "we");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(chmod(path, 0600), 0);
+}
+
+static void entries_are_not_trusted_blindly(void **state)
+{
+    static const char *const texts[] = {"", "\n", "/etc", "relative\n", "/a\n/b\n", "/etc\n"};
+    struct place place;
+    AUTO(image_view) struct image_view view = IMAGE_VIEW_INIT;
+    AUTO(free) struct image_entry *entries = NULL;
+    char path[SCRATCH_SIZE + 32];
+    size_t count;
+
+    (void) state;
+    make_place(&place);
+    for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
+        write_entry(&place, "x", texts[i]);
+        assert_int_equal(image_open(place.registry, "x", &view, &err), -1);
+        assert_int_equal(err.code, ERR_INVALID);
+    }
+    (void) snprintf(path, sizeof(path), "%s/x", place.registry_path);
+    assert_int_equal(chmod(path, 0666), 0);
+    assert_int_equal(image_open(place.registry, "x", &view, &err), -1);
+    assert_int_equal(err.code, ERR_FORBIDDEN);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(symlink("/etc/hostname", path), 0);
+    assert_int_equal(image_open(place.registry, "x", &view, &err), -1);
+    assert_int_equal(image_list(place.registry, &entries, &count, &err), 0);
+    assert_int_equal(count, 1);
+    image_registry_free(place.registry);
+    assert_int_equal(chmod(place.registry_path, 0777), 0);
+    assert_int_equal(image_registry_open(place.registry_path, &place.registry, &err), -1);
+    assert_int_equal(err.code, ERR_FORBIDDEN);
+    place.registry = NULL;
+    end_place(&place);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_follow_the_rule),
+        cmocka_unit_test(an_image_is_added_opened_listed_and_removed),
+        cmocka_unit_test(places_of_the_host_are_refused),
+        cmocka_unit_test(folders_that_others_can_change_are_refused),
+        cmocka_unit_test(entries_are_not_trusted_blindly),
+    };
+
+    return cmocka_run_group_tests_name("image", tests, NULL, NULL);
+}
