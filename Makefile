@@ -14,18 +14,18 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
 
 build: ## the programs, in build/ (CC=clang for another compiler)
-	$(packages) build
+	$(packages) build run
 	@tools/build gcc programs
 
 run: build ## build and serve on 127.0.0.1:8787 (ARGS="--no-auth" for flags)
 	@exec build/burrow serve $(ARGS)
 
 test: ## everything that must hold: checks, lint, unit, sanitizers, integration, fuzzing
-	$(packages) build test lint
+	$(packages) build run test lint
 	@tools/run-suite test
 
 soak: ## the long runs: lint, integration ten times, ten minutes per fuzzer (FUZZ_SECONDS=600)
-	$(packages) build test lint
+	$(packages) build run test lint
 	@tools/run-suite soak
 
 bench: ## measure beside nginx (ONLY=name,name for some rows)
@@ -34,7 +34,7 @@ bench: ## measure beside nginx (ONLY=name,name for some rows)
 	@bench/run --build build-bench --only "$(ONLY)"
 
 lint: ## clang-tidy with its analyzer, and cppcheck
-	$(packages) build test lint
+	$(packages) build run test lint
 	@tools/build clang
 	@tools/lint
 
@@ -43,12 +43,12 @@ format: ## rewrite C files by .clang-format
 	@tools/check-format --fix
 
 asan: ## unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
-	$(packages) build
+	$(packages) build run
 	@tools/build asan
 	@tools/run-tests --unit build-asan --without-aslr
 
 tsan: ## unit tests under ThreadSanitizer
-	$(packages) build
+	$(packages) build run
 	@tools/build tsan
 	@tools/run-tests --unit build-tsan --without-aslr
 
@@ -58,7 +58,7 @@ fuzz: ## fuzz for a while (NAME=url SECONDS=60)
 	@tools/run-fuzzers --seconds $(SECONDS) $(NAME)
 
 cover: ## lines reached by the unit tests, per file
-	$(packages) build cover
+	$(packages) build run cover
 	@tools/build cover
 	@tools/cover
 

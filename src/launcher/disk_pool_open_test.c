@@ -1,6 +1,8 @@
 #include <sys/sysmacros.h>
 
 #include "base/fault.h"
+#define POOL_PATH "/tmp/big/opened-pool"
+
 #include "launcher/disk_pool_test_kit.h"
 #include "sys/sys_btrfs.h"
 #include "sys/sys_lock.h"
@@ -43,7 +45,7 @@ static int count_devices(void)
         fd = open(path, O_RDONLY | O_CLOEXEC);
         if (fd >= 0 && read(fd, text, sizeof(text) - 1) > 0)
             /* The name is as seen from the reader's namespaces, which hold ours. */
-            count += strstr(text, "pool/sparse.btrfs") != NULL;
+            count += strstr(text, "opened-pool/sparse.btrfs") != NULL;
     }
     return count;
 }
