@@ -158,7 +158,7 @@ static int read_value(int directory, const char *path, uint64_t *ret_value)
 static int write_value(int directory, const char *path, uint64_t value)
 {
     char text[NUMBER_TEXT_SIZE];
-    uint64_t now;
+    uint64_t now = 0;
     int result;
     AUTO(close) int fd = sys_file_open(directory, path, O_WRONLY, 0);
 
