@@ -491,19 +491,19 @@ int http_connection_new(struct http_server *server, int fd, struct tls_context *
 {
     struct http_connection *connection;
     struct stream *stream;
-    SSL *ssl = NULL;
+    struct tls *session = NULL;
     int r;
 
     if (tls) {
-        ssl = tls_accept(tls);
-        if (!ssl)
+        session = tls_accept(tls);
+        if (!session)
             return -ENOMEM;
     }
     stream = mem_alloc(sizeof(*stream));
-    r = stream_init(stream, server->loop, fd, ssl, false, &stream_events);
+    r = stream_init(stream, server->loop, fd, session, false, &stream_events);
     if (r < 0) {
-        if (ssl)
-            tls_free(ssl);
+        if (session)
+            tls_free(session);
         free(stream);
         return r;
     }

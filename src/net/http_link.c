@@ -131,27 +131,27 @@ static void link_time_is_up(struct deadline *deadline)
 int http_link_new(struct http_origin *origin, int fd, bool connecting, struct http_link **ret_link)
 {
     struct http_link *link;
-    SSL *ssl = NULL;
+    struct tls *session = NULL;
     int r;
 
     if (origin->options.tls) {
-        ssl = tls_connect(origin->options.tls, origin->options.tls_host);
-        if (!ssl)
+        session = tls_connect(origin->options.tls, origin->options.tls_host);
+        if (!session)
             return -ENOMEM;
     }
     link = mem_alloc(sizeof(*link));
     link->stream = mem_alloc(sizeof(*link->stream));
-    r = stream_init(link->stream, origin->loop, fd, ssl, connecting, &link_events);
+    r = stream_init(link->stream, origin->loop, fd, session, connecting, &link_events);
     if (r < 0) {
-        if (ssl)
-            tls_free(ssl);
+        if (session)
+            tls_free(session);
         free(link->stream);
         free(link);
         return r;
     }
     link->stream->owner = link;
     link->origin = origin;
-    link->connected = !connecting && !ssl;
+    link->connected = !connecting && !session;
     link->handles = 2;
     deadline_init(origin->loop, &link->deadline, link_time_is_up);
     http_parser_init(&link->parser, HTTP_KIND_RESPONSE, &origin->options.limits, &response_events);

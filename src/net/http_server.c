@@ -142,21 +142,42 @@ static const struct listener_events listener_events = {
     .on_closed = listener_gone,
 };
 
-int http_server_listen(struct http_server *server, const char *address, struct tls_context *tls,
-                       struct error *err)
+static struct http_listener *entry_new(struct http_server *server, struct tls_context *tls)
 {
     struct http_listener *entry = mem_alloc(sizeof(*entry));
 
     entry->server = server;
     entry->tls = tls;
-    entry->listener = listener_new(server->loop, address, &listener_events, entry, err);
+    return entry;
+}
+
+static int entry_start(struct http_listener *entry)
+{
     if (!entry->listener) {
         free(entry);
         return -1;
     }
-    list_append(&server->listeners, &entry->link);
-    server->listener_count++;
+    list_append(&entry->server->listeners, &entry->link);
+    entry->server->listener_count++;
     return 0;
+}
+
+int http_server_listen(struct http_server *server, const char *address, struct tls_context *tls,
+                       struct error *err)
+{
+    struct http_listener *entry = entry_new(server, tls);
+
+    entry->listener = listener_new(server->loop, address, &listener_events, entry, err);
+    return entry_start(entry);
+}
+
+int http_server_listen_on(struct http_server *server, int fd, struct tls_context *tls,
+                          struct error *err)
+{
+    struct http_listener *entry = entry_new(server, tls);
+
+    entry->listener = listener_new_on(server->loop, fd, &listener_events, entry, err);
+    return entry_start(entry);
 }
 
 uint16_t http_server_port(const struct http_server *server, size_t nth)

@@ -72,6 +72,10 @@ struct http_server *http_server_new(struct loop *loop, const struct http_server_
 int http_server_listen(struct http_server *server, const char *address, struct tls_context *tls,
                        struct error *err);
 
+/* The same on a socket that listens already, which is taken over also on failure. */
+int http_server_listen_on(struct http_server *server, int fd, struct tls_context *tls,
+                          struct error *err);
+
 /* The port of the nth TCP listener, 0 when there is none: for port 0. */
 uint16_t http_server_port(const struct http_server *server, size_t nth);
 

@@ -7,6 +7,7 @@
 
 #include "base/auto.h"
 #include "base/memory.h"
+#include "sys/sys_file.h"
 
 /* Connections accepted per turn, so that a storm of them does not starve the ones we have. */
 #define ACCEPTS_PER_TURN 64
@@ -23,6 +24,7 @@ struct listener {
     int handles;
     bool paused;
     bool closing;
+    bool adopted; /* the socket was made by somebody else */
 };
 
 static void connection_waits(uv_poll_t *poll, int status, int events);
@@ -73,6 +75,28 @@ static void connection_waits(uv_poll_t *poll, int status, int events)
     }
 }
 
+static int watch_socket(struct listener *listener)
+{
+    int r = uv_poll_init(&listener->loop->uv, &listener->poll, listener->fd);
+
+    if (r == 0)
+        listener->poll.data = listener;
+    return r;
+}
+
+static int adopt_socket(struct listener *listener, struct error *err)
+{
+    int r = sys_socket_local_address(listener->fd, &listener->address);
+
+    if (r == 0)
+        r = sys_file_set_nonblocking(listener->fd, true);
+    if (r == 0)
+        r = watch_socket(listener);
+    if (r < 0)
+        return error_set(err, ERR_INVALID, r, "listen on descriptor %d", listener->fd);
+    return 0;
+}
+
 static int open_socket(struct listener *listener, const char *text, struct error *err)
 {
     int r = sys_address_parse(text, &listener->address);
@@ -88,31 +112,53 @@ static int open_socket(struct listener *listener, const char *text, struct error
     listener->fd = r;
     r = listener_is_unix(listener) ? 0 : sys_socket_local_address(listener->fd, &listener->address);
     if (r == 0)
-        r = uv_poll_init(&listener->loop->uv, &listener->poll, listener->fd);
+        r = watch_socket(listener);
     if (r < 0)
         return error_set(err, ERR_INTERNAL, r, "listen on %s", text);
     return 0;
 }
 
-struct listener *listener_new(struct loop *loop, const char *address,
-                              const struct listener_events *events, void *owner, struct error *err)
+static struct listener *make(struct loop *loop, int fd, const struct listener_events *events,
+                             void *owner)
 {
     struct listener *listener = mem_alloc(sizeof(*listener));
 
     listener->loop = loop;
     listener->events = events;
     listener->owner = owner;
-    listener->fd = -EBADF;
-    if (open_socket(listener, address, err) < 0) {
+    listener->fd = fd;
+    listener->adopted = fd >= 0;
+    return listener;
+}
+
+/* Start it when its socket is there, or throw it away. */
+static struct listener *start(struct listener *listener, int result)
+{
+    if (result < 0) {
         (void) fd_close(listener->fd);
         free(listener);
         return NULL;
     }
-    listener->poll.data = listener;
     listener->handles = 2;
-    deadline_init(loop, &listener->rest, rest_is_over);
+    deadline_init(listener->loop, &listener->rest, rest_is_over);
     watch(listener);
     return listener;
+}
+
+struct listener *listener_new(struct loop *loop, const char *address,
+                              const struct listener_events *events, void *owner, struct error *err)
+{
+    struct listener *listener = make(loop, -EBADF, events, owner);
+
+    return start(listener, open_socket(listener, address, err));
+}
+
+struct listener *listener_new_on(struct loop *loop, int fd, const struct listener_events *events,
+                                 void *owner, struct error *err)
+{
+    struct listener *listener = make(loop, fd, events, owner);
+
+    return start(listener, adopt_socket(listener, err));
 }
 
 void listener_pause(struct listener *listener)
@@ -153,7 +199,7 @@ void listener_close(struct listener *listener)
     watch(listener);
     uv_close((uv_handle_t *) &listener->poll, poll_gone);
     deadline_close(&listener->rest, rest_gone);
-    if (listener_is_unix(listener))
+    if (listener_is_unix(listener) && !listener->adopted)
         (void) unlink(listener->address.local.sun_path); /* a left-over is replaced later */
     listener->fd = fd_close(listener->fd);
 }

@@ -27,6 +27,11 @@ struct listener_events {
 struct listener *listener_new(struct loop *loop, const char *address,
                               const struct listener_events *events, void *owner, struct error *err);
 
+/* The same on a socket that listens already (unix or TCP), which is taken over also on failure. Its
+ * file, when it has one, is somebody else's and stays. */
+struct listener *listener_new_on(struct loop *loop, int fd, const struct listener_events *events,
+                                 void *owner, struct error *err);
+
 /* Stop and continue accepting; connections wait in the kernel meanwhile. */
 void listener_pause(struct listener *listener);
 void listener_resume(struct listener *listener);

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/auto.h"
-#include "net/tls.h"
 
 /* Reads per readable event: enough to fill a fast pipe, few enough to be fair to others. */
 #define STREAM_READS_PER_EVENT 4
@@ -28,7 +27,7 @@ static void update_watch(struct stream *stream)
     int wanted = 0;
 
     if (!is_dead(stream)) {
-        if (!stream->ended && (!stream->paused || (stream->opening && stream->ssl)))
+        if (!stream->ended && (!stream->paused || (stream->opening && stream->tls)))
             wanted |= UV_READABLE;
         if (stream->blocked || stream->tls_wants_write)
             wanted |= UV_WRITABLE;
@@ -66,8 +65,8 @@ static ssize_t send_parts(struct stream *stream, struct iovec *parts, int count)
 {
     ssize_t sent;
 
-    if (stream->ssl) {
-        sent = tls_write(stream->ssl, parts[0].iov_base, parts[0].iov_len);
+    if (stream->tls) {
+        sent = tls_write(stream->tls, parts[0].iov_base, parts[0].iov_len);
     } else {
         struct msghdr message = {.msg_iov = parts, .msg_iovlen = (size_t) count};
 
@@ -85,7 +84,7 @@ static ssize_t send_parts(struct stream *stream, struct iovec *parts, int count)
 
 static void send_our_end(struct stream *stream)
 {
-    if (stream->ssl && tls_shut(stream->ssl) == -EAGAIN) {
+    if (stream->tls && tls_shut(stream->tls) == -EAGAIN) {
         stream->blocked = true; /* without close-notify our end would look like a cut */
         return;
     }
@@ -169,7 +168,7 @@ void stream_write_parts(struct stream *stream, const struct iovec *parts, int co
         return;
     for (int i = 0; i < count; i++)
         total += parts[i].iov_len;
-    if (!stream->opening && !byte_queue_length(&stream->output) && !stream->ssl &&
+    if (!stream->opening && !byte_queue_length(&stream->output) && !stream->tls &&
         total >= STREAM_DIRECT_WRITE_MIN)
         sent = send_directly(stream, parts, count);
     if (sent == total)
@@ -207,10 +206,10 @@ static ssize_t receive(struct stream *stream)
 {
     ssize_t got;
 
-    if (stream->ssl) {
+    if (stream->tls) {
         bool wants_write = false;
 
-        got = tls_read(stream->ssl, stream->loop->scratch, LOOP_SCRATCH_SIZE, &wants_write);
+        got = tls_read(stream->tls, stream->loop->scratch, LOOP_SCRATCH_SIZE, &wants_write);
         stream->tls_wants_write = wants_write;
         return got;
     }
@@ -242,12 +241,12 @@ static void read_some(struct stream *stream)
         }
         stream->taken += (uint64_t) got;
         stream->events->on_data(stream, stream->loop->scratch, (size_t) got);
-        if (got < LOOP_SCRATCH_SIZE && !stream->ssl)
+        if (got < LOOP_SCRATCH_SIZE && !stream->tls)
             return; /* a short read means the socket is empty */
     }
     if (is_dead(stream))
         return;
-    if (stream->ssl && tls_pending(stream->ssl))
+    if (stream->tls && tls_pending(stream->tls))
         loop_defer(stream->loop, &stream->settle); /* poll does not see bytes inside OpenSSL */
     update_watch(stream);
 }
@@ -264,7 +263,7 @@ void stream_resume(struct stream *stream)
         return;
     stream->paused = false;
     update_watch(stream);
-    if (stream->ssl && !is_dead(stream) && tls_pending(stream->ssl))
+    if (stream->tls && !is_dead(stream) && tls_pending(stream->tls))
         loop_defer(stream->loop, &stream->settle);
 }
 
@@ -285,7 +284,7 @@ static void opened(struct stream *stream)
 static void shake_hands(struct stream *stream)
 {
     bool wants_write = false;
-    int r = tls_handshake(stream->ssl, &wants_write);
+    int r = tls_handshake(stream->tls, &wants_write);
 
     if (r == -EAGAIN) {
         stream->blocked = wants_write;
@@ -314,7 +313,7 @@ static void continue_opening(struct stream *stream)
 
     if (error < 0)
         fail(stream, error);
-    else if (stream->ssl)
+    else if (stream->tls)
         shake_hands(stream);
     else
         opened(stream);
@@ -361,23 +360,24 @@ static void settle(struct loop_task *task)
         update_watch(stream); /* a direct write may have met a full socket */
     else
         send_queue(stream);
-    if (stream->ssl && !is_dead(stream) && !stream->paused && tls_pending(stream->ssl))
+    if (stream->tls && !is_dead(stream) && !stream->paused && tls_pending(stream->tls))
         read_some(stream);
 }
 
-int stream_init(struct stream *stream, struct loop *loop, int fd, struct ssl_st *tls,
-                bool connecting, const struct stream_events *events)
+int stream_init(struct stream *stream, struct loop *loop, int fd, struct tls *tls, bool connecting,
+                const struct stream_events *events)
 {
     int r;
 
     *stream = (struct stream){.loop = loop, .events = events, .fd = fd};
-    if (tls && SSL_set_fd(tls, fd) != 1)
-        return -ENOMEM;
+    r = tls ? tls_attach(tls, fd) : 0;
+    if (r < 0)
+        return r;
     r = uv_poll_init(&loop->uv, &stream->poll, fd);
     if (r < 0)
         return r;
     stream->poll.data = stream;
-    stream->ssl = tls;
+    stream->tls = tls;
     stream->opening = connecting || tls;
     stream->blocked = stream->opening; /* the first writable event carries on, never this call */
     byte_queue_init(&stream->output, loop->blocks);
@@ -414,8 +414,8 @@ void stream_close(struct stream *stream, void (*on_closed)(struct stream *stream
     loop_task_cancel(&stream->settle);
     (void) uv_poll_stop(&stream->poll);
     byte_queue_done(&stream->output);
-    if (stream->ssl)
-        tls_free(TAKE_PTR(stream->ssl));
+    if (stream->tls)
+        tls_free(TAKE_PTR(stream->tls));
     uv_close((uv_handle_t *) &stream->poll, handle_closed);
     stream->fd = fd_close(stream->fd);
 }

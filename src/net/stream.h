@@ -19,7 +19,6 @@
  * its memory may be reused in on_closed, not before. No event comes after stream_close. */
 #pragma once
 
-#include <openssl/types.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -28,6 +27,7 @@
 
 #include "net/byte_queue.h"
 #include "net/loop.h"
+#include "net/tls.h"
 
 #define STREAM_HIGH_WATER ((size_t) 256 * 1024)
 #define STREAM_LOW_WATER  ((size_t) 64 * 1024)
@@ -48,7 +48,7 @@ struct stream {
     struct loop *loop;                  /* borrowed: outlives us */
     void *owner;                        /* the owner's own: whom the events are for */
     const struct stream_events *events; /* borrowed: static */
-    struct ssl_st *ssl;                 /* owned; NULL for plain */
+    struct tls *tls;                    /* owned; NULL for plain */
     struct byte_queue output;
     struct loop_task settle; /* end of turn: send, report failures, read what TLS holds */
     uv_poll_t poll;
@@ -71,10 +71,10 @@ struct stream {
 };
 
 /* Take over `fd`, which is non-blocking and connected (or connecting, said by `connecting`), and
- * start reading. `tls` is an SSL object made by net/tls, taken over too, or NULL. Returns 0, or
+ * start reading. `tls` is a session made by net/tls, taken over too, or NULL. Returns 0, or
  * -errno with fd and tls still the caller's. */
-int stream_init(struct stream *stream, struct loop *loop, int fd, struct ssl_st *tls,
-                bool connecting, const struct stream_events *events);
+int stream_init(struct stream *stream, struct loop *loop, int fd, struct tls *tls, bool connecting,
+                const struct stream_events *events);
 
 /* Replace owner and events: how a connection changes hands after an upgrade. */
 void stream_set_owner(struct stream *stream, void *owner, const struct stream_events *events);

@@ -124,10 +124,11 @@ static const struct stream_events end_events = {
     .on_failure = end_failed,
 };
 
-static void end_start(struct end *end, struct bench *bench, int fd, SSL *ssl, bool connecting)
+static void end_start(struct end *end, struct bench *bench, int fd, struct tls *tls,
+                      bool connecting)
 {
     *end = (struct end){.numbers = 7};
-    assert_int_equal(stream_init(&end->stream, &bench->loop, fd, ssl, connecting, &end_events), 0);
+    assert_int_equal(stream_init(&end->stream, &bench->loop, fd, tls, connecting, &end_events), 0);
 }
 
 static void pair_start(struct end ends[2], struct bench *bench, bool small, bool tls)

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -9,9 +10,10 @@
 /* OpenSSL takes int lengths. */
 #define TLS_STEP_MAX ((size_t) 1 << 30)
 
-struct tls_context {
-    SSL_CTX *ssl; /* owned */
-};
+static struct tls *session_accept(struct tls_context *context);
+static struct tls *session_connect(struct tls_context *context, const char *host);
+
+static const struct tls_methods session_methods;
 
 /* The newest reason in OpenSSL's queue, which is emptied: an old entry would be misread as the
  * result of the next call. */
@@ -29,6 +31,8 @@ static struct tls_context *context_new(const SSL_METHOD *method, struct error *e
 {
     struct tls_context *context = mem_alloc(sizeof(*context));
 
+    context->accept = session_accept;
+    context->connect = session_connect;
     context->ssl = SSL_CTX_new(method);
     if (!context->ssl) {
         fail_with_reason(err, "TLS context", NULL);
@@ -92,32 +96,51 @@ void tls_context_free(struct tls_context *context)
     free(context);
 }
 
-SSL *tls_accept(struct tls_context *context)
+static struct tls *session_new(struct tls_context *context)
 {
-    SSL *ssl = SSL_new(context->ssl);
+    struct tls *tls = mem_alloc(sizeof(*tls));
 
-    if (ssl)
-        SSL_set_accept_state(ssl);
-    return ssl;
-}
-
-SSL *tls_connect(struct tls_context *context, const char *host)
-{
-    SSL *ssl = SSL_new(context->ssl);
-
-    if (!ssl)
-        return NULL;
-    SSL_set_connect_state(ssl);
-    if (SSL_set1_host(ssl, host) != 1 || SSL_set_tlsext_host_name(ssl, host) != 1) {
-        SSL_free(ssl);
+    tls->methods = &session_methods;
+    tls->ssl = SSL_new(context->ssl);
+    if (!tls->ssl) {
+        free(tls);
         return NULL;
     }
-    return ssl;
+    return tls;
 }
 
-void tls_free(SSL *ssl)
+static void session_free(struct tls *tls)
 {
-    SSL_free(ssl);
+    SSL_free(tls->ssl);
+    free(tls);
+}
+
+static struct tls *session_accept(struct tls_context *context)
+{
+    struct tls *tls = session_new(context);
+
+    if (tls)
+        SSL_set_accept_state(tls->ssl);
+    return tls;
+}
+
+static struct tls *session_connect(struct tls_context *context, const char *host)
+{
+    struct tls *tls = session_new(context);
+
+    if (!tls)
+        return NULL;
+    SSL_set_connect_state(tls->ssl);
+    if (SSL_set1_host(tls->ssl, host) != 1 || SSL_set_tlsext_host_name(tls->ssl, host) != 1) {
+        session_free(tls);
+        return NULL;
+    }
+    return tls;
+}
+
+static int session_attach(struct tls *tls, int fd)
+{
+    return SSL_set_fd(tls->ssl, fd) == 1 ? 0 : -ENOMEM;
 }
 
 /* What a failed OpenSSL call means for us. */
@@ -147,53 +170,63 @@ static int step_length(size_t length)
     return (int) (length < TLS_STEP_MAX ? length : TLS_STEP_MAX);
 }
 
-int tls_handshake(SSL *ssl, bool *ret_wants_write)
+static int session_handshake(struct tls *tls, bool *ret_wants_write)
 {
     int r;
 
     *ret_wants_write = false;
     errno = 0;
-    r = SSL_do_handshake(ssl);
+    r = SSL_do_handshake(tls->ssl);
     if (r == 1)
         return 0;
-    r = step_error(ssl, r, ret_wants_write);
+    r = step_error(tls->ssl, r, ret_wants_write);
     return r ? r : -ECONNRESET;
 }
 
-ssize_t tls_read(SSL *ssl, void *buffer, size_t size, bool *ret_wants_write)
+static ssize_t session_read(struct tls *tls, void *buffer, size_t size, bool *ret_wants_write)
 {
     int got;
 
     *ret_wants_write = false;
     errno = 0;
-    got = SSL_read(ssl, buffer, step_length(size));
-    return got > 0 ? got : step_error(ssl, got, ret_wants_write);
+    got = SSL_read(tls->ssl, buffer, step_length(size));
+    return got > 0 ? got : step_error(tls->ssl, got, ret_wants_write);
 }
 
-ssize_t tls_write(SSL *ssl, const void *bytes, size_t length)
+static ssize_t session_write(struct tls *tls, const void *bytes, size_t length)
 {
     bool wants_write = false;
     int sent;
 
     errno = 0;
-    sent = SSL_write(ssl, bytes, step_length(length));
+    sent = SSL_write(tls->ssl, bytes, step_length(length));
     if (sent > 0)
         return sent;
-    sent = step_error(ssl, sent, &wants_write);
+    sent = step_error(tls->ssl, sent, &wants_write);
     /* No renegotiation, so a write never waits for the peer; treat an end as a broken pipe. */
     return sent ? sent : -EPIPE;
 }
 
-bool tls_pending(const SSL *ssl)
+static bool session_pending(const struct tls *tls)
 {
-    return SSL_pending(ssl) > 0;
+    return SSL_pending(tls->ssl) > 0;
 }
 
-int tls_shut(SSL *ssl)
+static int session_shut(struct tls *tls)
 {
-    int r = SSL_shutdown(ssl);
-    bool blocked = r < 0 && SSL_get_error(ssl, r) == SSL_ERROR_WANT_WRITE;
+    int r = SSL_shutdown(tls->ssl);
+    bool blocked = r < 0 && SSL_get_error(tls->ssl, r) == SSL_ERROR_WANT_WRITE;
 
     ERR_clear_error();
     return blocked ? -EAGAIN : 0;
 }
+
+static const struct tls_methods session_methods = {
+    .attach = session_attach,
+    .handshake = session_handshake,
+    .read = session_read,
+    .write = session_write,
+    .pending = session_pending,
+    .shut = session_shut,
+    .free = session_free,
+};

@@ -87,12 +87,12 @@ static int shake(struct bench *bench, int authority, const char *host)
     AUTO(tls_context)
     struct tls_context *client =
         tls_context_client(authority < 0 ? NULL : bench->paths[authority], NULL);
-    SSL *ends[2] = {tls_accept(server), tls_connect(client, host)};
+    struct tls *ends[2] = {tls_accept(server), tls_connect(client, host)};
     int results[2] = {-EAGAIN, -EAGAIN}, fds[2];
 
     testing_pair(fds, false);
     for (int i = 0; i < 2; i++)
-        assert_int_equal(SSL_set_fd(ends[i], fds[i]), 1);
+        assert_int_equal(tls_attach(ends[i], fds[i]), 0);
     for (int turn = 0; turn < 20; turn++) {
         for (int i = 0; i < 2; i++) {
             bool wants_write;

@@ -15,9 +15,10 @@
 static pid_t clone_new(const struct sys_clone *how, int *pidfd)
 {
     struct clone_args arguments = {
-        .flags = how->flags | (pidfd ? CLONE_PIDFD : 0),
+        .flags = how->flags | (pidfd ? CLONE_PIDFD : 0) | (how->ret_pid ? CLONE_PARENT_SETTID : 0),
         .exit_signal = (unsigned int) how->exit_signal,
         .pidfd = (uintptr_t) pidfd,
+        .parent_tid = (uintptr_t) how->ret_pid,
     };
     pid_t result = sys_call_fault_or_missing(SYS_FEATURE_CLONE3);
 
@@ -39,7 +40,11 @@ static pid_t clone_old(const struct sys_clone *how, int *pidfd)
         return -ENOSYS;
     if (pidfd)
         flags |= CLONE_PIDFD;
-    return sys_call_result(syscall(SYS_clone, flags, NULL, pidfd, NULL, NULL));
+    if (how->ret_pid)
+        flags |= CLONE_PARENT_SETTID;
+    /* One argument for both, which is why they are refused together. */
+    return sys_call_result(
+        syscall(SYS_clone, flags, NULL, pidfd ? pidfd : how->ret_pid, NULL, NULL));
 }
 
 pid_t sys_clone(const struct sys_clone *how)
@@ -49,6 +54,8 @@ pid_t sys_clone(const struct sys_clone *how)
     pid_t result;
 
     if (how->flags & ~(uint64_t) FLAGS_KNOWN || how->exit_signal < 0 || how->exit_signal > 64)
+        return -EINVAL;
+    if (how->ret_pid && how->ret_pidfd)
         return -EINVAL;
     if (how->flags & CLONE_PARENT && how->exit_signal)
         return -EINVAL; /* clone3 says so, clone would quietly use the caller's own */

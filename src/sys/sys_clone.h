@@ -23,6 +23,9 @@ struct sys_clone {
     int exit_signal; /* what the parent gets: SIGCHLD, or 0; must be 0 with CLONE_PARENT */
     int cgroup;      /* with CLONE_INTO_CGROUP: open directory of a cgroup2 group */
     int *ret_pidfd;  /* NULL, or where the parent finds a CLOEXEC pidfd it owns */
+    /* NULL, or where the kernel writes the pid before either process goes on: in memory shared with
+     * others it is there even when both are killed at once. Not together with ret_pidfd. */
+    pid_t *ret_pid;
 };
 
 /* Returns the pid in the parent and 0 in the child, or -errno. -EINVAL for flags that share memory

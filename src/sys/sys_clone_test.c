@@ -1,4 +1,5 @@
 #include <signal.h>
+#include <sys/mman.h>
 
 #include "base/fault.h"
 #include "sys/sys_clone.h"
@@ -64,6 +65,30 @@ static void no_pidfd_is_made_when_none_is_wanted(void **state)
         assert_int_equal(count_descriptors(), before);
         assert_int_equal(waitpid(pid, &status, 0), pid);
         assert_int_equal(WEXITSTATUS(status), 3);
+    }
+}
+
+static void the_pid_is_written_before_the_child_goes_on(void **state)
+{
+    (void) state;
+    for (size_t i = 0; i < ARRAY_COUNT(modes); i++) {
+        pid_t *shared =
+            mmap(NULL, sizeof(pid_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        struct sys_clone how = {.exit_signal = SIGCHLD, .ret_pid = shared};
+        int status = 0;
+        pid_t pid;
+
+        assert_true(shared != MAP_FAILED);
+        sys_feature_pretend(modes[i]);
+        pid = sys_clone(&how);
+        if (pid == 0)
+            _exit(*shared == (pid_t) syscall(SYS_getpid) ? 0 : 1);
+        assert_int_equal(*shared, pid);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+        assert_int_equal(munmap(shared, sizeof(pid_t)), 0);
+        how.ret_pidfd = &status;
+        assert_int_equal(sys_clone(&how), -EINVAL);
     }
 }
 
@@ -181,6 +206,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(the_child_returns_zero_and_the_parent_gets_a_pidfd, reset),
         cmocka_unit_test_teardown(no_pidfd_is_made_when_none_is_wanted, reset),
+        cmocka_unit_test_teardown(the_pid_is_written_before_the_child_goes_on, reset),
         cmocka_unit_test_teardown(new_namespaces_are_really_new, reset),
         cmocka_unit_test_teardown(clone_parent_gives_a_sibling, reset),
         cmocka_unit_test_teardown(flags_that_share_memory_are_refused, reset),
