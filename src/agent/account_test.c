@@ -1,0 +1,73 @@
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/account.h"
+#include "agent/agent_test.h"
+
+static const char passwd[] = "root:x:0:0:root:/root:/bin/bash\n"
+                             "broken:x:1:1\n"
+                             "too:x:2:2:a:b:c:d\n"
+                             "text:x:two:2::/:/bin/sh\n"
+                             "empty:x:3:4:::\n"
+                             "again:x:0:9::/other:/bin/sh\n"
+                             "last:x:4294967294:5::/last:/bin/false";
+
+static void the_first_line_of_a_uid_counts(void **state)
+{
+    struct account account;
+
+    (void) state;
+    assert_int_equal(account_find(passwd, 0, &account), 0);
+    assert_string_equal(account.name, "root");
+    assert_string_equal(account.home, "/root");
+    assert_string_equal(account.shell, "/bin/bash");
+    assert_int_equal(account_find(passwd, 3, &account), 0);
+    assert_int_equal(account.gid, 4);
+    assert_string_equal(account.home, "");
+}
+
+static void a_last_line_without_newline_counts(void **state)
+{
+    struct account account;
+
+    (void) state;
+    assert_int_equal(account_find(passwd, 4294967294u, &account), 0);
+    assert_string_equal(account.home, "/last");
+}
+
+static void malformed_lines_are_passed_over(void **state)
+{
+    struct account account;
+
+    (void) state;
+    assert_int_equal(account_find(passwd, 1, &account), -ENOENT);
+    assert_int_equal(account_find(passwd, 2, &account), -ENOENT);
+    assert_int_equal(account_find("", 0, &account), -ENOENT);
+}
+
+static void fields_that_are_too_long_are_passed_over(void **state)
+{
+    char line[2 * ACCOUNT_FIELD_MAX], home[ACCOUNT_FIELD_MAX + 1];
+    struct account account;
+
+    (void) state;
+    memset(home, 'h', sizeof(home));
+    home[ACCOUNT_FIELD_MAX] = '\0';
+    (void) snprintf(line, sizeof(line), "a:x:7:7::%s:/bin/sh\n", home);
+    assert_int_equal(account_find(line, 7, &account), -ENOENT);
+    (void) snprintf(line, sizeof(line), "a:x:7:7::%s:/bin/sh\n", home + 1);
+    assert_int_equal(account_find(line, 7, &account), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_first_line_of_a_uid_counts),
+        cmocka_unit_test(a_last_line_without_newline_counts),
+        cmocka_unit_test(malformed_lines_are_passed_over),
+        cmocka_unit_test(fields_that_are_too_long_are_passed_over),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

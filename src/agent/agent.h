@@ -1,0 +1,66 @@
+/* The agent: what its services share, and its life from the first listener to the last word. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "agent/exec.h"
+#include "agent/reaper.h"
+#include "agent/worker_link.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "net/http_route.h"
+#include "net/http_server.h"
+#include "net/loop.h"
+
+/* Of the messages between control plane and agent; an upgraded daemon meets old agents. */
+#define AGENT_PROTOCOL 1
+
+/* Where commands run when nobody says otherwise. */
+#define AGENT_DIRECTORY "/workspace"
+
+struct agent_options {
+    const struct clock *clock;      /* borrowed */
+    struct log *log;                /* borrowed, may be NULL */
+    const char *const *environment; /* borrowed: the agent's own */
+    const char *const *listen;      /* borrowed: addresses, NULL at the end; may be NULL */
+    int listen_fd;                  /* a listening socket, taken over; negative: none */
+    const int *groups;              /* borrowed: cgroup.procs files for commands */
+    size_t group_count;
+    const char *token;             /* borrowed; NULL: everybody who can connect may ask */
+    const char *const *entrypoint; /* borrowed: a command to supervise; NULL: none */
+};
+
+struct agent {
+    struct loop loop;
+    const struct clock *clock;
+    struct log *log;
+    const char *token;
+    const char *version;      /* what /api/version says; borrowed */
+    const char **environment; /* owned: what commands start from */
+    struct worker_link *worker;
+    struct reaper *reaper;
+    struct exec_set execs;
+    struct http_router *router;
+    struct http_server *server;
+    struct text scratch; /* an event being written */
+    uint64_t born;       /* loop_now() at the start */
+    uint64_t last_work;  /* loop_now() when the last command began or ended */
+    int null;            /* owned: /dev/null */
+
+    struct exec *entrypoint; /* NULL: none, or it has ended */
+    bool has_entrypoint;
+    bool stopping;
+    int exit_status;
+};
+
+/* Run until told to stop. Returns the exit status of the program, or -1 with a sentence. Uses the
+ * process as a whole: signals, children, descriptor limit. */
+int agent_run(const struct agent_options *options, struct error *err);
+
+/* Answer 200 with a JSON body. Ends the request. */
+void agent_reply_json(struct http_request *request, const struct text *body);
+
+/* Note that there was work: what activity reports are made of. */
+void agent_note_work(struct agent *agent);

@@ -1,0 +1,47 @@
+/* What a client asks of /api/execute and /api/execute/stream, read and checked.
+ *
+ * Cloudflare's fields, and some of ours: `argv` instead of `command` (no shell), `stdin` with
+ * `stdinEncoding`, and `encoding` ("utf-8" or "base64") for the output. */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/api_error.h"
+#include "agent/environment.h"
+#include "base/pool.h"
+
+#define EXECUTE_BODY_MAX      ((size_t) 8 * 1024 * 1024)
+#define EXECUTE_COMMAND_MAX   ((size_t) 1024 * 1024)
+#define EXECUTE_PATH_MAX      ((size_t) 4095)
+#define EXECUTE_VARIABLES_MAX ((size_t) 4096)
+#define EXECUTE_ARGUMENTS_MAX ((size_t) 16384)
+#define EXECUTE_TIMEOUT_MAX   (INT64_C(365) * 24 * 3600 * 1000)
+
+/* The session id that means: no session. */
+#define EXECUTE_NO_SESSION "__DISABLE_SESSION__"
+
+struct execute_request {
+    const char *command;          /* for the shell; with `arguments` only to be repeated */
+    const char *const *arguments; /* NULL: the shell decides */
+    const char *session;          /* as given; NULL when none was */
+    const char *directory;        /* NULL: the usual one */
+    const struct environment_change *variables;
+    size_t variable_count;
+    const char *input; /* NULL: none */
+    size_t input_length;
+    uint64_t timeout_ms; /* 0: none */
+    bool base64;
+    bool background;
+};
+
+/* Everything returned lives in the pool or in `body`. Returns 0, or -1 with the error to answer. */
+int execute_request_read(json_t *body, struct pool *pool, struct execute_request *ret_request,
+                         struct api_error *error);
+
+/* Which session a request means: the body's, else that of the headers or the query. NULL: none
+ * named. */
+const char *execute_request_session(struct http_request *request, const char *in_body,
+                                    bool authorization_is_token);
