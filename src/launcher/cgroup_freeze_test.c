@@ -144,7 +144,7 @@ static void bomb(struct real *real)
         if (pid < 0)
             sleep_ms(1);
         real->shared[0] += pid < 0;
-        if (pid == 0 && real->shared[0] % 2)
+        if (pid == 0 && getpid() % 4 == 0) /* some die young, most stay: the limit is reached */
             _exit(0);
     }
 }
