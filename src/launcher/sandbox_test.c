@@ -6,6 +6,7 @@
 #include <sys/statvfs.h>
 
 #include "launcher/capability.h"
+#include "launcher/cgroup_freeze.h"
 #include "launcher/disk_pool_test_kit.h"
 #include "launcher/image_host.h"
 #include "launcher/network_socket.h"
@@ -256,17 +257,27 @@ static void try_failures(void)
     strike_stage(&stage);
 }
 
-/* Whatever became of the child, its groups go. */
+/* Whatever became of the child: its sandboxes die, and their groups go. */
 static int remove_groups(void **state)
 {
     struct cgroup_host_options options = {.name = base_name};
-    struct cgroup_host *host = NULL;
+    AUTO(cgroup_host) struct cgroup_host *host = NULL;
+    AUTO(free) struct id *ids = NULL;
+    size_t count = 0;
 
     (void) state;
-    if (cgroup_host_open(&options, &host, NULL) == 0) {
-        cgroup_host_remove_base(host);
-        cgroup_host_free(host);
+    if (cgroup_host_open(&options, &host, NULL) < 0)
+        return -1;
+    (void) cgroup_list(host, &ids, &count, NULL);
+    for (size_t i = 0; i < count; i++) {
+        struct cgroup cgroup;
+
+        if (cgroup_adopt(host, &ids[i], &cgroup, NULL, NULL) == 0) {
+            (void) cgroup_kill(&cgroup, PATIENCE_MS, NULL);
+            (void) cgroup_remove(&cgroup, PATIENCE_MS, NULL);
+        }
     }
+    cgroup_host_remove_base(host);
     return 0;
 }
 
