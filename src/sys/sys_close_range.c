@@ -80,3 +80,29 @@ int sys_close_range(unsigned int first, unsigned int last, bool only_on_exec)
         result = close_listed(first, last, only_on_exec);
     return result;
 }
+
+/* The lowest of them from `first` on; ~0u for none. */
+static unsigned int next_kept(unsigned int first, const int *kept, size_t count)
+{
+    unsigned int next = ~0u;
+
+    for (size_t i = 0; i < count; i++) {
+        if (kept[i] >= 0 && (unsigned int) kept[i] >= first && (unsigned int) kept[i] < next)
+            next = (unsigned int) kept[i];
+    }
+    return next;
+}
+
+int sys_close_all_but(unsigned int first, const int *kept, size_t count)
+{
+    unsigned int next;
+
+    while ((next = next_kept(first, kept, count)) != ~0u) {
+        int result = next > first ? sys_close_range(first, next - 1, false) : 0;
+
+        if (result < 0)
+            return result;
+        first = next + 1;
+    }
+    return sys_close_range(first, ~0u, false);
+}

@@ -220,3 +220,9 @@ int sys_mount_path_propagate(const char *target, unsigned long propagation, bool
         result = mount_old(NULL, target, NULL, propagation | (recursive ? MS_REC : 0), NULL);
     return result;
 }
+
+int sys_mount_path_plain(const char *source, const char *target, const char *type,
+                         unsigned long flags, const char *options)
+{
+    return mount_old(source, target, type, flags, options);
+}

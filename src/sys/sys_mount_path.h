@@ -35,3 +35,8 @@ int sys_mount_path_restrict(const char *target, unsigned int attributes);
 
 /* MS_PRIVATE, MS_SLAVE or MS_SHARED for `target` and the mounts beneath it when `recursive`. */
 int sys_mount_path_propagate(const char *target, unsigned long propagation, bool recursive);
+
+/* The older call as it is, MS_... flags and all: one system call where the others take up to eight.
+ * For places that count microseconds and need no attribute it does not have. */
+int sys_mount_path_plain(const char *source, const char *target, const char *type,
+                         unsigned long flags, const char *options);

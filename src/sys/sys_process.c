@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -98,6 +99,37 @@ static int wait_without_blocking(idtype_t type, id_t id, siginfo_t *ret_informat
             result = sys_call_result(waitid(type, id, ret_information, options | WNOHANG));
     } while (result == -EINTR);
     return result;
+}
+
+/* Newer than the headers we build with: the first version of what the kernel tells of a pidfd. */
+struct pidfd_information {
+    uint64_t mask;
+    uint64_t cgroup;
+    uint32_t ids[11];
+    int32_t exit_code; /* as wait(2) would give it */
+};
+#define PIDFD_INFORMATION      _IOWR(0xFF, 11, struct pidfd_information)
+#define PIDFD_INFORMATION_EXIT (UINT64_C(1) << 3)
+
+int sys_process_exit_of_other(int pidfd, struct sys_exit *ret_exit)
+{
+    struct pidfd_information information = {.mask = PIDFD_INFORMATION_EXIT};
+    int result = sys_call_fault();
+
+    if (result == 0)
+        result = sys_call_result(ioctl(pidfd, PIDFD_INFORMATION, &information));
+    if (result < 0)
+        /* Kernels that know the call and not the exit answer that the process is gone. */
+        return result == -ESRCH || result == -EINVAL ? -ENOTTY : result;
+    if (!(information.mask & PIDFD_INFORMATION_EXIT))
+        return -EAGAIN;
+    *ret_exit = (struct sys_exit){
+        .kind = WIFEXITED(information.exit_code) ? SYS_EXIT_STATUS : SYS_EXIT_SIGNAL,
+        .value = WIFEXITED(information.exit_code) ? WEXITSTATUS(information.exit_code)
+                                                  : WTERMSIG(information.exit_code),
+        .dumped_core = !WIFEXITED(information.exit_code) && WCOREDUMP(information.exit_code),
+    };
+    return 0;
 }
 
 int sys_process_reap(pid_t *ret_pid, struct sys_exit *ret_exit)

@@ -30,6 +30,10 @@ struct sys_exit {
  * it. Returns 0, -ETIMEDOUT, or -ECHILD when it is not our child or was reaped before. */
 int sys_process_wait(int pidfd, int timeout_ms, struct sys_exit *ret_exit);
 
+/* How a process that is not our child ended, once whoever is its parent has reaped it (Linux 6.15).
+ * Returns 0; -EAGAIN while it was not reaped; -ENOTTY where the kernel does not tell. */
+int sys_process_exit_of_other(int pidfd, struct sys_exit *ret_exit);
+
 /* Reap one of our children that has ended, whichever. Returns 0, -EAGAIN when none has ended, or
  * -ECHILD when there are no children at all. */
 int sys_process_reap(pid_t *ret_pid, struct sys_exit *ret_exit);

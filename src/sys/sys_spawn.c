@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/auto.h"
@@ -108,14 +110,30 @@ static int place_descriptors(const struct sys_spawn *how)
     return result;
 }
 
+/* Plain calls: libc's would tell threads that this child does not have. For root becoming another
+ * user the kernel takes all capabilities away. */
+static int become_user(const struct sys_spawn_user *user)
+{
+    /* Until the kernel knows no higher one. */
+    for (int capability = 0; prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0; capability++)
+        ;
+    if (syscall(SYS_setgroups, 0, NULL) < 0 ||
+        syscall(SYS_setresgid, user->group, user->group, user->group) < 0 ||
+        syscall(SYS_setresuid, user->user, user->user, user->user) < 0)
+        return -errno;
+    return sys_process_set_no_new_privileges();
+}
+
 /* In the child, with all signals blocked: only async-signal-safe calls. Returns only on failure. */
 static int become_program(const struct sys_spawn *how, pid_t parent)
 {
     static const char *const nothing[] = {NULL};
     const char *const *environment = how->environment ? how->environment : nothing;
-    int result;
+    int result = how->user ? become_user(how->user) : 0;
 
-    if (how->parent_signal) {
+    if (result < 0)
+        return result;
+    if (how->parent_signal) { /* a change of the user would have cleared it */
         result = sys_process_die_with_parent(how->parent_signal, parent);
         if (result < 0)
             return result;

@@ -23,6 +23,11 @@ struct sys_spawn_descriptor {
     int to;
 };
 
+struct sys_spawn_user {
+    uid_t user;
+    gid_t group;
+};
+
 struct sys_spawn {
     const char *path;               /* not searched for: relative to `directory` or absolute */
     const char *const *arguments;   /* NULL at the end; the first is the program's name */
@@ -33,6 +38,10 @@ struct sys_spawn {
     bool new_session;   /* setsid: no controlling terminal, own process group */
     bool take_terminal; /* 0 is a terminal: make it the controlling one; implies new_session */
     int parent_signal;  /* sent to the program when the calling thread ends; 0: none */
+
+    /* NULL: our user and rights. Otherwise it runs as this user in this one group, without
+     * capabilities, and can never gain any. */
+    const struct sys_spawn_user *user;
 };
 
 /* Start it. Returns a CLOEXEC pidfd the caller owns (sys_process_wait) and, when wanted, the pid;
