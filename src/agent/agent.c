@@ -283,7 +283,7 @@ static int start_services(struct agent *agent, const struct agent_options *optio
     agent->null = open_nothing();
     if (agent->null < 0)
         return error_set(err, ERR_INTERNAL, agent->null, "make an empty stdin for commands");
-    exec_set_init(&agent->execs, &agent->loop, agent->worker, agent->null);
+    exec_set_init(&agent->execs, &agent->loop, agent->worker, agent->null, options->victims_fd);
     if (open_server(agent, options, mount, err) < 0)
         return -1;
     return start_entrypoint(agent, options->entrypoint, err);

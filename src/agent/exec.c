@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "agent/exec_internal.h"
+#include "agent/out_of_memory.h"
 #include "agent/process_tree.h"
 #include "base/memory.h"
 #include "sys/sys_fd_pass.h"
@@ -36,7 +37,8 @@ void exec_handle_gone(struct exec *exec)
     if (--exec->handles)
         return;
     text_done(&exec->message);
-    free(exec->input_bytes);
+    byte_queue_done(&exec->input_bytes);
+    (void) fd_close(exec->terminal);
     free(exec);
 }
 
@@ -81,6 +83,7 @@ static void know_outcome(struct exec *exec)
 {
     exec->outcome_known = true;
     exec->orphaned = false;
+    exec->terminal = fd_close(exec->terminal); /* from now on its end is the others' end */
     exec_settle_soon(exec);
 }
 
@@ -150,6 +153,8 @@ void exec_kill(struct exec *exec)
 
 void exec_signal(struct exec *exec, int signal)
 {
+    if (exec_signal_terminal(exec, signal))
+        return;
     if (exec->control.watch.open)
         send_order(exec, ORDER_SIGNAL, signal);
     else
@@ -192,10 +197,22 @@ static void leave_outputs(struct exec *exec)
         watch_close(&exec->output[i].watch);
 }
 
+/* By itself, or a shell that says so of what it ran. */
+static bool looks_killed(const struct exec_result *result)
+{
+    if (result->timed_out)
+        return false;
+    return result->exit.kind == SYS_EXIT_SIGNAL
+               ? result->exit.value == SIGKILL
+               : result->exit.kind == SYS_EXIT_STATUS && result->exit.value == 128 + SIGKILL;
+}
+
 static void tell_end(struct exec *exec)
 {
     enter_background(exec);
     leave_outputs(exec);
+    if (looks_killed(&exec->result))
+        exec->result.out_of_memory = out_of_memory_victims(exec->set->victims) > exec->victims;
     exec->events->on_end(exec, exec->owner, &exec->result);
     exec_settle_soon(exec); /* nothing may be left of it already */
 }
@@ -270,7 +287,7 @@ static void start_io(struct exec *exec)
     if (exec->over)
         return;
     exec_watch_outputs(exec);
-    watch_for(&exec->input.watch, UV_WRITABLE);
+    exec_watch_input(exec);
 }
 
 static void take_report(struct exec *exec, const struct report *report)
@@ -428,6 +445,8 @@ static struct exec *exec_new(struct exec_set *set, const struct exec_events *eve
     exec->message = (struct text) TEXT_INIT(LAUNCH_SIZE_MAX);
     exec->errand.on_sent = errand_sent;
     exec->control.exec = exec->input.exec = exec;
+    exec->terminal = exec->terminal_control = -EBADF;
+    byte_queue_init(&exec->input_bytes, set->loop->blocks);
     for (size_t i = 0; i < LAUNCH_DESCRIPTORS; i++)
         exec->given[i] = -EBADF;
     for (size_t i = 0; i < EXEC_OUTPUTS; i++)
@@ -445,7 +464,12 @@ struct exec *exec_start(struct exec_set *set, const struct exec_options *options
                         const struct exec_events *events, void *owner, int *ret_error)
 {
     struct exec *exec = exec_new(set, events, owner);
-    int r = launch_encode(&options->launch, &exec->message);
+    struct launch what = options->launch;
+    int r;
+
+    exec->victims = out_of_memory_victims(set->victims);
+    what.terminal = options->terminal != NULL;
+    r = launch_encode(&what, &exec->message);
 
     if (r == 0)
         r = exec_open_stdio(exec, options);
@@ -479,9 +503,10 @@ pid_t exec_pid(const struct exec *exec)
 
 /* --- the set -------------------------------------------------------------------------------- */
 
-void exec_set_init(struct exec_set *set, struct loop *loop, struct worker_link *worker, int null)
+void exec_set_init(struct exec_set *set, struct loop *loop, struct worker_link *worker, int null,
+                   int victims)
 {
-    *set = (struct exec_set){.loop = loop, .worker = worker, .null = null};
+    *set = (struct exec_set){.loop = loop, .worker = worker, .null = null, .victims = victims};
     list_init(&set->running);
     list_init(&set->background);
 }

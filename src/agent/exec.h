@@ -43,13 +43,16 @@ struct exec_set {
     size_t background_count;
     uint64_t started; /* since the agent's start */
     int null;         /* borrowed: /dev/null, open for reading */
+    int victims;      /* borrowed: out_of_memory.h; negative: cannot be told */
 };
 
-void exec_set_init(struct exec_set *set, struct loop *loop, struct worker_link *worker, int null);
+void exec_set_init(struct exec_set *set, struct loop *loop, struct worker_link *worker, int null,
+                   int victims);
 
 struct exec_result {
     struct sys_exit exit;    /* of the command; unknown when nobody saw it */
     bool timed_out;          /* it was killed for that */
+    bool out_of_memory;      /* it was killed while the kernel killed for lack of memory */
     int error;               /* not 0: it was not run, -errno */
     enum launch_stage stage; /* where that happened */
 };
@@ -57,18 +60,28 @@ struct exec_result {
 struct exec_events {
     /* The command runs. Not called when it could not be started. */
     void (*on_start)(struct exec *exec, void *owner);
-    /* Borrowed for the call. */
+    /* Borrowed for the call. With a terminal everything is EXEC_STDOUT. */
     void (*on_output)(struct exec *exec, void *owner, enum exec_output which, const char *bytes,
                       size_t length);
+    /* So many bytes of streamed input left for the command. Optional. */
+    void (*on_input)(struct exec *exec, void *owner, size_t length);
+    /* Nobody reads the streamed input any more. Optional. */
+    void (*on_input_closed)(struct exec *exec, void *owner);
     /* The last call; the exec is gone for the owner. */
     void (*on_end)(struct exec *exec, void *owner, const struct exec_result *result);
 };
 
+struct exec_terminal {
+    uint16_t columns, rows;
+};
+
 struct exec_options {
-    struct launch launch; /* copied */
+    struct launch launch; /* copied; `terminal` is set here */
     const char *input;    /* stdin, copied; NULL: /dev/null */
     size_t input_length;
-    uint64_t timeout_ms; /* from the launch on; 0: none */
+    bool stream_input;                    /* stdin is what exec_write says */
+    const struct exec_terminal *terminal; /* a terminal of this size, with streamed input */
+    uint64_t timeout_ms;                  /* from the launch on; 0: none */
     /* Not pipes but these as 0, 1 and 2, borrowed for the call: on_output never comes. */
     const int *descriptors;
 };
@@ -81,7 +94,24 @@ struct exec *exec_start(struct exec_set *set, const struct exec_options *options
 void exec_pause(struct exec *exec);
 void exec_resume(struct exec *exec);
 
-/* Send a signal to the command's process group. */
+/* More of the streamed input. All of it is taken and kept until the command reads it: the owner
+ * bounds what is under way by counting on_input. Does nothing after exec_end_input, or when nobody
+ * reads any more. */
+void exec_write(struct exec *exec, const void *bytes, size_t length);
+
+/* The streamed input ends behind what was written. At a terminal this is its end-of-file character,
+ * and more may be written behind it. */
+void exec_end_input(struct exec *exec);
+
+/* Nobody wants this output any more: the command meets a closed pipe. Not for terminals, where
+ * nothing happens. */
+void exec_close_output(struct exec *exec, enum exec_output which);
+
+/* Change the size of the terminal; without one nothing happens. */
+void exec_resize(struct exec *exec, const struct exec_terminal *size);
+
+/* Send a signal to the command's process group; at a terminal those that keys send go to the
+ * foreground's group instead, as from the keys. */
 void exec_signal(struct exec *exec, int signal);
 
 /* Kill everything that descends from the command; on_end comes as usual. */

@@ -2,16 +2,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "agent/exec_internal.h"
-#include "base/memory.h"
 #include "sys/sys_file.h"
 
 /* What a pipe holds: one read empties it. */
 #define READ_SIZE ((size_t) 64 * 1024)
 /* Reads per event: enough to keep a fast pipe busy, few enough to be fair to others. */
 #define READS_PER_EVENT 4
+/* More than a pipe holds, at 16 KiB each. */
+#define PARTS_PER_WRITE 8
 
 static void pipe_gone(struct watch *watch)
 {
@@ -71,20 +73,72 @@ static void output_ready(struct watch *watch)
     }
 }
 
+/* --- input ---------------------------------------------------------------------------------- */
+
+/* Nobody reads (EPIPE, or EIO at a terminal): what waits is for nobody. */
+static void input_refused(struct exec *exec)
+{
+    exec_pipe_over(&exec->input);
+    byte_queue_done(&exec->input_bytes);
+    if (exec->input_streamed && exec->events->on_input_closed)
+        exec->events->on_input_closed(exec, exec->owner);
+}
+
 static void input_ready(struct watch *watch)
 {
-    struct exec_pipe *pipe = CONTAINER_OF(watch, struct exec_pipe, watch);
-    struct exec *exec = pipe->exec;
-    ssize_t sent = write(watch->fd, exec->input_bytes + exec->input_sent,
-                         exec->input_length - exec->input_sent);
+    struct exec *exec = CONTAINER_OF(watch, struct exec_pipe, watch)->exec;
+    struct iovec parts[PARTS_PER_WRITE];
+    int count = byte_queue_peek(&exec->input_bytes, parts, PARTS_PER_WRITE);
+    ssize_t sent = writev(watch->fd, parts, count);
 
     if (sent < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    if (sent > 0)
-        exec->input_sent += (size_t) sent;
-    if (sent < 0 || exec->input_sent == exec->input_length)
-        exec_pipe_over(
-            pipe); /* all is written, or nobody reads (EPIPE), which is not our concern */
+    if (sent < 0) {
+        input_refused(exec);
+        return;
+    }
+    byte_queue_consume(&exec->input_bytes, (size_t) sent);
+    if (exec->input_streamed && exec->events->on_input)
+        exec->events->on_input(exec, exec->owner, (size_t) sent);
+    exec_watch_input(exec);
+}
+
+void exec_watch_input(struct exec *exec)
+{
+    bool waiting = byte_queue_length(&exec->input_bytes) > 0;
+
+    if (exec->input_ended && !waiting)
+        exec_pipe_over(&exec->input);
+    else
+        watch_for(&exec->input.watch, waiting ? UV_WRITABLE : 0);
+}
+
+void exec_write(struct exec *exec, const void *bytes, size_t length)
+{
+    if (!length || exec->input_ended || !exec->input.watch.open)
+        return;
+    byte_queue_append(&exec->input_bytes, bytes, length);
+    exec->line_open = ((const char *) bytes)[length - 1] != '\n';
+    if (exec->pid)
+        exec_watch_input(exec);
+}
+
+void exec_end_input(struct exec *exec)
+{
+    if (exec->terminal_control >= 0)
+        exec_end_line(exec);
+    else
+        exec->input_ended = true;
+    if (exec->pid)
+        exec_watch_input(exec);
+}
+
+/* --- output --------------------------------------------------------------------------------- */
+
+void exec_close_output(struct exec *exec, enum exec_output which)
+{
+    if (exec->terminal_control < 0)
+        exec_pipe_over(&exec->output[which]);
 }
 
 void exec_watch_outputs(struct exec *exec)
@@ -112,11 +166,19 @@ static int make_pipe(int *ret_ours, int *ret_theirs, bool we_read)
     return 0;
 }
 
-static int duplicate(int fd)
+int exec_duplicate(int fd)
 {
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 
     return copy < 0 ? -errno : copy;
+}
+
+int exec_open_both(struct exec *exec, int *output, int *input)
+{
+    int r = exec_pipe_open(exec, &exec->output[EXEC_STDOUT], output, output_ready, pipe_gone);
+
+    exec->input_streamed = true;
+    return r < 0 ? r : exec_pipe_open(exec, &exec->input, input, input_ready, pipe_gone);
 }
 
 static int open_output(struct exec *exec, enum exec_output which)
@@ -132,15 +194,16 @@ static int open_input(struct exec *exec, const struct exec_options *options)
     AUTO(close) int ours = -EBADF;
     int r;
 
-    if (!options->input) {
-        exec->given[LAUNCH_STDIN] = duplicate(exec->set->null);
+    if (!options->input && !options->stream_input) {
+        exec->given[LAUNCH_STDIN] = exec_duplicate(exec->set->null);
         return exec->given[LAUNCH_STDIN] < 0 ? exec->given[LAUNCH_STDIN] : 0;
     }
     r = make_pipe(&ours, &exec->given[LAUNCH_STDIN], false);
-    if (r < 0 || !options->input_length)
+    if (r < 0 || (!options->input_length && !options->stream_input))
         return r; /* empty: an end without a writer */
-    exec->input_bytes = mem_copy_bytes(options->input, options->input_length);
-    exec->input_length = options->input_length;
+    byte_queue_append(&exec->input_bytes, options->input, options->input_length);
+    exec->input_streamed = options->stream_input;
+    exec->input_ended = !options->stream_input;
     return exec_pipe_open(exec, &exec->input, &ours, input_ready, pipe_gone);
 }
 
@@ -149,12 +212,14 @@ int exec_open_stdio(struct exec *exec, const struct exec_options *options)
     int r;
 
     for (int i = 0; options->descriptors && i < 3; i++) {
-        exec->given[LAUNCH_STDIN + i] = duplicate(options->descriptors[i]);
+        exec->given[LAUNCH_STDIN + i] = exec_duplicate(options->descriptors[i]);
         if (exec->given[LAUNCH_STDIN + i] < 0)
             return exec->given[LAUNCH_STDIN + i];
     }
     if (options->descriptors)
         return 0;
+    if (options->terminal)
+        return exec_open_terminal(exec, options->terminal);
     r = open_input(exec, options);
     if (r == 0)
         r = open_output(exec, EXEC_STDOUT);

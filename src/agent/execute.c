@@ -191,7 +191,7 @@ static int start(struct execute_call *call, int *ret_error)
 {
     const struct execute_request *ask = &call->ask;
     const char **environment =
-        environment_merge(call->agent->environment, ask->variables, ask->variable_count);
+        environment_merge(call->agent->environment, ask->variables.changes, ask->variables.count);
     struct exec_options options = {
         .launch =
             {

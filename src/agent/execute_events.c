@@ -85,6 +85,8 @@ static void send_complete(struct execute_call *call, const struct exec_result *r
         json_add_integer(&json, "exitCode", code);
     if (signal_name)
         json_add_text(&json, "signal", signal_name);
+    if (result->out_of_memory)
+        json_add_boolean(&json, "outOfMemory", true);
     end_event(call, &json, &event);
 }
 

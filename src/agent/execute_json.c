@@ -91,6 +91,8 @@ static void append_rest(struct execute_call *call, struct text *document,
         json_add_null(&json, "exitCode");
     if (signal_name)
         json_add_text(&json, "signal", signal_name);
+    if (result->out_of_memory)
+        json_add_boolean(&json, "outOfMemory", true);
     for (size_t i = 0; i < EXEC_OUTPUTS; i++) {
         if (call->truncated[i])
             json_add_boolean(&json, truncated_names[i], true);

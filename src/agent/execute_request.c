@@ -76,34 +76,6 @@ static int read_command(const struct json_place *root, struct pool *pool,
 
 /* --- the rest ------------------------------------------------------------------------------- */
 
-static int read_variables(const struct json_place *root, struct pool *pool,
-                          struct execute_request *request, struct api_error *error)
-{
-    json_t *object = json_object_get(root->value, "env"), *value;
-    struct environment_change *changes;
-    const char *name;
-
-    if (!object || json_is_null(object))
-        return 0;
-    if (!json_is_object(object))
-        return api_error_field(error, "env", "must be an object of strings");
-    if (json_object_size(object) > EXECUTE_VARIABLES_MAX)
-        return api_error_field(error, "env", "has too many variables");
-    changes = pool_alloc(pool, (json_object_size(object) + 1) * sizeof(*changes));
-    json_object_foreach (object, name, value) {
-        if (json_is_null(value))
-            continue;
-        if (!environment_is_name(name))
-            return api_error_field(error, "env", "names must be letters, digits and '_'");
-        if (!json_is_string(value) || strlen(json_string_value(value)) != json_string_length(value))
-            return api_error_field(error, "env", "values must be strings");
-        changes[request->variable_count++] =
-            (struct environment_change){.name = name, .text = json_string_value(value)};
-    }
-    request->variables = changes;
-    return 0;
-}
-
 /* "utf-8", "utf8" or "base64". */
 static int read_encoding(const struct json_place *root, const char *key, bool *ret_base64,
                          struct api_error *error)
@@ -175,7 +147,7 @@ int execute_request_read(json_t *body, struct pool *pool, struct execute_request
     if (json_root_object(body, &root, &err) < 0)
         return refuse(error, "body", &err);
     if (read_command(&root, pool, &request, error) < 0 ||
-        read_variables(&root, pool, &request, error) < 0 ||
+        variables_read(&root, false, pool, &request.variables, error) < 0 ||
         read_settings(&root, &request, error) < 0 || read_input(&root, pool, &request, error) < 0)
         return -1;
     *ret_request = request;

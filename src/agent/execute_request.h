@@ -10,13 +10,12 @@
 #include <stdint.h>
 
 #include "agent/api_error.h"
-#include "agent/environment.h"
+#include "agent/variables.h"
 #include "base/pool.h"
 
 #define EXECUTE_BODY_MAX      ((size_t) 8 * 1024 * 1024)
 #define EXECUTE_COMMAND_MAX   ((size_t) 1024 * 1024)
 #define EXECUTE_PATH_MAX      ((size_t) 4095)
-#define EXECUTE_VARIABLES_MAX ((size_t) 4096)
 #define EXECUTE_ARGUMENTS_MAX ((size_t) 16384)
 #define EXECUTE_TIMEOUT_MAX   (INT64_C(365) * 24 * 3600 * 1000)
 
@@ -28,8 +27,7 @@ struct execute_request {
     const char *const *arguments; /* NULL: the shell decides */
     const char *session;          /* as given; NULL when none was */
     const char *directory;        /* NULL: the usual one */
-    const struct environment_change *variables;
-    size_t variable_count;
+    struct variables variables;
     const char *input; /* NULL: none */
     size_t input_length;
     uint64_t timeout_ms; /* 0: none */

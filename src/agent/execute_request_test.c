@@ -43,9 +43,9 @@ static void all_fields_are_read(void **state)
     assert_string_equal(request->session, "s");
     assert_string_equal(request->directory, "/x");
     assert_int_equal(request->timeout_ms, 500);
-    assert_int_equal(request->variable_count, 2);
-    assert_string_equal(request->variables[0].name, "A");
-    assert_string_equal(request->variables[1].text, "");
+    assert_int_equal(request->variables.count, 2);
+    assert_string_equal(request->variables.changes[0].name, "A");
+    assert_string_equal(request->variables.changes[1].text, "");
     assert_int_equal(request->input_length, 2);
     assert_memory_equal(request->input, "hi", 2);
     assert_true(request->base64);
@@ -65,7 +65,7 @@ static void nulls_and_absent_fields_are_defaults(void **state)
     assert_null(reading.request.directory);
     assert_null(reading.request.input);
     assert_int_equal(reading.request.timeout_ms, 0);
-    assert_int_equal(reading.request.variable_count, 0);
+    assert_int_equal(reading.request.variables.count, 0);
     reading_done(&reading);
 }
 

@@ -12,7 +12,8 @@ enum launch_flags {
     LAUNCH_HAS_SHELL = 1 << 1,
     LAUNCH_HAS_DIRECTORY = 1 << 2,
     LAUNCH_ANY_DIRECTORY = 1 << 3,
-    LAUNCH_FLAGS_KNOWN = (1 << 4) - 1,
+    LAUNCH_TERMINAL = 1 << 4,
+    LAUNCH_FLAGS_KNOWN = (1 << 5) - 1,
 };
 
 /* Strings follow, each with its NUL: directory, shell command, arguments, environment. */
@@ -51,7 +52,8 @@ int launch_encode(const struct launch *launch, struct text *bytes)
         .flags = (launch->arguments ? LAUNCH_HAS_ARGUMENTS : 0u) |
                  (launch->shell_command ? LAUNCH_HAS_SHELL : 0u) |
                  (launch->directory ? LAUNCH_HAS_DIRECTORY : 0u) |
-                 (launch->any_directory ? LAUNCH_ANY_DIRECTORY : 0u),
+                 (launch->any_directory ? LAUNCH_ANY_DIRECTORY : 0u) |
+                 (launch->terminal ? LAUNCH_TERMINAL : 0u),
         .argument_count = count_strings(launch->arguments),
         .variable_count = count_strings(launch->environment),
     };
@@ -137,6 +139,7 @@ static int take_all(struct cursor *cursor, const struct launch_header *header,
     if (!launch->environment || cursor->at != cursor->end)
         return -EBADMSG;
     launch->any_directory = header->flags & LAUNCH_ANY_DIRECTORY;
+    launch->terminal = header->flags & LAUNCH_TERMINAL;
     return 0;
 }
 

@@ -41,6 +41,7 @@ struct launch {
     const char *const *environment;
     const char *directory; /* where to run; NULL: where the agent runs */
     bool any_directory;    /* when `directory` is missing, $HOME or / will do */
+    bool terminal;         /* stdin is a terminal: make it the controlling one */
 };
 
 /* Append the message to `bytes` (initialised; LAUNCH_SIZE_MAX as its maximum). Returns 0, or

@@ -13,6 +13,7 @@
 
 #include "agent/environment.h"
 #include "base/number.h"
+#include "sys/sys_pty.h"
 #include "sys/sys_signal.h"
 
 #define SHELL_LEVEL_MAX 1000
@@ -57,6 +58,7 @@ int program_find(const char *name, const char *path, char *ret_file, size_t size
 struct spawn {
     const int *stdio;
     _Atomic pid_t *note;
+    bool terminal;
     const char *file;
     const char *const *arguments;
     const char *const *environment;
@@ -91,6 +93,8 @@ __attribute__((no_sanitize("address"))) static int become_program(void *data)
         spawn->error = -errno;
     if (spawn->error == 0)
         spawn->error = place_stdio(spawn->stdio);
+    if (spawn->error == 0 && spawn->terminal)
+        spawn->error = sys_pty_take_control(STDIN_FILENO);
     if (spawn->error == 0) {
         /* The type of execve predates const; it changes neither array. */
         (void) execve(spawn->file, (char *const *) (uintptr_t) spawn->arguments,
@@ -188,7 +192,7 @@ static pid_t start_directly(struct spawn *spawn, const struct launch *launch)
 
 pid_t program_start(const struct launch *launch, const int stdio[static 3], _Atomic pid_t *note)
 {
-    struct spawn spawn = {.stdio = stdio, .note = note};
+    struct spawn spawn = {.stdio = stdio, .note = note, .terminal = launch->terminal};
     pid_t pid = -ENOENT;
 
     if (launch->arguments)

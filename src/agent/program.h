@@ -11,7 +11,8 @@
 #include "agent/launch.h"
 
 /* Start the program in the current directory, in a session of its own, with these descriptors as
- * 0, 1 and 2 and no others, all signals at their defaults. Blocks until it was exec'd. Returns the
+ * 0, 1 and 2 and no others, all signals at their defaults. With `launch->terminal` the first of
+ * them becomes the controlling terminal of that session. Blocks until it was exec'd. Returns the
  * pid, an ordinary child of the caller, or -errno. `note`, when not NULL, gets the pid before the
  * program runs. The caller has one thread. */
 pid_t program_start(const struct launch *launch, const int stdio[static 3], _Atomic pid_t *note);

@@ -4,13 +4,16 @@
 #include "agent/api_error.h"
 #include "agent/execute.h"
 #include "agent/execute_request.h"
+#include "agent/run.h"
+#include "agent/variables.h"
 #include "json/json_write.h"
 
 #define BODY_MAX ((size_t) 4096)
 
 /* What this agent can do beyond Cloudflare's API; names are never taken away or reused. */
 static const char *const capabilities[] = {
-    "execute", "execute.stream", "execute.argv", "execute.stdin", "execute.base64", "activity",
+    "execute",        "execute.stream", "execute.argv", "execute.stdin",
+    "execute.base64", "activity",       "environment",  "run",
 };
 
 static void begin(struct json_writer *json, struct text *body)
@@ -156,6 +159,9 @@ static const struct http_route routes[] = {
     {"POST", "/api/session/delete", refuse_sessions, .summary = "Delete a session"},
     {"GET", "/burrow/handshake", handshake, .summary = "Protocol, version, capabilities"},
     {"GET", "/burrow/activity", activity, .summary = "What is going on"},
+    {"PUT", "/burrow/environment", variables_handle,
+     .summary = "Change the environment of later commands", .body_limit = VARIABLES_BODY_MAX},
+    {"GET", "/burrow/run", run_handle, .summary = "One interactive command, as a WebSocket"},
     {"OPTIONS", "/{path...}", allow, .summary = "For browsers"},
     {"GET", "/{path...}", not_found, .summary = "Unknown routes"},
     {"POST", "/{path...}", not_found, .summary = "Unknown routes"},

@@ -1,15 +1,15 @@
 #include "net/websocket_handshake.h"
 
-#include <openssl/evp.h>
 #include <stdbool.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
+#include "base/encode.h"
 #include "base/id.h"
+#include "base/sha1.h"
 
-#define KEY_BYTES    16
-#define ACCEPT_BYTES 20
+#define KEY_BYTES 16
 /* Proves that the answer comes from something that knows WebSocket, nothing more. */
 #define GUID "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
@@ -68,15 +68,12 @@ static const char *find_protocol(const struct websocket_protocols *protocols, co
 
 static void make_accept(const char *key, char ret_accept[static WEBSOCKET_HANDSHAKE_ACCEPT_SIZE])
 {
-    unsigned char digest[EVP_MAX_MD_SIZE];
+    uint8_t digest[SHA1_SIZE];
     char input[WEBSOCKET_HANDSHAKE_KEY_SIZE + sizeof(GUID)];
     int length = snprintf(input, sizeof(input), "%.24s%s", key, GUID);
 
-    /* Fails only when the OpenSSL here was built or configured without SHA-1: then no handshake
-     * can ever succeed, and limping on would only hide it. */
-    if (EVP_Digest(input, (size_t) length, digest, NULL, EVP_sha1(), NULL) != 1)
-        abort();
-    (void) EVP_EncodeBlock((unsigned char *) ret_accept, digest, ACCEPT_BYTES);
+    sha1_bytes(input, (size_t) length, digest);
+    (void) base64_encode(BASE64_STANDARD, digest, sizeof(digest), ret_accept);
 }
 
 /* Exactly 16 bytes in base64: 22 characters, of which the last holds only two bits (A, Q, g or w),
@@ -92,7 +89,7 @@ void websocket_handshake_key(char ret_key[static WEBSOCKET_HANDSHAKE_KEY_SIZE])
     unsigned char bytes[KEY_BYTES];
 
     random_bytes(bytes, sizeof(bytes));
-    (void) EVP_EncodeBlock((unsigned char *) ret_key, bytes, sizeof(bytes));
+    (void) base64_encode(BASE64_STANDARD, bytes, sizeof(bytes), ret_key);
 }
 
 /* --- server ---------------------------------------------------------------------------------- */

@@ -33,6 +33,7 @@ static const struct option long_options[] = {
     {"listen", required_argument, NULL, 'l'},
     {"listen-fd", required_argument, NULL, 'f'},
     {"work-cgroup-fds", required_argument, NULL, 'w'},
+    {"victims-fd", required_argument, NULL, 'o'},
     {"token", required_argument, NULL, 't'},
     {"log-level", required_argument, NULL, 'v'},
     {"version", no_argument, NULL, 'V'},
@@ -42,7 +43,8 @@ static const struct option long_options[] = {
 
 static const char usage[] =
     "usage: burrow-agent [--listen ADDRESS:PORT|unix:PATH]... [--listen-fd N]\n"
-    "                    [--work-cgroup-fds N,N,...] [--token TOKEN] [--log-level LEVEL]\n"
+    "                    [--work-cgroup-fds N,N,...] [--victims-fd N] [--token TOKEN]\n"
+    "                    [--log-level LEVEL]\n"
     "                    [-- command ...]\n"
     "\n"
     "Serves the container API inside a sandbox (default: " LISTEN_DEFAULT "). With a command,\n"
@@ -113,6 +115,8 @@ static int parse_option(int option, struct settings *settings)
         return parse_fd(optarg, &settings->agent.listen_fd);
     case 'w':
         return parse_groups(optarg, settings);
+    case 'o':
+        return parse_fd(optarg, &settings->agent.victims_fd);
     case 't':
         return take_token(optarg, settings);
     case 'v':
@@ -163,7 +167,8 @@ static int fill_standard(void)
 
 int main(int argc, char **argv)
 {
-    struct settings settings = {.agent = {.listen_fd = -EBADF}, .log_level = LOG_LEVEL_WARNING};
+    struct settings settings = {.agent = {.listen_fd = -EBADF, .victims_fd = -EBADF},
+                                .log_level = LOG_LEVEL_WARNING};
     struct error error = ERROR_INIT;
     struct log *log;
     int status;
