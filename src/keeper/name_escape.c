@@ -1,0 +1,33 @@
+#include "keeper/name_escape.h"
+
+#include <stdint.h>
+
+#include "base/encode.h"
+#include "base/utf8.h"
+
+static void escape_byte(struct text *text, uint8_t byte)
+{
+    char digits[HEX_TEXT_SIZE(1)];
+
+    (void) hex_encode(&byte, 1, digits);
+    text_append(text, "\\x");
+    text_append(text, digits);
+}
+
+void name_escape(struct text *text, const void *bytes, size_t length)
+{
+    const uint8_t *at = bytes, *end = at + length;
+
+    while (at < end) {
+        uint32_t character;
+        size_t size = utf8_decode(at, (size_t) (end - at), &character);
+
+        if (size == 0)
+            escape_byte(text, *at);
+        else if (*at == '\\')
+            text_append(text, "\\\\");
+        else
+            text_append_bytes(text, at, size);
+        at += size ? size : 1;
+    }
+}

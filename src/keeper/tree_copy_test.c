@@ -1,0 +1,350 @@
+#include "keeper/tree_copy.h"
+#include "keeper/tree_list.h"
+#include "keeper/tree_test_kit.h"
+#include "keeper/tree_walk.h"
+#include "sys/sys_open_beneath.h"
+
+#define CONTENT_MAX ((size_t) 4 << 20)
+
+struct pair {
+    char path[SCRATCH_SIZE];
+    int source, target; /* owned */
+};
+
+static void pair_init(struct pair *pair)
+{
+    AUTO(close) int top = -EBADF;
+
+    make_scratch(pair->path);
+    top = open_place(AT_FDCWD, pair->path);
+    pair->source = make_place(top, "source");
+    pair->target = make_place(top, "target");
+}
+
+static void pair_done(struct pair *pair)
+{
+    AUTO(close) int top = open_place(AT_FDCWD, pair->path);
+
+    (void) close(pair->source);
+    (void) close(pair->target);
+    assert_int_equal(chdir("/"), 0);
+    assert_int_equal(sys_tree_empty(top), 0);
+    assert_int_equal(rmdir(pair->path), 0);
+}
+
+/* The lines of a list that a copy is to have as well: no sockets, no devices, no counts. */
+static void keep_copied(const char *said, struct text *kept)
+{
+    while (*said) {
+        const char *end = strchr(said, '\n');
+        size_t length = (size_t) (end - said) + 1;
+        AUTO(free) char *line = strndup(said, length);
+
+        if (!strstr(line, "\"type\":\"socket\"") && !strstr(line, "\"type\":\"block\"") &&
+            strncmp(line, "{\"entries\"", strlen("{\"entries\"")) != 0)
+            text_append(kept, line);
+        said = end + 1;
+    }
+}
+
+static void list_copied(int folder, struct text *kept)
+{
+    struct error err = ERROR_INIT;
+    AUTO(free) char *said = SAID(tree_list(folder, output, &err));
+
+    assert_int_equal(said_result, 0);
+    keep_copied(said, kept);
+}
+
+static void check_same_file(int source, int target, const char *path)
+{
+    AUTO(free) char *left = NULL, *right = NULL;
+    size_t left_length, right_length;
+    struct stat left_status, right_status;
+
+    assert_int_equal(sys_file_read_all(source, path, CONTENT_MAX, &left, &left_length), 0);
+    assert_int_equal(sys_file_read_all(target, path, CONTENT_MAX, &right, &right_length), 0);
+    assert_int_equal(left_length, right_length);
+    assert_memory_equal(left, right, left_length);
+    assert_int_equal(fstatat(source, path, &left_status, 0), 0);
+    assert_int_equal(fstatat(target, path, &right_status, 0), 0);
+    /* Holes stayed holes, give or take the filesystem's own pages. */
+    assert_true(right_status.st_blocks <= left_status.st_blocks + 64);
+}
+
+static void check_same_attributes(int source, int target, const char *path)
+{
+    char names[4096], left[1024], right[1024];
+    ssize_t length;
+
+    assert_int_equal(fchdir(source), 0);
+    length = llistxattr(path, names, sizeof(names));
+    for (ssize_t at = 0; at < length; at += (ssize_t) strlen(names + at) + 1) {
+        ssize_t size;
+
+        assert_int_equal(fchdir(source), 0);
+        size = lgetxattr(path, names + at, left, sizeof(left));
+        assert_true(size >= 0);
+        assert_int_equal(fchdir(target), 0);
+        assert_int_equal(lgetxattr(path, names + at, right, sizeof(right)), size);
+        assert_memory_equal(left, right, (size_t) size);
+    }
+}
+
+static void check_same_content(const struct pair *pair)
+{
+    AUTO(tree_walk) struct tree_walk *walk = tree_walk_new(pair->source);
+    struct error err = ERROR_INIT;
+    struct tree_step step;
+
+    for (;;) {
+        assert_int_equal(tree_walk_next(walk, &step, &err), 0);
+        if (step.event == TREE_END)
+            return;
+        if (S_ISREG(step.status.st_mode))
+            check_same_file(pair->source, pair->target, step.path);
+        if (S_ISREG(step.status.st_mode) || (step.event == TREE_ENTER && step.depth > 0))
+            check_same_attributes(pair->source, pair->target, step.path);
+    }
+}
+
+static void copies_of_hostile_trees_are_the_same(void **state)
+{
+    (void) state;
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        AUTO(text) struct text source = TEXT_INIT(SAID_MAX), target = TEXT_INIT(SAID_MAX);
+        AUTO(free) char *said = NULL;
+        struct error err = ERROR_INIT;
+        struct pair pair;
+
+        pair_init(&pair);
+        grow_tree(pair.source, seed, 250);
+        said = SAID(tree_copy(pair.source, pair.target, output, &err));
+        if (said_result < 0)
+            print_error("seed %d: %s\n", (int) seed, err.message);
+        assert_int_equal(said_result, 0);
+        list_copied(pair.source, &source);
+        list_copied(pair.target, &target);
+        assert_true(source.length > 10000);
+        assert_string_equal(text_string(&source), text_string(&target));
+        check_same_content(&pair);
+        pair_done(&pair);
+    }
+}
+
+static void the_report_counts_exactly(void **state)
+{
+    AUTO(free) char *said = NULL;
+    AUTO(close) int folder = -EBADF;
+    struct error err = ERROR_INIT;
+    struct pair pair;
+
+    (void) state;
+    pair_init(&pair);
+    folder = make_place(pair.source, "folder");
+    make_content(pair.source, "several", "12345");
+    assert_int_equal(linkat(pair.source, "several", folder, "a", 0), 0);
+    assert_int_equal(linkat(pair.source, "several", folder, "b", 0), 0);
+    make_content(pair.source, "one", "1");
+    assert_int_equal(symlinkat("x", folder, "link"), 0);
+    assert_int_equal(mknodat(folder, "fifo", S_IFIFO | 0600, 0), 0);
+    assert_int_equal(mknodat(folder, "socket", S_IFSOCK | 0600, 0), 0);
+    assert_int_equal(mknodat(folder, "white", S_IFCHR, 0), 0);
+    said = SAID(tree_copy(pair.source, pair.target, output, &err));
+    assert_int_equal(said_result, 0);
+    assert_string_equal(said, "{\"folders\":2,\"files\":2,\"links\":1,\"fifos\":1,\"whiteouts\":1,"
+                              "\"hard_links\":2,\"bytes\":6,\"sockets_skipped\":1,"
+                              "\"devices_refused\":0,\"attributes_left_out\":0,"
+                              "\"hard_links_split\":0}\n");
+    pair_done(&pair);
+}
+
+static void devices_are_refused_and_counted(void **state)
+{
+    AUTO(free) char *said = NULL;
+    struct error err = ERROR_INIT;
+    struct pair pair;
+
+    (void) state;
+    pair_init(&pair);
+    if (mknodat(pair.source, "null", S_IFCHR | 0666, makedev(1, 3)) < 0) {
+        pair_done(&pair);
+        skip_without("making device nodes (root)");
+    }
+    assert_int_equal(mknodat(pair.source, "disk", S_IFBLK | 0600, makedev(7, 999)), 0);
+    said = SAID(tree_copy(pair.source, pair.target, output, &err));
+    assert_int_equal(said_result, 0);
+    assert_non_null(strstr(said, "\"whiteouts\":0,"));
+    assert_non_null(strstr(said, "\"devices_refused\":2,"));
+    assert_int_equal(faccessat(pair.target, "null", F_OK, AT_SYMLINK_NOFOLLOW), -1);
+    assert_int_equal(faccessat(pair.target, "disk", F_OK, AT_SYMLINK_NOFOLLOW), -1);
+    pair_done(&pair);
+}
+
+static void a_target_with_something_in_it_is_refused(void **state)
+{
+    AUTO(free) char *said = NULL;
+    struct error err = ERROR_INIT;
+    struct pair pair;
+
+    (void) state;
+    pair_init(&pair);
+    make_content(pair.target, "precious", "");
+    said = SAID(tree_copy(pair.source, pair.target, output, &err));
+    assert_int_equal(said_result, -1);
+    assert_int_equal(err.code, ERR_CONFLICT);
+    assert_string_equal(said, "");
+    assert_int_equal(faccessat(pair.target, "precious", F_OK, 0), 0);
+    pair_done(&pair);
+}
+
+/* Enormous and empty: copied in an instant, without a block. */
+static void copy_a_giant(void)
+{
+    AUTO(free) char *said = NULL;
+    AUTO(close) int source = -EBADF, target = -EBADF, fd = -EBADF;
+    struct error err = ERROR_INIT;
+    struct stat status;
+
+    enter_private_mounts();
+    CHECK_EQUAL(mkdir("source", 0700) + mkdir("target", 0700), 0);
+    source = open_place(AT_FDCWD, "source");
+    target = open_place(AT_FDCWD, "target");
+    fd = openat(source, "giant", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    CHECK_EQUAL(ftruncate(fd, INT64_C(1) << 62), 0);
+    CHECK_EQUAL(sys_file_pwrite_full(fd, "middle", 6, INT64_C(1) << 61), 0);
+    said = SAID(tree_copy(source, target, output, &err));
+    CHECK_EQUAL(said_result, 0);
+    CHECK_EQUAL(fstatat(target, "giant", &status, 0), 0);
+    CHECK_EQUAL(status.st_size, INT64_C(1) << 62);
+    CHECK(status.st_blocks <= 16);
+}
+
+static void holes_of_any_size_are_no_work(void **state)
+{
+    (void) state;
+    run_in_child(copy_a_giant, NEEDS_MOUNTS);
+}
+
+/* The target fills up in the middle: an error that says so, and the helper folder is gone. */
+static void copy_too_much(void)
+{
+    AUTO(free) char *said = NULL, *block = calloc(1, 600000);
+    AUTO(close) int source = -EBADF, target = -EBADF;
+    struct error err = ERROR_INIT;
+
+    enter_private_mounts();
+    CHECK_EQUAL(mkdir("source", 0700) + mkdir("target", 0700), 0);
+    source = open_place(AT_FDCWD, "source");
+    target = open_place(AT_FDCWD, "target");
+    make_content(source, "a", "1");
+    CHECK_EQUAL(linkat(source, "a", source, "b", 0), 0);
+    CHECK_EQUAL(sys_file_replace(source, "c", block, 600000, 0600), 0);
+    said = SAID(tree_copy(source, target, output, &err));
+    CHECK_EQUAL(said_result, -1);
+    CHECK_EQUAL(err.code, ERR_NO_SPACE);
+    CHECK(strstr(err.message, "copy 'c'") != NULL);
+    CHECK_EQUAL(unlinkat(target, "a", 0) + unlinkat(target, "b", 0) + unlinkat(target, "c", 0), 0);
+    CHECK_EQUAL(rmdir("/tmp/target"), 0); /* copying changes the working directory */
+}
+
+static void a_full_target_is_told(void **state)
+{
+    (void) state;
+    run_in_child(copy_too_much, NEEDS_MOUNTS);
+}
+
+/* Rights in files and the like: not ours to write, so they are counted. */
+static void other_attributes_are_left_out_and_counted(void **state)
+{
+    /* vfs_cap_data of version 2: one capability, cap_net_raw. */
+    static const unsigned char capability[20] = {1, 0, 0, 2, 0, 0x20};
+    AUTO(free) char *said = NULL;
+    struct error err = ERROR_INIT;
+    struct pair pair;
+
+    (void) state;
+    pair_init(&pair);
+    make_content(pair.source, "ping", "");
+    assert_int_equal(fchdir(pair.source), 0);
+    if (lsetxattr("ping", "security.capability", capability, sizeof(capability), 0) < 0) {
+        pair_done(&pair);
+        skip_without("file capabilities (root, a filesystem that has them)");
+    }
+    said = SAID(tree_copy(pair.source, pair.target, output, &err));
+    assert_int_equal(said_result, 0);
+    assert_non_null(strstr(said, "\"attributes_left_out\":1,"));
+    assert_int_equal(fchdir(pair.target), 0);
+    assert_int_equal(lgetxattr("ping", "security.capability", NULL, 0), -1);
+    pair_done(&pair);
+}
+
+/* As many names as the filesystem allows (ext4: 65,000): our helper name is one too many. */
+static void more_names_than_fit_become_a_second_file(void **state)
+{
+    AUTO(free) char *said = NULL;
+    AUTO(close) int folder = -EBADF;
+    struct error err = ERROR_INIT;
+    struct pair pair;
+    bool is_full = false;
+
+    (void) state;
+    pair_init(&pair);
+    folder = make_place(pair.source, "names");
+    make_content(folder, "first", "1");
+    for (int i = 0; i < 66000 && !is_full; i++) {
+        char name[TREE_NAME_MAX];
+
+        (void) snprintf(name, sizeof(name), "%d", i);
+        is_full = linkat(folder, "first", folder, name, 0) < 0;
+        if (is_full)
+            assert_int_equal(errno, EMLINK);
+    }
+    said = SAID(tree_copy(pair.source, pair.target, output, &err));
+    assert_int_equal(said_result, 0);
+    assert_non_null(strstr(said, is_full ? "\"files\":2," : "\"files\":1,"));
+    assert_non_null(strstr(said, is_full ? "\"hard_links_split\":1}" : "\"hard_links_split\":0}"));
+    pair_done(&pair);
+}
+
+static void copy_a_deep_chain(void)
+{
+    AUTO(free) char *said = NULL;
+    AUTO(close) int source = -EBADF, target = -EBADF;
+    struct error err = ERROR_INIT;
+    int before;
+
+    enter_private_mounts();
+    CHECK_EQUAL(mkdir("source", 0700) + mkdir("target", 0700), 0);
+    source = open_place(AT_FDCWD, "source");
+    target = open_place(AT_FDCWD, "target");
+    grow_chain(source, 30000);
+    before = count_descriptors();
+    said = SAID(tree_copy(source, target, output, &err));
+    CHECK_EQUAL(said_result, 0);
+    CHECK(strstr(said, "{\"folders\":30001,") != NULL);
+    CHECK_EQUAL(count_descriptors(), before);
+}
+
+static void deep_chains_are_copied(void **state)
+{
+    (void) state;
+    run_in_child(copy_a_deep_chain, NEEDS_MOUNTS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(copies_of_hostile_trees_are_the_same),
+        cmocka_unit_test(the_report_counts_exactly),
+        cmocka_unit_test(devices_are_refused_and_counted),
+        cmocka_unit_test(a_target_with_something_in_it_is_refused),
+        cmocka_unit_test(holes_of_any_size_are_no_work),
+        cmocka_unit_test(a_full_target_is_told),
+        cmocka_unit_test(other_attributes_are_left_out_and_counted),
+        cmocka_unit_test(more_names_than_fit_become_a_second_file),
+        cmocka_unit_test(deep_chains_are_copied),
+    };
+
+    return cmocka_run_group_tests_name("tree_copy", tests, NULL, NULL);
+}

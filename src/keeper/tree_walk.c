@@ -1,0 +1,321 @@
+#include "keeper/tree_walk.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "keeper/folder_names.h"
+#include "keeper/name_escape.h"
+#include "sys/sys_file.h"
+
+/* Bytes of a path that a message shows. */
+#define SHOWN_MAX 60
+
+#define FOLDER_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK)
+
+/* A folder on the way from the top to where we are. */
+struct level {
+    dev_t device;
+    ino_t inode;
+    size_t path_length;
+    struct folder_names names;
+    bool has_names; /* false: still to be read, or forgotten and to be read again */
+};
+
+struct tree_walk {
+    int folder; /* owned: of the last level */
+    struct level *levels;
+    size_t depth; /* levels in use */
+    size_t capacity;
+    struct text path;        /* to the entry of the last step */
+    char last[NAME_MAX + 1]; /* the name in the last level that was handed out last */
+    size_t names_read, names_kept;
+    size_t kept;           /* bytes of names that the levels hold */
+    size_t first_kept;     /* no level before this one holds any */
+    enum tree_event event; /* the last one; TREE_END before the first */
+    bool started;
+    int top; /* borrowed */
+};
+
+struct tree_walk *tree_walk_new_with(int folder, size_t names_read, size_t names_kept)
+{
+    struct tree_walk *walk = mem_alloc(sizeof(*walk));
+
+    walk->folder = -EBADF;
+    walk->path = (struct text) TEXT_INIT(TREE_WALK_PATH_MAX);
+    walk->names_read = names_read;
+    walk->names_kept = names_kept;
+    walk->top = folder;
+    return walk;
+}
+
+struct tree_walk *tree_walk_new(int folder)
+{
+    return tree_walk_new_with(folder, TREE_WALK_NAMES_READ, TREE_WALK_NAMES_KEPT);
+}
+
+void tree_walk_free(struct tree_walk *walk)
+{
+    if (!walk)
+        return;
+    for (size_t i = 0; i < walk->depth; i++)
+        folder_names_done(&walk->levels[i].names);
+    free(walk->levels);
+    text_done(&walk->path);
+    (void) fd_close(walk->folder);
+    free(walk);
+}
+
+static struct level *last_level(struct tree_walk *walk)
+{
+    return &walk->levels[walk->depth - 1];
+}
+
+/* --- names ---------------------------------------------------------------------------------- */
+
+static void forget_names(struct tree_walk *walk, struct level *level)
+{
+    walk->kept -= folder_names_size(&level->names);
+    folder_names_done(&level->names);
+}
+
+/* The folders nearest to the top are the last we come back to. */
+static void stay_within_bound(struct tree_walk *walk)
+{
+    while (walk->kept > walk->names_kept && walk->first_kept + 1 < walk->depth) {
+        struct level *level = &walk->levels[walk->first_kept++];
+
+        /* Those that are through need not be read again. */
+        if (level->names.next < level->names.count || level->names.more)
+            level->has_names = false;
+        forget_names(walk, level);
+    }
+}
+
+static int read_names(struct tree_walk *walk, struct level *level)
+{
+    int result;
+
+    forget_names(walk, level);
+    result = folder_names_read(&level->names, walk->folder, walk->last, walk->names_read);
+    if (result < 0)
+        return result;
+    level->has_names = true;
+    walk->kept += folder_names_size(&level->names);
+    if (walk->first_kept > walk->depth - 1)
+        walk->first_kept = walk->depth - 1;
+    stay_within_bound(walk);
+    return 0;
+}
+
+/* The next name of the last level, NULL at its end. */
+static int next_name(struct tree_walk *walk, const char **ret_name)
+{
+    struct level *level = last_level(walk);
+    const char *name = level->has_names ? folder_names_next(&level->names) : NULL;
+
+    if (!name && (!level->has_names || level->names.more)) {
+        int result = read_names(walk, level);
+
+        if (result < 0)
+            return result;
+        name = folder_names_next(&level->names);
+    }
+    if (name)
+        (void) snprintf(walk->last, sizeof(walk->last), "%s", name);
+    *ret_name = name ? walk->last : NULL;
+    return 0;
+}
+
+/* --- where we are --------------------------------------------------------------------------- */
+
+static void cut_path(struct tree_walk *walk, size_t length)
+{
+    walk->path.length = length;
+    if (walk->path.data)
+        walk->path.data[length] = '\0';
+}
+
+static int extend_path(struct tree_walk *walk, const char *name)
+{
+    if (walk->path.length)
+        text_append_char(&walk->path, '/');
+    text_append(&walk->path, name);
+    return walk->path.overflowed ? -ENAMETOOLONG : 0;
+}
+
+static int push_level(struct tree_walk *walk, int folder, const struct stat *status)
+{
+    if (walk->depth == TREE_WALK_DEPTH_MAX)
+        return -ENAMETOOLONG;
+    if (walk->depth == walk->capacity) {
+        walk->capacity = walk->capacity ? walk->capacity * 2 : 64;
+        walk->levels = mem_resize(walk->levels, walk->capacity * sizeof(*walk->levels));
+    }
+    (void) fd_close(walk->folder);
+    walk->folder = folder;
+    walk->levels[walk->depth++] = (struct level){
+        .device = status->st_dev,
+        .inode = status->st_ino,
+        .path_length = walk->path.length,
+    };
+    walk->last[0] = '\0';
+    return 0;
+}
+
+static int enter(struct tree_walk *walk, int parent, const char *name, struct stat *ret_status)
+{
+    AUTO(close) int folder = sys_file_open(parent, name, FOLDER_FLAGS, 0);
+    int result;
+
+    if (folder < 0)
+        return folder;
+    if (fstat(folder, ret_status) < 0)
+        return -errno;
+    result = push_level(walk, folder, ret_status);
+    if (result == 0)
+        (void) TAKE_FD(folder);
+    return result;
+}
+
+/* Back to the folder above, which must be the one we came from. */
+static int go_up(struct tree_walk *walk)
+{
+    const struct level *above = &walk->levels[walk->depth - 2];
+    AUTO(close) int folder = sys_file_open(walk->folder, "..", FOLDER_FLAGS, 0);
+    struct stat status;
+
+    if (folder < 0)
+        return folder;
+    if (fstat(folder, &status) < 0)
+        return -errno;
+    if (status.st_dev != above->device || status.st_ino != above->inode)
+        return -ESTALE;
+    (void) fd_close(walk->folder);
+    walk->folder = TAKE_FD(folder);
+    return 0;
+}
+
+static int pop_level(struct tree_walk *walk)
+{
+    int result = walk->depth > 1 ? go_up(walk) : 0;
+    size_t start;
+
+    if (result < 0)
+        return result;
+    forget_names(walk, last_level(walk));
+    walk->depth--;
+    if (walk->depth == 0)
+        return 0;
+    start = last_level(walk)->path_length;
+    start += start > 0; /* the slash */
+    (void) snprintf(walk->last, sizeof(walk->last), "%s", walk->path.data + start);
+    cut_path(walk, last_level(walk)->path_length);
+    return 0;
+}
+
+/* --- steps ---------------------------------------------------------------------------------- */
+
+static void fill_step(struct tree_walk *walk, enum tree_event event, struct tree_step *step)
+{
+    const char *path = text_string(&walk->path);
+    bool is_folder = event != TREE_ENTRY;
+    size_t levels = walk->depth - is_folder; /* above it */
+    size_t start = levels ? walk->levels[levels - 1].path_length : 0;
+
+    walk->event = event;
+    step->event = event;
+    step->folder = walk->folder;
+    step->path = path;
+    step->path_length = walk->path.length;
+    step->depth = levels;
+    step->name = path + start + (start > 0);
+    step->at = is_folder ? "." : step->name;
+}
+
+static int visit(struct tree_walk *walk, const char *name, struct tree_step *step)
+{
+    int result = extend_path(walk, name);
+
+    if (result < 0)
+        return result;
+    if (fstatat(walk->folder, name, &step->status, AT_SYMLINK_NOFOLLOW) < 0)
+        return -errno;
+    if (!S_ISDIR(step->status.st_mode)) {
+        fill_step(walk, TREE_ENTRY, step);
+        return 0;
+    }
+    result = enter(walk, walk->folder, name, &step->status);
+    if (result == 0)
+        fill_step(walk, TREE_ENTER, step);
+    return result;
+}
+
+static int leave(struct tree_walk *walk, struct tree_step *step)
+{
+    if (fstat(walk->folder, &step->status) < 0)
+        return -errno;
+    fill_step(walk, TREE_LEAVE, step);
+    return 0;
+}
+
+static int start(struct tree_walk *walk, struct tree_step *step)
+{
+    int result = enter(walk, walk->top, ".", &step->status);
+
+    walk->started = true;
+    if (result == 0)
+        fill_step(walk, TREE_ENTER, step);
+    return result;
+}
+
+static int take_step(struct tree_walk *walk, struct tree_step *step)
+{
+    const char *name;
+    int result = 0;
+
+    if (!walk->started)
+        return start(walk, step);
+    if (walk->event == TREE_LEAVE && walk->depth > 0)
+        result = pop_level(walk);
+    if (result < 0)
+        return result;
+    if (walk->depth == 0) {
+        step->event = TREE_END;
+        return 0;
+    }
+    cut_path(walk, last_level(walk)->path_length);
+    result = next_name(walk, &name);
+    if (result < 0)
+        return result;
+    return name ? visit(walk, name, step) : leave(walk, step);
+}
+
+int tree_walk_next(struct tree_walk *walk, struct tree_step *ret_step, struct error *err)
+{
+    struct tree_step step = {.event = TREE_END};
+    int result = take_step(walk, &step);
+
+    if (result < 0) {
+        step.event = TREE_END;
+        step.path = text_string(&walk->path);
+        step.path_length = walk->path.length;
+        return tree_step_error(&step, result, "read", err);
+    }
+    *ret_step = step;
+    return 0;
+}
+
+int tree_step_error(const struct tree_step *step, int system, const char *what, struct error *err)
+{
+    AUTO(text) struct text shown = TEXT_INIT(SHOWN_MAX * NAME_ESCAPE_FACTOR);
+    size_t hidden = step->path_length > SHOWN_MAX ? step->path_length - SHOWN_MAX : 0;
+
+    name_escape(&shown, step->path + hidden, step->path_length - hidden);
+    return error_set(err, error_code_from_errno(system), system, "%s '%s%s'", what,
+                     hidden ? "..." : "", step->path_length ? text_string(&shown) : ".");
+}

@@ -1,0 +1,65 @@
+/* Going through a tree that a stranger filled, in order, without changing it.
+ *
+ *     TREE_ENTER   top        a folder, now open
+ *     TREE_ENTRY   top/a      anything else
+ *     TREE_ENTER   top/b
+ *     TREE_LEAVE   top/b      everything in it was seen
+ *     TREE_LEAVE   top
+ *     TREE_END
+ *
+ * Links are never followed, and each step goes by descriptor and one name. Within a folder names
+ * come in the order of their bytes. One descriptor is open at a time, whatever the depth: the way
+ * back up is "..", which must be the very folder we came from, or the walk ends with -ESTALE. So
+ * nobody else may work in the tree; whoever does can make the walk fail, not make it leave.
+ *
+ * Memory is bounded: names of folders above are forgotten and read again on the way up when they
+ * take more than TREE_WALK_NAMES_KEPT. */
+#pragma once
+
+#include <stddef.h>
+#include <sys/stat.h>
+
+#include "base/auto.h"
+#include "base/error.h"
+
+/* Names of one folder read at once, and names kept of all folders on the way. */
+#define TREE_WALK_NAMES_READ ((size_t) 8 << 20)
+#define TREE_WALK_NAMES_KEPT ((size_t) 16 << 20)
+
+/* Beyond these a walk ends with -ENAMETOOLONG. */
+#define TREE_WALK_DEPTH_MAX ((size_t) 1 << 20)
+#define TREE_WALK_PATH_MAX  ((size_t) 128 << 20)
+
+enum tree_event { TREE_END, TREE_ENTER, TREE_ENTRY, TREE_LEAVE };
+
+struct tree_step {
+    enum tree_event event;
+    int folder;         /* borrowed: the one the entry lies in; for TREE_ENTER and _LEAVE itself */
+    const char *at;     /* its name as seen from `folder`: "." for TREE_ENTER and _LEAVE */
+    const char *name;   /* its own name; "" for the top */
+    const char *path;   /* from the top down, which is "" */
+    size_t path_length; /* of a deep one: megabytes */
+    size_t depth;       /* 0: the top */
+    struct stat status;
+};
+
+struct tree_walk;
+
+/* Walk what is in `folder`, open for reading, borrowed. The caller frees the walk. */
+struct tree_walk *tree_walk_new(int folder);
+
+/* The same with other bounds on names: for tests. */
+struct tree_walk *tree_walk_new_with(int folder, size_t names_read, size_t names_kept);
+
+/* Accepts NULL. */
+void tree_walk_free(struct tree_walk *walk);
+
+AUTO_DEFINE_PTR(tree_walk, struct tree_walk, tree_walk_free);
+
+/* The next step; what it points to is valid until the next call. Returns 0, or -1 with `err`: then
+ * the walk is over. May block. */
+int tree_walk_next(struct tree_walk *walk, struct tree_step *ret_step, struct error *err);
+
+/* Fill `err` for what failed at this step: "what 'path': reason". A long path is shown by its end.
+ * Returns -1. */
+int tree_step_error(const struct tree_step *step, int system, const char *what, struct error *err);
