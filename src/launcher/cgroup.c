@@ -82,11 +82,13 @@ static int make_groups(const struct cgroup_hierarchy *hierarchy, const struct cg
     return 0;
 }
 
-static int make_all(const struct cgroup *cgroup, size_t *ret_made, struct error *err)
+/* The hierarchies from `first` on. `*ret_made`: those up to this one are ours to remove. */
+static int make_from(const struct cgroup *cgroup, size_t first, size_t end, size_t *ret_made,
+                     struct error *err)
 {
     const struct cgroup_host *host = cgroup->host;
 
-    for (*ret_made = 0; *ret_made < host->count; ++*ret_made) {
+    for (*ret_made = first; *ret_made < end; ++*ret_made) {
         const struct cgroup_hierarchy *hierarchy = &host->hierarchies[*ret_made];
         int result = make_groups(hierarchy, cgroup);
 
@@ -101,21 +103,71 @@ static int make_all(const struct cgroup *cgroup, size_t *ret_made, struct error 
     return 0;
 }
 
+static void remove_made(const struct cgroup *cgroup, size_t made)
+{
+    for (size_t i = 0; i < made; i++)
+        (void) remove_groups(&cgroup->host->hierarchies[i], cgroup); /* the first error is told */
+}
+
+/* v2, when used, comes first. */
+static size_t count_v2(const struct cgroup_host *host)
+{
+    return host->count && host->hierarchies[0].version == CGROUP_V2 ? 1 : 0;
+}
+
+int cgroup_create_first(const struct cgroup_host *host, const struct id *id,
+                        struct cgroup *ret_cgroup, int *ret_directory, struct error *err)
+{
+    struct cgroup cgroup = {.host = host, .id = *id};
+    char path[CGROUP_FILE_PATH_SIZE];
+    size_t made;
+
+    *ret_directory = -EBADF;
+    if (!id_is_valid(id->text))
+        return error_set(err, ERR_INVALID, 0, "no sandbox id");
+    if (make_from(&cgroup, 0, count_v2(host), &made, err) < 0) {
+        remove_made(&cgroup, made);
+        return -1;
+    }
+    if (made) {
+        cgroup_path(&host->hierarchies[0], &cgroup, CGROUP_AGENT, "", path);
+        *ret_directory = sys_file_open(host->hierarchies[0].base, path, O_RDONLY | O_DIRECTORY, 0);
+    }
+    if (made && *ret_directory < 0) {
+        remove_made(&cgroup, made);
+        return error_set(err, cgroup_error_code(*ret_directory), *ret_directory,
+                         "open the group of %s", id->text);
+    }
+    *ret_cgroup = cgroup;
+    return 0;
+}
+
+int cgroup_create_rest(const struct cgroup *cgroup, const struct cgroup_limits *limits,
+                       struct error *err)
+{
+    const struct cgroup_host *host = cgroup->host;
+    size_t made = count_v2(host);
+
+    if (cgroup_limits_check(limits, err) == 0 &&
+        make_from(cgroup, count_v2(host), host->count, &made, err) == 0 &&
+        cgroup_set_limits(cgroup, limits, err) == 0)
+        return 0;
+    remove_made(cgroup, made);
+    return -1;
+}
+
 int cgroup_create(const struct cgroup_host *host, const struct id *id,
                   const struct cgroup_limits *limits, struct cgroup *ret_cgroup, struct error *err)
 {
-    struct cgroup cgroup = {.host = host, .id = *id};
-    size_t made;
+    struct cgroup cgroup;
+    int directory;
 
-    if (!id_is_valid(id->text))
-        return error_set(err, ERR_INVALID, 0, "no sandbox id");
-    if (cgroup_limits_check(limits, err) < 0)
+    if (cgroup_limits_check(limits, err) < 0 ||
+        cgroup_create_first(host, id, &cgroup, &directory, err) < 0)
         return -1;
-    if (make_all(&cgroup, &made, err) < 0 || cgroup_set_limits(&cgroup, limits, err) < 0) {
-        for (size_t i = 0; i < made; i++)
-            (void) remove_groups(&host->hierarchies[i], &cgroup); /* the first error is reported */
+    (void) fd_close(directory);
+    if (cgroup_create_rest(&cgroup, limits, err) < 0)
         return -1;
-    }
     *ret_cgroup = cgroup;
     return 0;
 }

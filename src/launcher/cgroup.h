@@ -3,18 +3,17 @@
  *
  *     <base>/<id>          the hard limit of the sandbox
  *     ├── agent            PID 1; where <id> may hold processes beside its children (v1, or v2
- *     │                    without controllers) it lives there instead, but for the cpu controller,
- *     │                    which weighs siblings
+ *     │                    without controllers) it lives there instead
  *     └── work             the limit less a small reserve; the CPU quota (cgroup_limits.h)
  *
  * The same in every hierarchy that serves a controller. A `struct cgroup` is a name, not a
  * resource: it holds no descriptor (thousands of sandboxes would fill the launcher's table, and
  * every clone copies that), so it can be copied, dropped and rebuilt from the id after a restart.
  *
- * How a process gets in: the launcher opens the `cgroup.procs` files (cgroup_entry_open), the child
- * writes "0" to them before it loses its rights (cgroup_enter). The kernel goes by the rights of
- * the opener, so PID 1 of a sandbox may keep the descriptors of `work` and start its worker-init
- * again from inside the user namespace.
+ * How a process gets in: the launcher opens the `cgroup.procs` (v1: `tasks`) files
+ * (cgroup_entry_open), the child, which has one thread, writes "0" to them before it loses its
+ * rights (cgroup_enter). The kernel goes by the rights of the opener, so PID 1 of a sandbox may
+ * keep the descriptors of `work` and start its worker-init again from inside the user namespace.
  *
  * Functions with `err` are for the launcher, may allocate and block as stated, and return -1 on
  * failure. Where the host has no cgroups at all they succeed and do nothing, unless stated. */
@@ -42,6 +41,15 @@ struct cgroup {
 int cgroup_create(const struct cgroup_host *host, const struct id *id,
                   const struct cgroup_limits *limits, struct cgroup *ret_cgroup, struct error *err);
 
+/* The same in two steps, for a process that is cloned in between: first the groups of v2, and the
+ * directory to clone into (CLOEXEC, the caller's; -EBADF without v2), because moving a process
+ * there can wait milliseconds for all CPUs; then the rest, and the limits. When the second step
+ * fails everything is gone, as far as no process is in it: remove it again then. */
+int cgroup_create_first(const struct cgroup_host *host, const struct id *id,
+                        struct cgroup *ret_cgroup, int *ret_directory, struct error *err);
+int cgroup_create_rest(const struct cgroup *cgroup, const struct cgroup_limits *limits,
+                       struct error *err);
+
 /* Find the groups of a sandbox made before we started. ERR_NOT_FOUND: there are none.
  * `*ret_complete` (may be NULL) is false when they are missing in some hierarchy, because somebody
  * died while making or removing them: such a sandbox can only be killed and removed. */
@@ -67,16 +75,17 @@ int cgroup_populated(const struct cgroup *cgroup, struct error *err);
 
 /* The ways in, open. Plain data: nothing here allocates, so a child may use it as it is. */
 struct cgroup_entry {
-    int agent[CGROUP_HIERARCHY_MAX]; /* owned; cgroup.procs, O_WRONLY and O_CLOEXEC */
+    int agent[CGROUP_HIERARCHY_MAX]; /* owned; O_WRONLY and O_CLOEXEC */
     size_t agent_count;
     int work[CGROUP_HIERARCHY_MAX]; /* owned; the same: for PID 1 to keep */
     size_t work_count;
+    int victims;    /* owned; O_RDONLY: a line "oom_kill N" counts those in `work`; or -EBADF */
     int clone_into; /* owned; v2 directory for CLONE_INTO_CGROUP, or -EBADF */
 };
 
 #define CGROUP_ENTRY_INIT                                                                          \
     {                                                                                              \
-        .clone_into = -EBADF                                                                       \
+        .victims = -EBADF, .clone_into = -EBADF                                                    \
     }
 
 /* Open them. With `for_clone` on a v2 host, `clone_into` is the `agent` directory and `agent` has

@@ -11,7 +11,10 @@ static int open_procs(const struct cgroup_hierarchy *hierarchy, const struct cgr
     char path[CGROUP_FILE_PATH_SIZE];
     int fd;
 
-    cgroup_path(hierarchy, cgroup, part, "cgroup.procs", path);
+    /* The mover has one thread, so on v1 `tasks` does the same; moving a whole process takes a lock
+     * that now and then waits milliseconds for all CPUs. */
+    cgroup_path(hierarchy, cgroup, part, hierarchy->version == CGROUP_V1 ? "tasks" : "cgroup.procs",
+                path);
     fd = sys_file_open(hierarchy->base, path, O_WRONLY, 0);
     if (fd < 0)
         return fd;
@@ -47,6 +50,19 @@ static int open_ways_in(const struct cgroup_hierarchy *hierarchy, const struct c
     return result;
 }
 
+/* What cannot be told is not told: no reason to fail. */
+static int open_victims(const struct cgroup *cgroup)
+{
+    const struct cgroup_hierarchy *hierarchy = cgroup_serving(cgroup->host, CGROUP_MEMORY);
+    char path[CGROUP_FILE_PATH_SIZE];
+
+    if (!hierarchy)
+        return -EBADF;
+    cgroup_path(hierarchy, cgroup, CGROUP_WORK,
+                hierarchy->version == CGROUP_V2 ? "memory.events" : "memory.oom_control", path);
+    return sys_file_open(hierarchy->base, path, O_RDONLY, 0);
+}
+
 int cgroup_entry_open(const struct cgroup *cgroup, bool for_clone, struct cgroup_entry *ret_entry,
                       struct error *err)
 {
@@ -62,6 +78,7 @@ int cgroup_entry_open(const struct cgroup *cgroup, bool for_clone, struct cgroup
         return error_set(err, cgroup_error_code(result), result, "open the groups of %s",
                          cgroup->id.text);
     }
+    entry.victims = open_victims(cgroup);
     *ret_entry = entry;
     return 0;
 }
@@ -72,6 +89,7 @@ void cgroup_entry_close(struct cgroup_entry *entry)
         (void) fd_close(entry->agent[i]);
     for (size_t i = 0; i < entry->work_count; i++)
         (void) fd_close(entry->work[i]);
+    (void) fd_close(entry->victims);
     (void) fd_close(entry->clone_into);
     *entry = (struct cgroup_entry) CGROUP_ENTRY_INIT;
 }

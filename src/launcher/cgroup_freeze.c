@@ -27,6 +27,11 @@ static const struct cgroup_hierarchy *freezer(const struct cgroup *cgroup, enum 
 
     if (!hierarchy)
         (void) error_set(err, ERR_NOT_IMPLEMENTED, EOPNOTSUPP, "no freezer on this host");
+    if (hierarchy && part == CGROUP_WORK && !(hierarchy->leaves & CGROUP_BIT(CGROUP_WORK))) {
+        (void) error_set(err, ERR_NOT_IMPLEMENTED, EOPNOTSUPP,
+                         "on this host only a whole sandbox can be frozen");
+        return NULL;
+    }
     if (part != CGROUP_AGENT)
         return hierarchy;
     (void) error_set(err, ERR_INVALID, 0, "the agent cannot be frozen alone");

@@ -6,7 +6,8 @@
  * two are independent and nest: `work` runs when neither it nor the whole is frozen. New processes
  * of a frozen group are born frozen. CGROUP_AGENT alone cannot be frozen (ERR_INVALID).
  *
- * Functions return 0, or -1 with `err`: ERR_NOT_IMPLEMENTED where the host cannot freeze,
+ * Functions return 0, or -1 with `err`: ERR_NOT_IMPLEMENTED where the host cannot freeze
+ * (or, where v2 has no controllers, not `work` alone),
  * ERR_NOT_FOUND without such groups. */
 #pragma once
 

@@ -20,8 +20,9 @@
 
 /* `leaves`: which parts need a group of their own on v1, or on a v2 that passes on no controllers.
  * There a group may hold processes beside its children, so the agent can live in the sandbox's
- * group: one directory less to make in the hierarchies where it would only count. CPU time is
- * shared out between siblings, so there both have one; io and CPU time are only read.
+ * group: one directory less to make. CPU time is shared out between siblings, processes and groups
+ * alike. io and CPU time are only read. A v2 that serves nothing but freezing has no leaf at all:
+ * joining one would be the only move that waits for all CPUs.
  *
  * `core_file`: what v2 has in every group (freezing, CPU time), or what may be missing though the
  * controller is there (swap). */
@@ -31,8 +32,7 @@ static const struct {
     const char *core_file;
     const char *lost;
 } controllers[CGROUP_CONTROLLER_COUNT] = {
-    [CGROUP_CPU] = {"cpu", CGROUP_BIT(CGROUP_AGENT) | CGROUP_BIT(CGROUP_WORK), NULL,
-                    "CPU use is not limited"},
+    [CGROUP_CPU] = {"cpu", CGROUP_BIT(CGROUP_WORK), NULL, "CPU use is not limited"},
     [CGROUP_MEMORY] = {"memory", CGROUP_BIT(CGROUP_WORK), NULL,
                        "memory is not limited and an out-of-memory kill is not told from another"},
     [CGROUP_PIDS] = {"pids", CGROUP_BIT(CGROUP_WORK), NULL,
@@ -120,9 +120,10 @@ static void serve(struct cgroup_host *host, struct cgroup_hierarchy *hierarchy)
         if (!(hierarchy->controllers & CGROUP_BIT(i)))
             continue;
         host->support[i].hierarchy = (int) host->count;
-        hierarchy->leaves |= hierarchy->version == CGROUP_V2 && !controllers[i].core_file
-                                 ? V2_LEAVES
-                                 : controllers[i].leaves;
+        if (hierarchy->version == CGROUP_V1)
+            hierarchy->leaves |= controllers[i].leaves;
+        else if (!controllers[i].core_file)
+            hierarchy->leaves |= V2_LEAVES;
     }
     host->hierarchies[host->count++] = *hierarchy;
 }

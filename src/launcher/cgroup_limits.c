@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/auto.h"
 #include "launcher/cgroup_internal.h"
@@ -15,9 +16,12 @@
 
 #define VALUE_SIZE 48
 
+/* Buffers of sockets, which v1 counts beside the memory, and only where they have a limit. Not
+ * every kernel has the file. */
+#define V1_SOCKETS "memory.kmem.tcp.limit_in_bytes"
+
 /* Weights of agent and work. v1 counts in shares, 1024 of which are 100 of v2. */
-#define V1_AGENT_SHARES "8192"
-#define V1_WORK_SHARES  "256"
+#define V1_WORK_SHARES  "32"
 #define V2_AGENT_WEIGHT "800"
 #define V2_WORK_WEIGHT  "25"
 
@@ -112,8 +116,8 @@ static void v2_quota(const struct cgroup_limits *limits, enum cgroup_part part, 
 static void v1_shares(const struct cgroup_limits *limits, enum cgroup_part part, char *ret_value)
 {
     (void) limits;
-    (void) snprintf(ret_value, VALUE_SIZE, "%s",
-                    part == CGROUP_WORK ? V1_WORK_SHARES : V1_AGENT_SHARES);
+    (void) part;
+    (void) snprintf(ret_value, VALUE_SIZE, V1_WORK_SHARES);
 }
 
 static void v2_weight(const struct cgroup_limits *limits, enum cgroup_part part, char *ret_value)
@@ -145,9 +149,10 @@ static const struct setting {
     {CGROUP_SWAP, CGROUP_V1, CGROUP_WHOLE, "memory.memsw.limit_in_bytes", v1_swap},
     {CGROUP_MEMORY, CGROUP_V1, CGROUP_WORK, "memory.limit_in_bytes", v1_memory},
     {CGROUP_SWAP, CGROUP_V1, CGROUP_WORK, "memory.memsw.limit_in_bytes", v1_swap},
+    {CGROUP_MEMORY, CGROUP_V1, CGROUP_WHOLE, V1_SOCKETS, v1_memory},
+    {CGROUP_MEMORY, CGROUP_V1, CGROUP_WORK, V1_SOCKETS, v1_memory},
     {CGROUP_PIDS, CGROUP_V1, CGROUP_WHOLE, "pids.max", pids},
     {CGROUP_PIDS, CGROUP_V1, CGROUP_WORK, "pids.max", pids},
-    {CGROUP_CPU, CGROUP_V1, CGROUP_AGENT, "cpu.shares", v1_shares},
     {CGROUP_CPU, CGROUP_V1, CGROUP_WORK, "cpu.shares", v1_shares},
     {CGROUP_CPU, CGROUP_V1, CGROUP_WHOLE, "cpu.cfs_quota_us", v1_quota},
     {CGROUP_CPU, CGROUP_V1, CGROUP_WORK, "cpu.cfs_quota_us", v1_quota},
@@ -177,11 +182,13 @@ static int apply_one(const struct cgroup *cgroup, const struct setting *setting,
 {
     const struct cgroup_hierarchy *hierarchy = cgroup_serving(cgroup->host, setting->controller);
     char value[VALUE_SIZE];
+    int result;
 
     if (!hierarchy || hierarchy->version != setting->version)
         return 0;
     setting->value(limits, setting->part, value);
-    return cgroup_write(hierarchy, cgroup, setting->part, setting->file, value);
+    result = cgroup_write(hierarchy, cgroup, setting->part, setting->file, value);
+    return result == -ENOENT && strcmp(setting->file, V1_SOCKETS) == 0 ? 0 : result;
 }
 
 /* v1 insists at every moment that memory <= memory + swap and that no child's quota is above its

@@ -2,6 +2,7 @@
  *
  *                     <id>                      agent           work
  *     memory          the limit                 -               less 16 MB
+ *     sockets (v1)    the limit once more       -               less 16 MB
  *     swap            the limit                 -               the same
  *     pids            the limit                 -               less 16
  *     cpu             the limit + 20 %          weight 800      the limit, weight 25
@@ -10,7 +11,8 @@
  * at most. The CPU quota sits on `work`, because a quota on the parent throttles the agent as well,
  * whatever the weights say (measured: 91 us against 2.9 ms for a fork of the agent under a CPU
  * bomb). The parent gets a fifth more, at least 0.05 CPUs, so that the sandbox as a whole is bound.
- * Between sandboxes everybody weighs the same. */
+ * On v1 the agent has no group for it: a process weighs 1024 beside the 32 of `work`. Between
+ * sandboxes everybody weighs the same. */
 #pragma once
 
 #include <stdint.h>

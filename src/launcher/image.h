@@ -19,21 +19,19 @@
  * All functions return 0, or -1 with `err` filled. One thread uses a registry. */
 #pragma once
 
-#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "base/auto.h"
 #include "base/error.h"
+#include "launcher/folder_registry.h"
 
-/* [a-z0-9][a-z0-9._-]{0,63} */
-#define IMAGE_NAME_MAX 64
+#define IMAGE_NAME_MAX FOLDER_NAME_MAX
 
 /* The built-in one; cannot be registered. */
 #define IMAGE_HOST "host"
 
 #define IMAGE_MOUNTS_MAX  12
-#define IMAGES_MAX        4096
 #define IMAGE_DIGEST_SIZE 65
 
 /* One thing to attach in the merged root. */
@@ -74,10 +72,8 @@ AUTO_DEFINE_PTR(image_registry, struct image_registry, image_registry_free);
 bool image_name_is_valid(const char *name);
 
 /* Register `folder` (absolute; links in it are resolved now) under `name`, in place of what has
- * that name. Acknowledged means on disk. ERR_INVALID: the name, or a folder that is refused: no
- * directory, /, /etc, /root, /home, /proc, /sys, /dev, the registry, anything that contains one of
- * these, anything inside /etc, /proc, /sys or /dev, and whatever others than root could change or
- * exchange. */
+ * that name. Acknowledged means on disk. ERR_INVALID: the name, or a folder that is refused: see
+ * "registered" in folder_rules.h. */
 int image_add(struct image_registry *registry, const char *name, const char *folder,
               struct error *err);
 
@@ -90,11 +86,6 @@ int image_remove(struct image_registry *registry, const char *name, struct error
 int image_open(struct image_registry *registry, const char *name, struct image_view *ret_view,
                struct error *err);
 
-struct image_entry {
-    char name[IMAGE_NAME_MAX + 1];
-    char folder[PATH_MAX]; /* "" for `host` */
-};
-
-/* All images by name, `host` first. The caller frees the array. */
-int image_list(struct image_registry *registry, struct image_entry **ret_entries, size_t *ret_count,
-               struct error *err);
+/* All images by name, `host` first, which has no folder (""). The caller frees the array. */
+int image_list(struct image_registry *registry, struct folder_entry **ret_entries,
+               size_t *ret_count, struct error *err);

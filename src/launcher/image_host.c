@@ -353,9 +353,9 @@ static int add_mounts(struct image_view *view, int root, const struct image_host
 
 static int open_skeletons(const struct image_registry *registry)
 {
-    if (mkdirat(registry->folder, SKELETONS, 0700) < 0 && errno != EEXIST)
+    if (mkdirat(registry->names.folder, SKELETONS, 0700) < 0 && errno != EEXIST)
         return -errno;
-    return sys_file_open(registry->folder, SKELETONS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+    return sys_file_open(registry->names.folder, SKELETONS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 }
 
 int image_host_prepare(struct image_registry *registry, const struct image_host_options *options,
@@ -376,7 +376,7 @@ int image_host_prepare(struct image_registry *registry, const struct image_host_
         r = add_mounts(&view, root, options);
     if (r < 0)
         return error_set(err, error_code_from_errno(r), r, "prepare image '" IMAGE_HOST "' in '%s'",
-                         registry->path);
+                         registry->names.path);
     image_view_done(&registry->host);
     registry->host = image_view_take(&view);
     return 0;

@@ -4,17 +4,9 @@
 #include "launcher/image.h"
 
 struct image_registry {
-    int folder;             /* owned */
-    struct image_view host; /* owned; no lower: not prepared */
-    char path[PATH_MAX];
+    struct folder_registry names; /* owned */
+    struct image_view host;       /* owned; no lower: not prepared */
 };
-
-/* Whether `folder` may be an image: see image_add. `path` is for the message. */
-int image_check_folder(const struct image_registry *registry, int folder, const char *path,
-                       struct error *err);
-
-/* Whether only we can change what `fd` names. */
-bool image_is_ours(int fd);
 
 /* Give a view away: yields it and leaves an empty one behind. */
 static inline struct image_view image_view_take(struct image_view *view)

@@ -54,7 +54,7 @@ static void an_image_is_added_opened_listed_and_removed(void **state)
 {
     struct place place;
     AUTO(image_view) struct image_view view = IMAGE_VIEW_INIT;
-    AUTO(free) struct image_entry *entries = NULL;
+    AUTO(free) struct folder_entry *entries = NULL;
     struct stat folder, lower;
     size_t count;
 
@@ -186,7 +186,7 @@ static void entries_are_not_trusted_blindly(void **state)
     static const char *const texts[] = {"", "\n", "/etc", "relative\n", "/a\n/b\n", "/etc\n"};
     struct place place;
     AUTO(image_view) struct image_view view = IMAGE_VIEW_INIT;
-    AUTO(free) struct image_entry *entries = NULL;
+    AUTO(free) struct folder_entry *entries = NULL;
     char path[SCRATCH_SIZE + 32];
     size_t count;
 

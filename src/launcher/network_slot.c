@@ -154,12 +154,41 @@ int network_slot_release(int folder, const struct network_slot *slot)
     return unlinkat(folder, name, 0) < 0 ? -errno : 0;
 }
 
+struct search {
+    const struct id *id;
+    struct network_slot *slot;
+    bool found;
+};
+
+static void compare(void *context, const struct network_slot *slot)
+{
+    struct search *search = context;
+
+    if (strcmp(slot->id.text, search->id->text) != 0)
+        return;
+    *search->slot = *slot;
+    search->found = true;
+}
+
+/* Whoever is killed between the two links of a slot leaves the first one only. */
+static int find_halfway(int folder, const struct id *id, struct network_slot *ret_slot)
+{
+    struct search search = {.id = id, .slot = ret_slot};
+    int result = network_slot_each(folder, compare, &search);
+
+    if (result < 0)
+        return result;
+    return search.found ? 0 : -ENOENT;
+}
+
 int network_slot_find(int folder, const struct id *id, struct network_slot *ret_slot)
 {
     struct network_slot slot;
     struct record name;
     int result = read_record(folder, id->text, &name);
 
+    if (result == -ENOENT)
+        return find_halfway(folder, id, ret_slot);
     if (result == 0)
         result = read_slot(folder, name.text, &slot);
     if (result < 0)

@@ -39,7 +39,8 @@ int network_slot_release(int folder, const struct network_slot *slot);
 /* Is the slot taken, by this owner? 1, 0 or -errno. */
 int network_slot_is_taken(int folder, const struct network_slot *slot);
 
-/* The slot of a sandbox; -ENOENT when it has none. */
+/* The slot of a sandbox, also one that was taken or released halfway; -ENOENT when it has none,
+ * which takes as long as looking at all. */
 int network_slot_find(int folder, const struct id *id, struct network_slot *ret_slot);
 
 typedef void network_slot_function(void *context, const struct network_slot *slot);

@@ -14,7 +14,7 @@
 
 #define BACKLOG 128
 
-int network_sockets(int inside, int home, int *ret_fds, size_t count, struct error *err)
+int network_sockets(int inside, int home, int family, int *ret_fds, size_t count, struct error *err)
 {
     size_t made = 0;
     int result;
@@ -26,7 +26,7 @@ int network_sockets(int inside, int home, int *ret_fds, size_t count, struct err
     if (result < 0)
         return error_set(err, error_code_from_errno(result), result, "enter the sandbox's network");
     while (made < count) {
-        ret_fds[made] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        ret_fds[made] = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (ret_fds[made] < 0) {
             result = -errno;
             break;

@@ -11,14 +11,16 @@
 /* As many as fit into one message (SYS_FD_PASS_MAX). */
 #define NETWORK_SOCKETS_MAX 64
 
-/* Make `count` TCP sockets in the network namespace `inside`, for whoever connects them later: not
- * connected, non-blocking, CLOEXEC, the caller's. `home` is the caller's own namespace, to which it
- * returns. Returns 0, or -1 and then none is left open. About 3 microseconds and 1.5 for each.
+/* Make `count` TCP sockets of `family` (AF_INET, AF_INET6) in the network namespace `inside`, for
+ * whoever connects them later: not connected, non-blocking, CLOEXEC, the caller's. `home` is the
+ * caller's own namespace, to which it returns. Returns 0, or -1 and then none is left open. About 3
+ * microseconds and 1.5 for each.
  *
  * A socket keeps its namespace alive: whoever holds some must close them when the sandbox is
  * destroyed, or its link to the router stays. The receiver cannot make a namespace of one
  * (SIOCGSKNS needs privileges). */
-int network_sockets(int inside, int home, int *ret_fds, size_t count, struct error *err);
+int network_sockets(int inside, int home, int family, int *ret_fds, size_t count,
+                    struct error *err);
 
 /* Make or open the folder for agents' sockets: owned by the daemon's user, mode 0700. Returns 0 and
  * a CLOEXEC descriptor, the caller's. ERR_CONFLICT when something else is there. */

@@ -36,7 +36,7 @@ static void make_sockets(void)
     CHECK_EQUAL(bind(listener, (struct sockaddr *) &address, sizeof(address)), 0);
     CHECK_EQUAL(listen(listener, NETWORK_SOCKETS_MAX), 0);
     CHECK_EQUAL(sys_namespace_enter(home, CLONE_NEWNET), 0);
-    CHECK_EQUAL(network_sockets(inside, home, fds, NETWORK_SOCKETS_MAX, &err), 0);
+    CHECK_EQUAL(network_sockets(inside, home, AF_INET, fds, NETWORK_SOCKETS_MAX, &err), 0);
     for (int i = 0; i < NETWORK_SOCKETS_MAX; i++) {
         CHECK(is_close_on_exec(fds[i]));
         CHECK(fcntl(fds[i], F_GETFL) & O_NONBLOCK);
@@ -48,12 +48,12 @@ static void make_sockets(void)
     fds[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     CHECK_EQUAL(connect(fds[0], (struct sockaddr *) &address, sizeof(address)), -1);
     CHECK_EQUAL(errno, ENETUNREACH);
-    CHECK_EQUAL(network_sockets(inside, home, fds, NETWORK_SOCKETS_MAX + 1, &err), -1);
+    CHECK_EQUAL(network_sockets(inside, home, AF_INET, fds, NETWORK_SOCKETS_MAX + 1, &err), -1);
     CHECK_EQUAL(err.code, ERR_INVALID);
-    CHECK_EQUAL(network_sockets(listener, home, fds, 1, &err), -1);
+    CHECK_EQUAL(network_sockets(listener, home, AF_INET, fds, 1, &err), -1);
     before = count_descriptors();
     CHECK_EQUAL(setrlimit(RLIMIT_NOFILE, &few), 0);
-    CHECK_EQUAL(network_sockets(inside, home, fds, NETWORK_SOCKETS_MAX, &err), -1);
+    CHECK_EQUAL(network_sockets(inside, home, AF_INET, fds, NETWORK_SOCKETS_MAX, &err), -1);
     CHECK_EQUAL(count_descriptors(), before);
 }
 

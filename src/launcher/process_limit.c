@@ -134,12 +134,8 @@ int process_limit_hide_image(int image)
     return fchmod(image, S_IXUSR | S_IXGRP | S_IXOTH) < 0 ? -errno : 0;
 }
 
-int process_limit_apply_shares(int proc)
+int process_limit_apply_shares(int directory)
 {
-    AUTO(close) int directory = sys_file_open(proc, "sys/user", O_PATH | O_DIRECTORY, 0);
-
-    if (directory < 0)
-        return directory;
     for (size_t i = 0; i < ARRAY_COUNT(shares); i++) {
         int result = write_number(directory, shares[i].file, shares[i].value);
 

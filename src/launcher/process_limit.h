@@ -38,6 +38,10 @@ const struct process_limit_row *process_limit_rows(size_t *ret_count);
 
 #define PROCESS_LIMITS_MAX 16
 
+/* Pseudo terminals of one sandbox: its devpts has no more. The kernel's number of them is for all
+ * sandboxes and the host together. */
+#define PROCESS_LIMIT_TERMINALS 64
+
 struct process_limits {
     size_t count;
     struct {
@@ -81,7 +85,8 @@ struct process_limit_share {
 
 const struct process_limit_share *process_limit_shares(size_t *ret_count);
 
-/* In the child, after clone with CLONE_NEWUSER and its id maps, before capability_confine. `proc`
- * is a directory descriptor of any proc filesystem. Namespaces the sandbox itself needs (the cgroup
- * one, which the child unshares late) must exist before. Async-signal-safe. 0 or -errno. */
-int process_limit_apply_shares(int proc);
+/* In the child, after clone with CLONE_NEWUSER and its id maps, before capability_confine.
+ * `directory` is a descriptor of /proc/sys/user of any proc filesystem that can be written.
+ * Namespaces the sandbox itself needs (the cgroup one, which the child unshares late) must exist
+ * before. Async-signal-safe. 0 or -errno. */
+int process_limit_apply_shares(int directory);

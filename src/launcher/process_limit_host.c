@@ -216,6 +216,7 @@ static void check_row(int sys, const struct row *row, const struct host *host, b
     int raised = 0;
 
     finding->needed = needed < row->highest ? needed : row->highest;
+    finding->raised_at_start = row->ours_to_raise;
     if (read_value(sys, row->path, &finding->value) < 0)
         return;
     finding->state = PROCESS_LIMIT_ENOUGH;

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "launcher/process_limit.h"
+
 struct process_limit_need {
     uint64_t sandboxes;        /* alive at once */
     uint64_t processes_each;   /* pids limit of one */
@@ -20,7 +22,8 @@ struct process_limit_need {
 /* What a sandbox gets unless its plan says otherwise. */
 #define PROCESS_LIMIT_NEED(count)                                                                  \
     {                                                                                              \
-        .sandboxes = (count), .processes_each = 256, .descriptors_each = 16, .terminals_each = 16  \
+        .sandboxes = (count), .processes_each = 256, .descriptors_each = 16,                       \
+        .terminals_each = PROCESS_LIMIT_TERMINALS                                                  \
     }
 
 enum process_limit_state {
@@ -37,6 +40,7 @@ struct process_limit_finding {
     enum process_limit_state state;
     uint64_t value; /* as found, 0 when MISSING */
     uint64_t needed;
+    bool raised_at_start; /* not a decision of the administrator's: `raise` writes it */
     char sentence[PROCESS_LIMIT_SENTENCE_MAX]; /* "" unless LOW */
 };
 

@@ -260,10 +260,11 @@ static int read_share(int proc, const char *name)
 static void shares_hold(void)
 {
     AUTO(close) int proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    AUTO(close) int shares = open("/proc/sys/user", O_PATH | O_DIRECTORY | O_CLOEXEC);
     AUTO(close) int file = -EBADF;
 
     CHECK_EQUAL(unshare(CLONE_NEWUTS), 0);
-    CHECK_EQUAL(process_limit_apply_shares(proc), 0);
+    CHECK_EQUAL(process_limit_apply_shares(shares), 0);
     CHECK_EQUAL(read_share(proc, "max_inotify_instances"), 128);
     CHECK_EQUAL(read_share(proc, "max_user_namespaces"), 0);
     /* A second wall: these were possible a moment ago. */

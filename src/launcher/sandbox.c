@@ -28,6 +28,7 @@ struct starting {
     const struct sandbox_host *host;
     struct sandbox *sandbox;
     bool has_ids, has_cgroup, has_disk;
+    bool is_cloned_into; /* the child was born in its v2 group */
 };
 
 static void undo(struct starting *starting)
@@ -46,28 +47,32 @@ static void undo(struct starting *starting)
     sandbox_forget(sandbox);
 }
 
-static int take_resources(struct starting *starting, const struct sandbox_plan *plan,
-                          struct error *err)
+static int take_disk(struct starting *starting, const struct sandbox_plan *plan, struct error *err)
 {
-    const struct sandbox_host *host = starting->host;
-    struct sandbox *sandbox = starting->sandbox;
+    struct disk_pool *pool = starting->host->pool;
 
-    if (id_range_take(host->ids, &plan->id, &sandbox->ids, err) < 0)
+    if (plan->existing_disk) {
+        if (disk_pool_adopt(pool, &plan->id, err) < 0)
+            return -1;
+        return disk_pool_is_limited(pool) ? disk_pool_set_limit(pool, &plan->id, plan->disk, err)
+                                          : 0;
+    }
+    if (disk_pool_create(pool, &plan->id, plan->disk, err) < 0)
         return -1;
-    starting->has_ids = true;
-    if (disk_pool_create(host->pool, &plan->id, plan->disk, err) < 0)
-        return -1;
-    starting->has_disk = true;
-    if (cgroup_create(host->cgroups, &plan->id, &plan->limits, &sandbox->cgroup, err) < 0)
-        return -1;
-    starting->has_cgroup = true;
+    starting->has_disk = true; /* ours to delete again */
     return 0;
+}
+
+static int take_groups(struct starting *starting, const struct sandbox_plan *plan,
+                       struct error *err)
+{
+    return cgroup_create_rest(&starting->sandbox->cgroup, &plan->limits, err);
 }
 
 /* --- the mounts that need the child's user namespace ---------------------------------------- */
 
 struct mounts {
-    int fds[CHILD_FIXED_COUNT + IMAGE_MOUNTS_MAX]; /* owned */
+    int fds[CHILD_MOUNTS_MAX]; /* owned */
     size_t count;
 };
 
@@ -97,13 +102,16 @@ static int add_copy(struct mounts *mounts, int folder, bool read_only, int users
     return r < 0 ? error_set(err, ERR_INTERNAL, r, "map the ids of the image") : 0;
 }
 
-static int make_mounts(const struct sandbox_host *host, const struct id *id,
-                       const struct image_view *image, int users, struct mounts *mounts,
+static int make_mounts(const struct child *child, int users, struct mounts *mounts,
                        struct error *err)
 {
+    const struct image_view *image = child->image;
+    const struct sandbox_plan *plan = child->plan;
+
     if (add_copy(mounts, image->lower, true, users, err) < 0)
         return -1;
-    if (disk_pool_mount_disk(host->pool, id, users, &mounts->fds[mounts->count], err) < 0)
+    if (disk_pool_mount_disk(child->host->pool, &plan->id, users, &mounts->fds[mounts->count],
+                             err) < 0)
         return -1;
     mounts->count++;
     for (size_t i = 0; i < image->mount_count; i++) {
@@ -111,6 +119,10 @@ static int make_mounts(const struct sandbox_host *host, const struct id *id,
 
         if (part->source >= 0 && add_copy(mounts, part->source, part->read_only, users, err) < 0)
             return -1;
+    }
+    for (size_t i = 0; i < plan->bind_count; i++) {
+        if (add_copy(mounts, plan->binds[i].source, true, users, err) < 0)
+            return error_wrap(err, "bind %s", plan->binds[i].place);
     }
     return 0;
 }
@@ -128,39 +140,91 @@ static int map_ids(const struct sandbox *sandbox, struct error *err)
     return r < 0 ? error_set(err, ERR_INTERNAL, r, "map the ids of the sandbox") : 0;
 }
 
-/* Everything the child waits for. */
-static int serve_child(const struct sandbox_host *host, struct sandbox *sandbox,
-                       const struct image_view *image, int socket, struct error *err)
+/* Let the child go ahead with what needs nothing but its ids. */
+static int release_child(const struct sandbox *sandbox, int socket, struct error *err)
 {
-    AUTO(mounts) struct mounts mounts = {.count = 0};
-    AUTO(close) int users = -EBADF;
     ssize_t sent;
 
     if (map_ids(sandbox, err) < 0)
         return -1;
+    sent = sys_fd_pass_send(socket, "m", 1, NULL, 0);
+    return sent == 1 ? 0 : error_set(err, ERR_INTERNAL, (int) sent, "release the child");
+}
+
+static int deliver(int socket, const struct cgroup_entry *entry, const struct mounts *mounts,
+                   struct error *err)
+{
+    struct child_delivery delivery = {.agent_count = (uint8_t) entry->agent_count,
+                                      .work_count = (uint8_t) entry->work_count,
+                                      .victims_count = entry->victims >= 0,
+                                      .mount_count = (uint8_t) mounts->count};
+    int fds[CHILD_FDS_MAX];
+    size_t count = 0;
+    ssize_t sent;
+
+    for (size_t i = 0; i < entry->agent_count; i++)
+        fds[count++] = entry->agent[i];
+    for (size_t i = 0; i < entry->work_count; i++)
+        fds[count++] = entry->work[i];
+    if (entry->victims >= 0)
+        fds[count++] = entry->victims;
+    for (size_t i = 0; i < mounts->count; i++)
+        fds[count++] = mounts->fds[i];
+    sent = sys_fd_pass_send(socket, &delivery, sizeof(delivery), fds, count);
+    return sent == (ssize_t) sizeof(delivery)
+               ? 0
+               : error_set(err, ERR_INTERNAL, (int) sent, "send disk and groups to the child");
+}
+
+/* Everything else the child waits for; made while it sets up its stage. */
+static int serve_child(struct starting *starting, const struct child *child, int socket,
+                       struct error *err)
+{
+    const struct sandbox *sandbox = starting->sandbox;
+    AUTO(mounts) struct mounts mounts = {.count = 0};
+    AUTO(cgroup_entry) struct cgroup_entry entry = CGROUP_ENTRY_INIT;
+    AUTO(close) int users = -EBADF;
+
+    if (take_groups(starting, child->plan, err) < 0 || take_disk(starting, child->plan, err) < 0 ||
+        cgroup_entry_open(&sandbox->cgroup, starting->is_cloned_into, &entry, err) < 0)
+        return -1;
     users = sys_namespace_open(sandbox->pid, "user");
     if (users < 0)
         return error_set(err, ERR_INTERNAL, users, "open the user namespace");
-    if (make_mounts(host, &sandbox->id, image, users, &mounts, err) < 0)
+    if (make_mounts(child, users, &mounts, err) < 0)
         return -1;
-    sent = sys_fd_pass_send(socket, "m", 1, mounts.fds, mounts.count);
-    if (sent != 1)
-        return error_set(err, ERR_INTERNAL, (int) sent, "send the mounts to the child");
-    return 0;
+    return deliver(socket, &entry, &mounts, err);
 }
 
-static int clone_child(struct child *child, struct sandbox *sandbox, struct error *err)
+/* Into its v2 group where there is one and the kernel lets us; otherwise the child moves itself. */
+static pid_t try_clone(struct child *child, struct starting *starting, int group)
 {
-    struct sys_clone how = {
-        .flags = SANDBOX_NAMESPACES, .exit_signal = SIGCHLD, .ret_pidfd = &sandbox->pidfd};
-    pid_t pid = sys_clone(&how);
+    struct sys_clone how = {.flags = SANDBOX_NAMESPACES,
+                            .exit_signal = SIGCHLD,
+                            .ret_pidfd = &starting->sandbox->pidfd};
+    pid_t pid;
 
+    if (group >= 0) {
+        how.flags |= CLONE_INTO_CGROUP;
+        how.cgroup = group;
+    }
+    pid = sys_clone(&how);
     if (pid == 0)
         child_run(child);
+    starting->is_cloned_into = pid > 0 && group >= 0;
+    return pid;
+}
+
+static int clone_child(struct child *child, struct starting *starting, int group, struct error *err)
+{
+    struct sandbox *sandbox = starting->sandbox;
+    pid_t pid = try_clone(child, starting, group);
+
+    if (pid < 0 && group >= 0)
+        pid = try_clone(child, starting, -EBADF);
     if (pid < 0)
         return error_set(err, error_code_from_errno(pid), pid, "clone the sandbox");
     sandbox->pid = pid;
-    (void) sys_process_start_time(pid, &sandbox->started); /* 0: adoption will not know it */
     return 0;
 }
 
@@ -170,15 +234,15 @@ static int start_child(struct starting *starting, const struct sandbox_plan *pla
     const struct sandbox_host *host = starting->host;
     struct sandbox *sandbox = starting->sandbox;
     AUTO(image_view) struct image_view image = IMAGE_VIEW_INIT;
-    AUTO(cgroup_entry) struct cgroup_entry entry = CGROUP_ENTRY_INIT;
-    AUTO(close) int ours = -EBADF, theirs = -EBADF, status = -EBADF;
+    AUTO(close) int ours = -EBADF, theirs = -EBADF, status = -EBADF, group = -EBADF;
     struct child child;
     int pair[2], pipe_ends[2];
     int r;
 
     if (image_open(host->images, plan->image, &image, err) < 0 ||
-        cgroup_entry_open(&sandbox->cgroup, false, &entry, err) < 0)
+        cgroup_create_first(host->cgroups, &plan->id, &sandbox->cgroup, &group, err) < 0)
         return -1;
+    starting->has_cgroup = true;
     r = sys_socket_pair(SOCK_SEQPACKET, pair);
     if (r < 0)
         return error_set(err, ERR_INTERNAL, r, "make a socket for the child");
@@ -192,14 +256,17 @@ static int start_child(struct starting *starting, const struct sandbox_plan *pla
         .host = host,
         .plan = plan,
         .image = &image,
-        .entry = entry,
         .socket = theirs,
         .status = status,
         .listener = listener,
+        .shares = -EBADF,
+        .their_socket = ours,
     };
-    if (clone_child(&child, sandbox, err) < 0)
+    if (clone_child(&child, starting, group, err) < 0 || release_child(sandbox, ours, err) < 0 ||
+        serve_child(starting, &child, ours, err) < 0)
         return -1;
-    return serve_child(host, sandbox, &image, ours, err);
+    (void) sys_process_start_time(sandbox->pid, &sandbox->started); /* 0: adoption fails */
+    return 0;
 }
 
 int sandbox_start(const struct sandbox_host *host, const struct sandbox_plan *plan, int listener,
@@ -209,8 +276,8 @@ int sandbox_start(const struct sandbox_host *host, const struct sandbox_plan *pl
     struct starting starting = {.host = host, .sandbox = &sandbox};
 
     sandbox.id = plan->id;
-    if (take_resources(&starting, plan, err) < 0 ||
-        start_child(&starting, plan, listener, err) < 0 ||
+    starting.has_ids = id_range_take(host->ids, &plan->id, &sandbox.ids, err) == 0;
+    if (!starting.has_ids || start_child(&starting, plan, listener, err) < 0 ||
         id_range_hand_over(host->ids, &plan->id, sandbox.pid, err) < 0) {
         undo(&starting);
         return error_wrap(err, "start sandbox %s", plan->id.text);

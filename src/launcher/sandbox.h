@@ -1,9 +1,9 @@
 /* A sandbox: its first process cloned, walled in and turned into PID 1 of its own machine.
  *
  *      launcher                                     child
- *      id range, cgroups, disk, image
- *      clone into six namespaces  ───────────────►  waits
- *      id maps, idmapped mounts, over a socket ──►  enters its cgroup, mounts its root, pivots,
+ *      id range, image
+ *      clone into six namespaces, id maps  ──────►  sets up /dev, /proc and loopback on a stage
+ *      cgroups, disk, idmapped mounts  ──────────►  enters its cgroup, mounts its root, pivots,
  *                                                   gives up rights, loads the filter
  *      sandbox_ready: the status pipe ended  ◄────  execs the agent from a sealed image
  *
@@ -24,7 +24,9 @@
 #include "launcher/disk_pool.h"
 #include "launcher/id_range.h"
 #include "launcher/image.h"
+#include "launcher/network.h"
 #include "launcher/process_limit.h"
+#include "launcher/sandbox_walls.h"
 #include "launcher/seccomp.h"
 
 /* What all sandboxes of a launcher share. All borrowed; outlives them. */
@@ -37,6 +39,15 @@ struct sandbox_host {
     const struct process_limits *limits;
     uint64_t capabilities; /* capability_kept() */
     int agent;             /* sealed memfd of the agent, hidden with process_limit_hide_image */
+    uint32_t open_walls;   /* SANDBOX_WALL_BIT of those left out: 0 but in tests */
+};
+
+#define SANDBOX_BINDS_MAX 16
+
+/* A folder of the host, seen read-only in the sandbox. */
+struct sandbox_bind {
+    int source;        /* O_PATH, borrowed */
+    const char *place; /* absolute, inside; folders on the way are made */
 };
 
 struct sandbox_plan {
@@ -44,7 +55,12 @@ struct sandbox_plan {
     const char *hostname;
     const char *image; /* a registered name */
     struct cgroup_limits limits;
-    uint64_t disk; /* bytes; 0: no limit */
+    uint64_t disk;      /* bytes; 0: no limit */
+    uint32_t files;     /* open files of one process; 0: host->limits says */
+    bool existing_disk; /* on the disk this id has, whose limit is set anew */
+    bool dies_with_us;  /* killed by the kernel when the calling thread ends */
+    const struct sandbox_bind *binds;
+    size_t bind_count;
 };
 
 #define SANDBOX_ARGUMENTS_MAX 16

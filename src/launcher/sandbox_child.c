@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,18 +14,13 @@
 #include "base/auto.h"
 #include "launcher/capability.h"
 #include "launcher/network.h"
+#include "launcher/sandbox_child_mounts.h"
 #include "sys/sys_close_range.h"
 #include "sys/sys_fd_pass.h"
 #include "sys/sys_file.h"
-#include "sys/sys_mount.h"
-#include "sys/sys_mount_path.h"
 #include "sys/sys_namespace.h"
 #include "sys/sys_process.h"
 #include "sys/sys_signal.h"
-
-/* Where the root is put together; its mount namespace is the child's own by then. */
-#define STAGE "/tmp"
-#define ROOT  STAGE "/root"
 
 /* The agent finds its descriptors from here on. */
 #define AGENT_FIRST_FD 3
@@ -34,24 +30,60 @@ static int result(long r)
     return r < 0 ? -errno : 0;
 }
 
-/* The launcher has written the id maps and made the mounts. */
-static int receive_mounts(struct child *child)
+/* Whether a test left this wall out; never so in production. */
+#define CHILD_IS_OPEN(child, name) (((child)->host->open_walls & SANDBOX_WALL_BIT(name)) != 0)
+
+/* The launcher has written the id maps: from here on there is a root to become. */
+static int wait_for_maps(struct child *child)
 {
     char byte;
-    ssize_t got = sys_fd_pass_receive(child->socket, &byte, 1, child->mounts,
-                                      ARRAY_COUNT(child->mounts), &child->mount_count);
+    size_t count = 0;
+    ssize_t got;
+
+    /* Our copy of the launcher's end, or its death would not end this wait. */
+    (void) fd_close(child->their_socket);
+    got = sys_fd_pass_receive(child->socket, &byte, 1, NULL, 0, &count);
+    if (got < 0)
+        return (int) got;
+    return got == 1 ? 0 : -EPIPE;
+}
+
+/* Ways into the groups, and mounts: what the launcher made meanwhile. */
+static int receive_resources(struct child *child)
+{
+    struct child_delivery delivery;
+    int fds[CHILD_FDS_MAX];
+    size_t count = 0, at = 0;
+    ssize_t got = sys_fd_pass_receive(child->socket, &delivery, sizeof(delivery), fds,
+                                      ARRAY_COUNT(fds), &count);
 
     if (got < 0)
         return (int) got;
-    return got == 1 && child->mount_count >= CHILD_FIXED_COUNT ? 0 : -EPIPE;
+    if (got != (ssize_t) sizeof(delivery) ||
+        count != (size_t) delivery.agent_count + delivery.work_count + delivery.victims_count +
+                     delivery.mount_count ||
+        delivery.mount_count < CHILD_FIXED_COUNT)
+        return -EPIPE;
+    child->entry.agent_count = delivery.agent_count;
+    child->entry.work_count = delivery.work_count;
+    for (size_t i = 0; i < delivery.agent_count; i++)
+        child->entry.agent[i] = fds[at++];
+    for (size_t i = 0; i < delivery.work_count; i++)
+        child->entry.work[i] = fds[at++];
+    child->entry.victims = delivery.victims_count ? fds[at++] : -EBADF;
+    for (size_t i = 0; i < delivery.mount_count; i++)
+        child->mounts[i] = fds[at++];
+    return 0;
 }
 
 static int enter_cgroup(struct child *child)
 {
     int r = cgroup_enter(child->entry.agent, child->entry.agent_count);
 
+    if (r < 0 || CHILD_IS_OPEN(child, CGROUP_NAMESPACE))
+        return r;
     /* Only now: a cgroup namespace shows the group it was made in as its root. */
-    return r < 0 ? r : sys_namespace_unshare(CLONE_NEWCGROUP);
+    return sys_namespace_unshare(CLONE_NEWCGROUP);
 }
 
 /* Plain calls: glibc's own would signal threads that do not exist here (see sys_clone.h). */
@@ -70,188 +102,11 @@ static int name_machine(struct child *child)
     return result(sethostname(child->plan->hostname, strlen(child->plan->hostname)));
 }
 
-static int separate_mounts(struct child *child)
-{
-    (void) child;
-    /* Private, not slave: nothing the host mounts later appears inside. */
-    return sys_mount_path_propagate("/", MS_PRIVATE, true);
-}
-
-static int mount_stage(struct child *child)
-{
-    int r = sys_mount_path_new("tmpfs", "tmpfs", STAGE, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, NULL);
-
-    if (r < 0)
-        return r;
-    if (mkdir(STAGE "/lower", 0700) < 0 || mkdir(STAGE "/disk", 0700) < 0 || mkdir(ROOT, 0700) < 0)
-        return -errno;
-    r = sys_mount_attach(child->mounts[CHILD_LOWER], AT_FDCWD, STAGE "/lower");
-    return r < 0 ? r : sys_mount_attach(child->mounts[CHILD_DISK], AT_FDCWD, STAGE "/disk");
-}
-
-static int mount_overlay(struct child *child)
-{
-    static const struct sys_mount_option options[] = {{"lowerdir", STAGE "/lower"},
-                                                      {"upperdir", STAGE "/disk/" DISK_UPPER},
-                                                      {"workdir", STAGE "/disk/" DISK_WORK},
-                                                      {"userxattr", NULL},
-                                                      {NULL, NULL}};
-
-    (void) child;
-    return sys_mount_path_new("overlay", "overlay", ROOT, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
-                              options);
-}
-
-static int mount_image_parts(struct child *child)
-{
-    size_t next = CHILD_FIXED_COUNT;
-
-    for (size_t i = 0; i < child->image->mount_count; i++) {
-        const struct image_mount *part = &child->image->mounts[i];
-        char target[256], inside[256];
-        int r;
-
-        (void) snprintf(target, sizeof(target), ROOT "/%s", part->target);
-        if (part->inside) {
-            (void) snprintf(inside, sizeof(inside), ROOT "/%s", part->inside);
-            r = sys_mount_path_bind(inside, target, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, false);
-        } else {
-            r = sys_mount_attach(child->mounts[next++], AT_FDCWD, target);
-        }
-        if (r < 0)
-            return r;
-    }
-    return 0;
-}
-
-static const char *const devices[] = {"null", "zero", "full", "random", "urandom", "tty"};
-
-static const struct {
-    const char *path, *target;
-} device_links[] = {
-    {ROOT "/dev/ptmx", "pts/ptmx"},          {ROOT "/dev/fd", "/proc/self/fd"},
-    {ROOT "/dev/stdin", "/proc/self/fd/0"},  {ROOT "/dev/stdout", "/proc/self/fd/1"},
-    {ROOT "/dev/stderr", "/proc/self/fd/2"},
-};
-
-static int mount_devices(struct child *child)
-{
-    static const struct sys_mount_option pts[] = {
-        {"newinstance", NULL}, {"ptmxmode", "0666"}, {"mode", "0620"}, {NULL, NULL}};
-    /* Not tmpfs's sticky 1777: there the kernel refuses O_CREAT on files of others, which is how
-     * shells open /dev/null (fs.protected_regular). */
-    static const struct sys_mount_option mode[] = {{"mode", "0755"}, {NULL, NULL}};
-    int r = sys_mount_path_new("tmpfs", "tmpfs", ROOT "/dev", MOUNT_ATTR_NOSUID, mode);
-
-    (void) child;
-    for (size_t i = 0; r == 0 && i < ARRAY_COUNT(devices); i++) {
-        char source[32], target[64];
-        int fd;
-
-        (void) snprintf(source, sizeof(source), "/dev/%s", devices[i]);
-        (void) snprintf(target, sizeof(target), ROOT "/dev/%s", devices[i]);
-        fd = sys_file_open(AT_FDCWD, target, O_WRONLY | O_CREAT, 0666);
-        if (fd < 0)
-            return fd;
-        (void) fd_close(fd);
-        r = sys_mount_path_bind(source, target, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, false);
-    }
-    if (r < 0)
-        return r;
-    if (mkdir(ROOT "/dev/pts", 0755) < 0 || mkdir(ROOT "/dev/shm", 01777) < 0)
-        return -errno;
-    for (size_t i = 0; i < ARRAY_COUNT(device_links); i++) {
-        if (symlink(device_links[i].target, device_links[i].path) < 0)
-            return -errno;
-    }
-    r = sys_mount_path_new("devpts", "devpts", ROOT "/dev/pts",
-                           MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, pts);
-    if (r < 0)
-        return r;
-    return sys_mount_path_new("tmpfs", "tmpfs", ROOT "/dev/shm",
-                              MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, NULL);
-}
-
-/* What proc shows of the host beyond this sandbox's processes: hidden behind an empty file or
- * folder, or not writable. A kernel without one of them is fine. */
-static const char *const proc_hidden_files[] = {
-    "/proc/kcore",         "/proc/keys",       "/proc/key-users",   "/proc/timer_list",
-    "/proc/kallsyms",      "/proc/kmsg",       "/proc/sched_debug", "/proc/sysrq-trigger",
-    "/proc/config.gz",     "/proc/kpagecount", "/proc/kpageflags",  "/proc/kpagecgroup",
-    "/proc/latency_stats",
-};
-
-/* There is no sysfs either: it tells of the host's hardware, and what programs ask it for is
- * mostly found elsewhere. */
-static const char *const hidden_folders[] = {"/proc/acpi", "/proc/scsi", "/proc/asound", "/sys"};
-
-static const char *const proc_read_only[] = {"/proc/sys", "/proc/bus", "/proc/fs", "/proc/irq"};
-
-static int hide(const char *const *paths, size_t count, const char *behind)
-{
-    for (size_t i = 0; i < count; i++) {
-        char target[64];
-        int r;
-
-        (void) snprintf(target, sizeof(target), ROOT "%s", paths[i]);
-        r = behind ? sys_mount_path_bind(behind, target, MOUNT_ATTR_RDONLY, false)
-                   : sys_mount_path_bind(target, target, MOUNT_ATTR_RDONLY, false);
-        if (r < 0 && r != -ENOENT && r != -ENOTDIR)
-            return r;
-    }
-    return 0;
-}
-
-static int mount_proc(struct child *child)
-{
-    int r = sys_mount_path_new("proc", "proc", ROOT "/proc",
-                               MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, NULL);
-
-    (void) child;
-    return r;
-}
-
-static int hide_host(struct child *child)
-{
-    int r;
-
-    (void) child;
-    if (mkdir(STAGE "/empty", 0555) < 0)
-        return -errno;
-    r = hide(proc_hidden_files, ARRAY_COUNT(proc_hidden_files), ROOT "/dev/null");
-    if (r == 0)
-        r = hide(hidden_folders, ARRAY_COUNT(hidden_folders), STAGE "/empty");
-    return r < 0 ? r : hide(proc_read_only, ARRAY_COUNT(proc_read_only), NULL);
-}
-
 /* Shares of what all sandboxes have in common. After the last mount was copied, which takes a mount
- * namespace for a moment; through a proc of its own, because the one inside is read-only by now. */
+ * namespace for a moment. */
 static int take_shares(struct child *child)
 {
-    AUTO(close) int proc = -EBADF;
-    int r;
-
-    (void) child;
-    if (mkdir(STAGE "/proc", 0555) < 0)
-        return -errno;
-    r = sys_mount_path_new("proc", "proc", STAGE "/proc", MOUNT_ATTR_NOSUID, NULL);
-    if (r < 0)
-        return r;
-    proc = sys_file_open(AT_FDCWD, STAGE "/proc", O_PATH | O_DIRECTORY, 0);
-    return proc < 0 ? proc : process_limit_apply_shares(proc);
-}
-
-static int pivot(struct child *child)
-{
-    int r;
-
-    (void) child;
-    if (chdir(ROOT) < 0)
-        return -errno;
-    r = sys_mount_pivot_root(".", ".");
-    if (r == 0)
-        r = sys_mount_unmount(".", SYS_UNMOUNT_DETACH);
-    return r < 0 ? r : result(chdir("/"));
+    return CHILD_IS_OPEN(child, SHARES) ? 0 : process_limit_apply_shares(child->shares);
 }
 
 static int bring_up_loopback(struct child *child)
@@ -262,31 +117,63 @@ static int bring_up_loopback(struct child *child)
 
 static int limit_process(struct child *child)
 {
+    rlim_t files = child->plan->files;
+    struct rlimit limit;
     int r = sys_signal_reset();
 
-    return r < 0 ? r : process_limits_apply(child->host->limits);
+    if (r == 0 && !CHILD_IS_OPEN(child, PROCESS_LIMITS))
+        r = process_limits_apply(child->host->limits);
+    if (r < 0 || !files)
+        return r;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return -errno;
+    limit.rlim_max = limit.rlim_max < files ? limit.rlim_max : files;
+    limit.rlim_cur = limit.rlim_max;
+    return result(setrlimit(RLIMIT_NOFILE, &limit));
 }
 
 static int give_up_rights(struct child *child)
 {
-    int r = capability_confine(child->host->capabilities);
+    bool fixed = !CHILD_IS_OPEN(child, NO_NEW_PRIVILEGES);
+    /* Without that promise the filter asks for this right: load_filter gives it up. */
+    uint64_t for_filter = fixed ? 0 : capability_bit("sys_admin");
+    int r = capability_confine(child->host->capabilities | for_filter);
 
-    return r < 0 ? r : sys_process_set_no_new_privileges();
+    /* Only now: a change of ids would have cleared it. */
+    if (r == 0 && child->plan->dies_with_us)
+        r = sys_process_die_with_parent(SIGKILL, 0);
+    return r < 0 || !fixed ? r : sys_process_set_no_new_privileges();
 }
 
-/* The agent's descriptors to AGENT_FIRST_FD and up, in order: listener, then the ways into `work`.
- * Everything else closes at exec or here. */
+static int load_filter(const struct child *child)
+{
+    int r = child->host->filter ? seccomp_filter_load(child->host->filter) : 0;
+
+    if (r == 0 && CHILD_IS_OPEN(child, NO_NEW_PRIVILEGES))
+        r = capability_confine(child->host->capabilities);
+    return r;
+}
+
+/* The agent's descriptors to AGENT_FIRST_FD and up, in order: listener, the ways into `work`, the
+ * count of victims. Everything else closes at exec or here. */
 static int arrange_descriptors(struct child *child, int *ret_agent)
 {
-    int kept[3 + CGROUP_HIERARCHY_MAX];
+    int kept[4 + CGROUP_HIERARCHY_MAX];
     size_t count = 0, agent_fds;
+    int r;
 
     kept[count++] = child->listener;
     for (size_t i = 0; i < child->entry.work_count; i++)
         kept[count++] = child->entry.work[i];
+    if (child->entry.victims >= 0)
+        kept[count++] = child->entry.victims;
     agent_fds = count;
     kept[count++] = child->status;
     kept[count++] = child->host->agent;
+    /* A launcher of many sandboxes has more open than a sandbox may. */
+    r = CHILD_IS_OPEN(child, DESCRIPTORS) ? 0 : sys_close_all_but(AGENT_FIRST_FD, kept, count);
+    if (r < 0)
+        return r;
     /* Out of the way first, so that no target is overwritten before it was moved. */
     for (size_t i = 0; i < count; i++) {
         kept[i] = fcntl(kept[i], F_DUPFD_CLOEXEC, 100);
@@ -301,6 +188,8 @@ static int arrange_descriptors(struct child *child, int *ret_agent)
     }
     child->status = AGENT_FIRST_FD + (int) agent_fds;
     *ret_agent = child->status + 1;
+    if (CHILD_IS_OPEN(child, DESCRIPTORS))
+        return 0;
     return sys_close_range((unsigned int) *ret_agent + 1, ~0u, 0);
 }
 
@@ -323,14 +212,14 @@ static int exec_agent(struct child *child)
     static char *const environment[] = {
         (char *) (uintptr_t) "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         (char *) (uintptr_t) "HOME=/root", (char *) (uintptr_t) "LANG=C.UTF-8", NULL};
-    char listen[8], cgroups[64] = "";
+    char listen[8], cgroups[64] = "", victims[8];
     const char *argv[SANDBOX_ARGUMENTS_MAX] = {"burrow-agent", "--listen-fd", listen};
     size_t used = 0;
     int agent = -EBADF, argc = 3, r;
 
-    r = open_null_stdio();
+    r = arrange_descriptors(child, &agent);
     if (r == 0)
-        r = arrange_descriptors(child, &agent);
+        r = open_null_stdio();
     if (r < 0)
         return r;
     (void) snprintf(listen, sizeof(listen), "%d", AGENT_FIRST_FD);
@@ -341,11 +230,15 @@ static int exec_agent(struct child *child)
         argv[argc++] = "--work-cgroup-fds";
         argv[argc++] = cgroups;
     }
-    if (child->host->filter) {
-        r = seccomp_filter_load(child->host->filter);
-        if (r < 0)
-            return r;
+    if (child->entry.victims >= 0) {
+        (void) snprintf(victims, sizeof(victims), "%d",
+                        AGENT_FIRST_FD + 1 + (int) child->entry.work_count);
+        argv[argc++] = "--victims-fd";
+        argv[argc++] = victims;
     }
+    r = load_filter(child);
+    if (r < 0)
+        return r;
     return result(syscall(SYS_execveat, agent, "", (char *const *) (uintptr_t) argv, environment,
                           AT_EMPTY_PATH));
 }
@@ -354,20 +247,26 @@ static const struct {
     const char *text;
     int (*run)(struct child *child);
 } steps[] = {
-    {"receive the mounts", receive_mounts},
-    {"enter the cgroups", enter_cgroup},
+    /* While the launcher makes disk and groups. */
+    {"wait for the id maps", wait_for_maps},
     {"become root of the user namespace", become_root},
     {"set the host name", name_machine},
-    {"separate the mounts from the host's", separate_mounts},
-    {"attach image and disk", mount_stage},
-    {"mount the root", mount_overlay},
-    {"attach the image's parts", mount_image_parts},
-    {"make /dev", mount_devices},
-    {"mount /proc", mount_proc},
-    {"hide what /proc and /sys tell of the host", hide_host},
-    {"take shares of the kernel's counters", take_shares},
-    {"change to the new root", pivot},
+    {"separate the mounts from the host's", child_separate_mounts},
+    {"set up the stage", child_mount_stage},
+    {"make /dev", child_mount_devices},
+    {"mount /proc and hide what it tells of the host", child_mount_proc},
     {"bring up loopback", bring_up_loopback},
+    /* With them. */
+    {"receive disk and groups", receive_resources},
+    {"enter the cgroups", enter_cgroup},
+    {"attach image and disk", child_attach_layers},
+    {"mount the root", child_mount_root},
+    {"check the places of mounts", child_check_places},
+    {"attach the image's parts", child_mount_image_parts},
+    {"attach the bound folders", child_mount_binds},
+    {"move /dev and /proc into the root", child_move_stage},
+    {"take shares of the kernel's counters", take_shares},
+    {"change to the new root", child_pivot},
     {"set resource limits", limit_process},
     {"give up capabilities", give_up_rights},
     {"start the agent", exec_agent},

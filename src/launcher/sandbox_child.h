@@ -7,17 +7,30 @@
 
 /* Descriptors that only exist once the child's user namespace does, sent over the socket. */
 enum { CHILD_LOWER, CHILD_DISK, CHILD_FIXED_COUNT };
+#define CHILD_MOUNTS_MAX (CHILD_FIXED_COUNT + IMAGE_MOUNTS_MAX + SANDBOX_BINDS_MAX)
+#define CHILD_FDS_MAX    (2 * CGROUP_HIERARCHY_MAX + 1 + CHILD_MOUNTS_MAX)
+
+/* Whether a test left this wall out; never so in production. */
+#define CHILD_IS_OPEN(child, name) (((child)->host->open_walls & SANDBOX_WALL_BIT(name)) != 0)
+
+/* What the launcher sends: first one byte when the id maps are written, then this, with the
+ * descriptors it counts, in this order. */
+struct child_delivery {
+    uint8_t agent_count, work_count, victims_count, mount_count;
+};
 
 struct child {
     const struct sandbox_host *host;
     const struct sandbox_plan *plan;
     const struct image_view *image;
-    struct cgroup_entry entry;
-    int socket; /* the child's end: descriptors come in here */
-    int status; /* the child's end: failures go out here */
+    struct cgroup_entry entry; /* as received */
+    int socket;                /* the child's end: descriptors come in here */
+    int status;                /* the child's end: failures go out here */
     int listener;
-    int mounts[CHILD_FIXED_COUNT + IMAGE_MOUNTS_MAX]; /* as received */
-    size_t mount_count;
+    int mounts[CHILD_MOUNTS_MAX]; /* as received: fixed ones, the image's, then the binds */
+    size_t next_mount;            /* the first that is not yet in its place */
+    int shares;                   /* /proc/sys/user, writable */
+    int their_socket;             /* the launcher's end, which the child has a copy of */
 };
 
 /* What a failed child writes before it exits. */

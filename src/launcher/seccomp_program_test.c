@@ -24,7 +24,7 @@ static const struct program programs[] = {
      "a-10"},
     {"bash", "bash -c 'ulimit -n 512; ulimit -n'", "512"},
     {"bash", "bash -c 'ulimit -c 0; echo went on'", "went on"},
-    {"nice", "nice -n 5 nice", "5"},
+    {"nice", "nice -n 19 nice", "19"},
     {"sh", "mkdir a; echo x > a/b; cp -a a c; mv c d; ln -s d e; rm -r a; cat e/b; chown 1:1 d",
      "x"},
     {"cp", "echo hello > a; cp --reflink=auto a b; cat b", "hello"},

@@ -1,0 +1,260 @@
+/* The child between clone and exec: steps that change what the kernel lets it do, in an order that
+ * matters. Nothing here allocates or logs; every step returns 0 or -errno. */
+#include "launcher/keeper_child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "launcher/capability.h"
+#include "launcher/keeper_filter.h"
+#include "sys/sys_close_range.h"
+#include "sys/sys_fd_pass.h"
+#include "sys/sys_file.h"
+#include "sys/sys_mount.h"
+#include "sys/sys_mount_path.h"
+#include "sys/sys_namespace.h"
+#include "sys/sys_signal.h"
+
+/* Where the root is put together; its mount namespace is the child's own by then. */
+#define STAGE "/tmp"
+
+#define DISK_PLACE   "/disk"
+#define TARGET_PLACE "/target"
+
+#define STATUS_FD 3
+
+/* Descriptors are moved out of the way to here and above, below the limit that is set. */
+#define SPARE_FD   20
+#define NOFILE_MAX 64
+
+/* A bound for hosts without a memory cgroup; the keeper's own bounds lie far below. */
+#define DATA_MAX ((rlim_t) 512 << 20)
+
+#define TEXTS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+/* A copy takes the upper folder only: a copied work folder would not mount again. */
+static const struct keeper_task_row tasks[KEEPER_TASK_COUNT] = {
+    [KEEPER_DELETE] = {.arguments = TEXTS("burrow-keeper", "delete", DISK_PLACE),
+                       .writes = true,
+                       .capabilities = TEXTS("dac_override", "fowner")},
+    [KEEPER_MEASURE] = {.arguments = TEXTS("burrow-keeper", "measure", DISK_PLACE),
+                        .capabilities = TEXTS("dac_read_search")},
+    [KEEPER_LIST] = {.arguments = TEXTS("burrow-keeper", "list", DISK_PLACE),
+                     .capabilities = TEXTS("dac_read_search")},
+    [KEEPER_COPY] = {.arguments = TEXTS("burrow-keeper", "copy", DISK_PLACE "/" DISK_UPPER,
+                                        TARGET_PLACE "/" DISK_UPPER),
+                     .has_target = true,
+                     .capabilities = TEXTS("dac_override", "fowner", "chown", "fsetid")},
+};
+
+const struct keeper_task_row *keeper_task_row(enum keeper_task task)
+{
+    return &tasks[task];
+}
+
+uint64_t keeper_job_capabilities(enum keeper_task task)
+{
+    uint64_t bits = 0;
+
+    for (const char *const *name = tasks[task].capabilities; *name; name++)
+        bits |= capability_bit(*name);
+    return bits;
+}
+
+static int result(long r)
+{
+    return r < 0 ? -errno : 0;
+}
+
+/* The launcher has written the id maps and made the mounts. */
+static int receive_mounts(struct keeper_child *child)
+{
+    size_t wanted = 1 + tasks[child->task].has_target;
+    char byte;
+    ssize_t got;
+
+    /* While we hold copies of the launcher's ends, its death would not close them. */
+    for (size_t i = 0; i < ARRAY_COUNT(child->launcher); i++)
+        child->launcher[i] = fd_close(child->launcher[i]);
+    got = sys_fd_pass_receive(child->socket, &byte, 1, child->mounts, ARRAY_COUNT(child->mounts),
+                              &child->mount_count);
+    if (got < 0)
+        return (int) got;
+    return got == 1 && child->mount_count == wanted ? 0 : -EPIPE;
+}
+
+/* `work` has the limits, and is missing where a hierarchy has one group for both. */
+static int enter_cgroup(struct keeper_child *child)
+{
+    int r = cgroup_enter(child->entry.agent, child->entry.agent_count);
+
+    if (r == 0)
+        r = cgroup_enter(child->entry.work, child->entry.work_count);
+    return r < 0 ? r : sys_namespace_unshare(CLONE_NEWCGROUP);
+}
+
+/* Plain calls: glibc's own would signal threads that do not exist here (see sys_clone.h). */
+static int become_root(struct keeper_child *child)
+{
+    (void) child;
+    if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, 0, 0, 0) < 0 ||
+        syscall(SYS_setresuid, 0, 0, 0) < 0)
+        return -errno;
+    return result(setsid());
+}
+
+/* After the change of ids, which forgets this signal. A launcher that died before is seen by its
+ * end of the status pipe. */
+static int die_with_launcher(struct keeper_child *child)
+{
+    struct pollfd status = {.fd = child->status};
+    int r = sys_process_die_with_parent(SIGKILL, 0);
+
+    if (r < 0)
+        return r;
+    if (poll(&status, 1, 0) < 0)
+        return -errno;
+    return status.revents & POLLERR ? -ESRCH : 0;
+}
+
+static int separate_mounts(struct keeper_child *child)
+{
+    (void) child;
+    return sys_mount_path_propagate("/", MS_PRIVATE, true);
+}
+
+static int mount_root(struct keeper_child *child)
+{
+    static const struct sys_mount_option options[] = {
+        {"mode", "0755"}, {"size", "64k"}, {"nr_inodes", "16"}, {NULL, NULL}};
+    static const char *const places[KEEPER_MOUNTS_MAX] = {STAGE DISK_PLACE, STAGE TARGET_PLACE};
+    int r = sys_mount_path_new("tmpfs", "tmpfs", STAGE,
+                               MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, options);
+
+    for (size_t i = 0; r == 0 && i < child->mount_count && i < KEEPER_MOUNTS_MAX; i++) {
+        if (mkdir(places[i], 0700) < 0)
+            return -errno;
+        r = sys_mount_attach(child->mounts[i], AT_FDCWD, places[i]);
+    }
+    return r;
+}
+
+static int pivot(struct keeper_child *child)
+{
+    int r;
+
+    (void) child;
+    if (chdir(STAGE) < 0)
+        return -errno;
+    r = sys_mount_pivot_root(".", ".");
+    if (r == 0)
+        r = sys_mount_unmount(".", SYS_UNMOUNT_DETACH);
+    if (r < 0)
+        return r;
+    if (chdir("/") < 0)
+        return -errno;
+    return sys_mount_path_restrict("/", MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+                                            MOUNT_ATTR_NOEXEC);
+}
+
+static int limit_process(struct keeper_child *child)
+{
+    struct rlimit files = {NOFILE_MAX, NOFILE_MAX}, data = {DATA_MAX, DATA_MAX};
+    int r = sys_signal_reset();
+
+    if (r == 0)
+        r = process_limits_apply(child->host->limits);
+    if (r < 0)
+        return r;
+    return result(setrlimit(RLIMIT_NOFILE, &files) < 0 ? -1 : setrlimit(RLIMIT_DATA, &data));
+}
+
+static int give_up_rights(struct keeper_child *child)
+{
+    int r = capability_confine(keeper_job_capabilities(child->task));
+
+    return r < 0 ? r : sys_process_set_no_new_privileges();
+}
+
+/* 0, 1, 2, then status and program, which exec closes; nothing else. */
+static int arrange_descriptors(struct keeper_child *child)
+{
+    int kept[] = {child->standard[0], child->standard[1], child->standard[2], child->status,
+                  child->host->program};
+    int r;
+
+    _Static_assert(STATUS_FD == 3 && KEEPER_PROGRAM_FD == 4, "the order of the list");
+    /* A launcher of many sandboxes has more open than a keeper may. */
+    r = sys_close_all_but(STDERR_FILENO + 1, kept, ARRAY_COUNT(kept));
+    if (r < 0)
+        return r;
+    /* Out of the way first, so that no target is overwritten before it was moved. */
+    for (size_t i = 0; i < ARRAY_COUNT(kept); i++) {
+        kept[i] = fcntl(kept[i], F_DUPFD_CLOEXEC, SPARE_FD);
+        if (kept[i] < 0)
+            return -errno;
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(kept); i++) {
+        if (dup3(kept[i], (int) i, i < STATUS_FD ? 0 : O_CLOEXEC) < 0)
+            return -errno;
+    }
+    child->status = STATUS_FD;
+    return sys_close_range(KEEPER_PROGRAM_FD + 1, ~0u, false);
+}
+
+/* The filter comes last: what follows it is only exec. */
+static int exec_keeper(struct keeper_child *child)
+{
+    static char *const environment[] = {NULL};
+    int r = arrange_descriptors(child);
+
+    if (r == 0 && child->host->filter)
+        r = seccomp_filter_load(child->host->filter);
+    if (r < 0)
+        return r;
+    return result(syscall(SYS_execveat, KEEPER_PROGRAM_FD, "", tasks[child->task].arguments,
+                          environment, AT_EMPTY_PATH));
+}
+
+static const struct {
+    const char *text;
+    int (*run)(struct keeper_child *child);
+} steps[] = {
+    {"receive the mounts", receive_mounts},
+    {"enter the cgroups", enter_cgroup},
+    {"become root of the user namespace", become_root},
+    {"tie its life to the launcher's", die_with_launcher},
+    {"separate the mounts from the host's", separate_mounts},
+    {"make a root", mount_root},
+    {"change to the new root", pivot},
+    {"set resource limits", limit_process},
+    {"give up capabilities", give_up_rights},
+    {"start the keeper", exec_keeper},
+};
+
+const char *keeper_step_text(int step)
+{
+    return step >= 0 && (size_t) step < ARRAY_COUNT(steps) ? steps[step].text : "an unknown step";
+}
+
+_Noreturn void keeper_child_run(struct keeper_child *child)
+{
+    struct keeper_failure failure = {0};
+
+    for (size_t i = 0; i < ARRAY_COUNT(steps); i++) {
+        failure.error = steps[i].run(child);
+        if (failure.error < 0) {
+            failure.step = (int) i;
+            (void) sys_file_write_full(child->status, &failure, sizeof(failure));
+            break;
+        }
+    }
+    _exit(127);
+}

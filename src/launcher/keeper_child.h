@@ -1,0 +1,44 @@
+/* Inside launcher/keeper_job: what the parent prepares and the child uses between clone and exec.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "launcher/keeper_job.h"
+
+/* The mounts a job may have, in the order they are sent. */
+enum { KEEPER_MOUNT_DISK, KEEPER_MOUNT_TARGET, KEEPER_MOUNTS_MAX };
+
+struct keeper_child {
+    const struct keeper_host *host;
+    enum keeper_task task;
+    struct cgroup_entry entry; /* empty without a group */
+    int socket;                /* the child's end: mounts come in here */
+    int status;                /* the child's end: failures go out here */
+    int launcher[2];           /* the launcher's ends of both: see receive_mounts */
+    int standard[3];           /* what becomes 0, 1 and 2 */
+    int mounts[KEEPER_MOUNTS_MAX];
+    size_t mount_count;
+};
+
+/* What a failed child writes before it exits. */
+struct keeper_failure {
+    int step;
+    int error; /* -errno */
+};
+
+/* Tables by task, shared by both sides. */
+struct keeper_task_row {
+    const char *const *arguments; /* of the program, NULL at the end */
+    bool has_target;
+    bool writes; /* to the disk; the target is always written */
+    const char *const *capabilities;
+};
+
+const struct keeper_task_row *keeper_task_row(enum keeper_task task);
+
+/* The child's whole life; does not return. */
+_Noreturn void keeper_child_run(struct keeper_child *child);
+
+/* The name of a step, for messages. Never NULL. */
+const char *keeper_step_text(int step);

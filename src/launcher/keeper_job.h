@@ -1,0 +1,104 @@
+/* A keeper job: one burrow-keeper process that works on one disk, behind walls of its own.
+ *
+ *      launcher                                    child
+ *      id range, cgroup
+ *      clone into seven namespaces  ────────────►  waits
+ *      id maps, idmapped disk(s), by socket ────►  mounts them in an empty root, gives up rights,
+ *                                                  loads its filter, execs the keeper
+ *      pidfd readable: keeper_job_finish  ◄──────  ends
+ *
+ * What it has: /disk (for a copy also /target), mounted nosuid, nodev, noexec and read-only unless
+ * the job changes it; ids of its own, as root of which it owns what is on the disk; descriptors 0,
+ * 1 and 2. What it has not: any other file, /proc, /dev, a network, other processes, capabilities
+ * beyond the job's (keeper_job_capabilities), calls beyond keeper_filter.h. So a tree that takes
+ * over the program gains the disk that it was on.
+ *
+ * Nothing here asks whether a sandbox uses the disk: the caller refuses that. One thread. */
+#pragma once
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "base/id.h"
+#include "launcher/cgroup.h"
+#include "launcher/disk_pool.h"
+#include "launcher/id_range.h"
+#include "launcher/process_limit.h"
+#include "launcher/seccomp.h"
+#include "sys/sys_process.h"
+
+/* What all jobs of a launcher share. All borrowed; outlives them. */
+struct keeper_host {
+    struct disk_pool *pool;
+    struct id_range_table *ids;
+    const struct cgroup_host *cgroups;   /* NULL: jobs have no group */
+    const struct seccomp_filter *filter; /* keeper_filter_init; NULL: none, for tests */
+    const struct process_limits *limits;
+    int program; /* sealed memfd of burrow-keeper, hidden with process_limit_hide_image */
+};
+
+/* What the keeper is told, and what that needs. keeper/job.h says what each writes. */
+enum keeper_task {
+    KEEPER_DELETE,  /* everything in the disk's folder; the folder itself stays */
+    KEEPER_MEASURE, /* one line */
+    KEEPER_LIST,    /* a line per entry; paths begin with the disk's parts, "u" and "w" */
+    KEEPER_COPY,    /* the upper folder, into that of `target`, which must be empty */
+    KEEPER_TASK_COUNT
+};
+
+struct keeper_spec {
+    enum keeper_task task;
+    struct id disk;
+    struct id target;            /* KEEPER_COPY only */
+    struct cgroup_limits limits; /* all 0: no group. A list of a huge folder takes 64 MB */
+};
+
+struct keeper_job {
+    struct id id; /* names its id range and its group; no sandbox's */
+    pid_t pid;
+    int pidfd;  /* owned: readable when the job has ended */
+    int status; /* owned: for keeper_job_finish */
+    struct cgroup cgroup;
+    bool has_cgroup;
+};
+
+#define KEEPER_JOB_INIT                                                                            \
+    {                                                                                              \
+        .pidfd = -EBADF, .status = -EBADF                                                          \
+    }
+
+/* Start a job. `input` and `output` (borrowed, duplicated) become its descriptors 0 and 1; -EBADF
+ * stands for /dev/null. It writes lines of JSON and stops while nobody reads them; closing the
+ * reading end cancels it within a moment, wherever it is. It dies with the launcher.
+ *
+ * Returns 0 at once, or -1 with `err` and nothing left: ERR_NOT_FOUND for an unknown disk or
+ * target, ERR_INVALID for a copy onto itself, ERR_UNAVAILABLE without a free id range. About a
+ * millisecond, most of it the kernel making namespaces. */
+int keeper_job_start(const struct keeper_host *host, const struct keeper_spec *spec, int input,
+                     int output, struct keeper_job *ret_job, struct error *err);
+
+/* End it now. Its pidfd becomes readable soon. */
+void keeper_job_cancel(struct keeper_job *job);
+
+/* Once the pidfd is readable: reap it, give back id range and group, close the descriptors.
+ *
+ * 0 and how it ended: status 0 is success, 1 a failure that its last line tells. -1 with
+ * ERR_CONFLICT: it still runs, nothing changed. -1 with another code: the keeper never ran, `err`
+ * says why, or something could not be given back (recovery will find it); the job is over all the
+ * same. With a group it takes 0.3 ms and now and then much more: the kernel's removal of groups. */
+int keeper_job_finish(const struct keeper_host *host, struct keeper_job *job,
+                      struct sys_exit *ret_exit, struct error *err);
+
+/* The capabilities of a task's process over its own user namespace, as capability bits:
+ *
+ *     measure, list   dac_read_search   to read whatever the modes say
+ *     delete          dac_override      to change folders whatever the modes say
+ *                     fowner            in sticky folders too
+ *     copy            both of these, and fowner also for times and modes
+ *                     chown             owners
+ *                     fsetid            set-id bits of groups that are not ours
+ *
+ * Not mknod: whiteouts need none, other nodes are not made. Not setfcap: see keeper/attributes.h.
+ */
+uint64_t keeper_job_capabilities(enum keeper_task task);

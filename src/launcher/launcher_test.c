@@ -1,0 +1,432 @@
+/* A whole launcher, by its protocol: what a daemon may ask, and what it gets. */
+#include <dirent.h>
+
+#include "launcher/launcher_test_kit.h"
+
+#define NEEDS_ROOT "# skip: root, to start a launcher\n"
+
+static bool can_run(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    print_message("# skip: programs without sanitizers, which the walls do not let run\n");
+    (void) printf("# skip: programs without sanitizers, which the walls do not let run\n");
+    return false;
+#endif
+    if (geteuid() == 0)
+        return true;
+    (void) printf(NEEDS_ROOT);
+    return false;
+}
+
+static int set_up(void **state)
+{
+    struct kit *kit = calloc(1, sizeof(*kit));
+
+    *state = kit;
+    if (!can_run())
+        return 0;
+    kit_make(kit);
+    kit_start(kit);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct kit *kit = *state;
+
+    if (kit->launcher)
+        kit_remove(kit);
+    free(kit);
+    return 0;
+}
+
+#define NEEDS_LAUNCHER(kit)                                                                        \
+    do {                                                                                           \
+        if (!(kit)->launcher)                                                                      \
+            skip();                                                                                \
+    } while (0)
+
+static struct wire_message about(enum wire_number number, const struct id *id)
+{
+    struct wire_message message = {.number = number};
+
+    message.freeze.id = *id; /* every body that is only a target looks the same */
+    return message;
+}
+
+static bool is_listed(struct kit *kit, const struct id *id, enum wire_sandbox_state *ret_state)
+{
+    struct wire_message request = {.number = WIRE_MESSAGE_LIST};
+    struct kit_answer answer;
+
+    do {
+        kit_ask(kit, &request, &answer);
+        kit_expect(&answer, WIRE_MESSAGE_LISTED);
+        for (size_t i = 0; i < answer.message.listed.entries.count; i++) {
+            const struct wire_entry *entry = &answer.message.listed.entries.items[i];
+
+            request.list.after = entry->id;
+            if (strcmp(entry->id.text, id->text) == 0) {
+                *ret_state = entry->state;
+                return true;
+            }
+        }
+    } while (answer.message.listed.more);
+    return false;
+}
+
+static void wait_for_exit(struct kit *kit, size_t count)
+{
+    for (int i = 0; i < KIT_PATIENCE_MS / 10 && kit->exit_count < count; i++)
+        kit_turn(kit, 10);
+    assert_int_equal(kit->exit_count, count);
+}
+
+/* --- life ------------------------------------------------------------------------------------ */
+
+static void a_sandbox_is_made_listed_and_destroyed(void **state)
+{
+    struct kit *kit = *state;
+    struct wire_plan plan = kit_plan();
+    enum wire_sandbox_state seen;
+    struct kit_answer answer;
+
+    NEEDS_LAUNCHER(kit);
+    kit_create(kit, &plan);
+    assert_true(is_listed(kit, &plan.id, &seen));
+    assert_int_equal(seen, WIRE_SANDBOX_RUNNING);
+    kit_ask_plan(kit, WIRE_MESSAGE_CREATE, &plan, &answer);
+    kit_expect_failure(&answer, ERR_CONFLICT);
+    kit_kill(kit, &plan.id, WIRE_KILL_EVERYTHING, &answer);
+    kit_expect(&answer, WIRE_MESSAGE_DONE);
+    assert_false(is_listed(kit, &plan.id, &seen));
+    wait_for_exit(kit, 1);
+    assert_string_equal(kit->exits[0].id.text, plan.id.text);
+    assert_int_equal(kit->exits[0].ending.kind, WIRE_EXIT_SIGNALED);
+    assert_int_equal(kit->exits[0].ending.value, SIGKILL);
+    kit_kill(kit, &plan.id, WIRE_KILL_EVERYTHING, &answer);
+    kit_expect_failure(&answer, ERR_NOT_FOUND);
+    assert_int_equal(kit_stop(kit), 0);
+}
+
+static void a_stopped_one_keeps_its_disk_and_starts_again(void **state)
+{
+    struct kit *kit = *state;
+    struct wire_plan plan = kit_plan();
+    enum wire_sandbox_state seen;
+    struct kit_answer answer;
+
+    NEEDS_LAUNCHER(kit);
+    kit_create(kit, &plan);
+    kit_kill(kit, &plan.id, WIRE_KILL_PROCESSES, &answer);
+    kit_expect(&answer, WIRE_MESSAGE_DONE);
+    assert_true(is_listed(kit, &plan.id, &seen));
+    assert_int_equal(seen, WIRE_SANDBOX_STOPPED);
+    kit_ask_plan(kit, WIRE_MESSAGE_CREATE, &plan, &answer);
+    kit_expect_failure(&answer, ERR_CONFLICT); /* it has a disk */
+    plan.flags = WIRE_BIT(WIRE_PLAN_EXISTING_DISK);
+    kit_create(kit, &plan);
+    assert_true(is_listed(kit, &plan.id, &seen));
+    assert_int_equal(seen, WIRE_SANDBOX_RUNNING);
+    kit_kill(kit, &plan.id, WIRE_KILL_PROCESSES, &answer);
+    kit_expect(&answer, WIRE_MESSAGE_DONE);
+    kit_kill(kit, &plan.id, WIRE_KILL_EVERYTHING, &answer);
+    kit_expect(&answer, WIRE_MESSAGE_DONE);
+    assert_false(is_listed(kit, &plan.id, &seen));
+    assert_int_equal(kit_stop(kit), 0);
+}
+
+static void one_in_stock_is_assigned_once(void **state)
+{
+    struct kit *kit = *state;
+    struct wire_plan plan = kit_plan();
+    enum wire_sandbox_state seen;
+    struct kit_answer answer;
+    struct wire_message freeze;
+
+    NEEDS_LAUNCHER(kit);
+    plan.flags = WIRE_BIT(WIRE_PLAN_POOLED);
+    kit_create(kit, &plan);
+    assert_true(is_listed(kit, &plan.id, &seen));
+    assert_int_equal(seen, WIRE_SANDBOX_POOLED);
+    freeze = about(WIRE_MESSAGE_FREEZE, &plan.id);
+    kit_ask(kit, &freeze, &answer);
+    kit_expect_failure(&answer, ERR_CONFLICT);
+    plan.flags = 0;
+    plan.limits.memory_bytes = 128 * KIT_MEGABYTE;
+    kit_ask_plan(kit, WIRE_MESSAGE_ASSIGN, &plan, &answer);
+    kit_expect(&answer, WIRE_MESSAGE_SANDBOX);
+    assert_int_equal(answer.message.sandbox.entry.state, WIRE_SANDBOX_RUNNING);
+    kit_ask_plan(kit, WIRE_MESSAGE_ASSIGN, &plan, &answer);
+    kit_expect_failure(&answer, ERR_CONFLICT);
+    assert_int_equal(kit_stop(kit), 0);
+}
+
+static void a_frozen_one_thaws_and_can_be_killed(void **state)
+{
+    struct kit *kit = *state;
+    struct wire_plan plan = kit_plan();
+    struct wire_message freeze = about(WIRE_MESSAGE_FREEZE, &plan.id);
+    struct wire_message thaw = about(WIRE_MESSAGE_THAW, &plan.id);
+    enum wire_sandbox_state seen;
+    struct kit_answer answer;
+
+    NEEDS_LAUNCHER(kit);
+    kit_create(kit, &plan);
+    kit_ask(kit, &freeze, &answer);
+    if (answer.has_failed && answer.failure.code == ERR_NOT_IMPLEMENTED) {
+        assert_int_equal(kit_stop(kit), 0);
+        (void) printf("# skip: a freezer\n");
+        skip();
+    }
+    kit_expect(&answer, WIRE_MESSAGE_DONE);
+    assert_true(is_listed(kit, &plan.id, &seen));
+    assert_int_equal(seen, WIRE_SANDBOX_FROZEN);
+    kit_ask(kit, &thaw, &answer);
+    kit_expect(&answer, WIRE_MESSAGE_DONE);
+    assert_true(is_listed(kit, &plan.id, &seen));
+    assert_int_equal(seen, WIRE_SANDBOX_RUNNING);
+    kit_ask(kit, &freeze, &answer);
+    kit_expect(&answer, WIRE_MESSAGE_DONE);
+    kit_kill(kit, &plan.id, WIRE_KILL_EVERYTHING, &answer);
+    kit_expect(&answer, WIRE_MESSAGE_DONE);
+    assert_int_equal(kit_stop(kit), 0);
+}
+
+/* --- a running one --------------------------------------------------------------------------- */
+
+static void limits_change_and_statistics_tell(void **state)
+{
+    struct kit *kit = *state;
+    struct wire_plan plan = kit_plan();
+    struct wire_message limits = {.number = WIRE_MESSAGE_LIMITS};
+    struct wire_message stats = about(WIRE_MESSAGE_STATS, &plan.id);
+    struct kit_answer answer;
+
+    NEEDS_LAUNCHER(kit);
+    kit_create(kit, &plan);
+    limits.limits = (struct wire_set_limits){plan.id, plan.limits};
+    limits.limits.limits.memory_bytes = 512 * KIT_MEGABYTE;
+    kit_ask(kit, &limits, &answer);
+    kit_expect(&answer, WIRE_MESSAGE_DONE);
+    limits.limits.limits.memory_bytes = 1;
+    kit_ask(kit, &limits, &answer);
+    kit_expect_failure(&answer, ERR_INVALID);
+    kit_ask(kit, &stats, &answer);
+    kit_expect(&answer, WIRE_MESSAGE_STATS_READ);
+    assert_true(answer.message.stats_read.known);
+    if (answer.message.stats_read.known & WIRE_BIT(WIRE_STAT_PIDS))
+        assert_true(answer.message.stats_read.pids >= 1);
+    assert_int_equal(kit_stop(kit), 0);
+}
+
+static void sockets_are_inside_the_sandbox(void **state)
+{
+    struct kit *kit = *state;
+    struct wire_plan plan = kit_plan();
+    struct wire_message ask = {.number = WIRE_MESSAGE_SOCKETS};
+    struct kit_answer answer;
+
+    NEEDS_LAUNCHER(kit);
+    kit_create(kit, &plan);
+    ask.sockets = (struct wire_sockets){plan.id, WIRE_SOCKET_IPV4, 3};
+    kit_ask(kit, &ask, &answer);
+    kit_expect(&answer, WIRE_MESSAGE_SOCKETS_MADE);
+    assert_int_equal(answer.fd_count, 3);
+    for (size_t i = 0; i < answer.fd_count; i++) {
+        int type = 0;
+        socklen_t size = sizeof(type);
+
+        assert_int_equal(getsockopt(answer.fds[i], SOL_SOCKET, SO_TYPE, &type, &size), 0);
+        assert_int_equal(type, SOCK_STREAM);
+        (void) close(answer.fds[i]);
+    }
+    ask.sockets.id = id_new();
+    kit_ask(kit, &ask, &answer);
+    kit_expect_failure(&answer, ERR_NOT_FOUND);
+    assert_int_equal(kit_stop(kit), 0);
+}
+
+/* Run a job on a disk and read what it wrote. */
+static void run_job(struct kit *kit, const struct wire_keeper_job *job, struct kit_answer *answer,
+                    char *ret_output, size_t size)
+{
+    struct wire_message request = {.number = WIRE_MESSAGE_KEEPER_JOB, .keeper_job = *job};
+    AUTO(close) int input = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int ends[2];
+    ssize_t got;
+
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    kit_send(kit, &request, (const int[]){input, ends[1]}, 2, answer);
+    kit_wait(kit, answer);
+    (void) close(ends[1]);
+    got = read(ends[0], ret_output, size - 1);
+    ret_output[got > 0 ? got : 0] = '\0';
+    (void) close(ends[0]);
+}
+
+static void a_keeper_works_on_the_disk_of_a_stopped_one(void **state)
+{
+    struct kit *kit = *state;
+    struct wire_plan plan = kit_plan();
+    struct wire_keeper_job job = {.id = plan.id, .job = WIRE_KEEPER_MEASURE};
+    enum wire_sandbox_state seen;
+    struct kit_answer answer;
+    char output[4096];
+
+    NEEDS_LAUNCHER(kit);
+    kit_create(kit, &plan);
+    run_job(kit, &job, &answer, output, sizeof(output));
+    kit_expect_failure(&answer, ERR_CONFLICT);
+    kit_kill(kit, &plan.id, WIRE_KILL_PROCESSES, &answer);
+    kit_expect(&answer, WIRE_MESSAGE_DONE);
+    run_job(kit, &job, &answer, output, sizeof(output));
+    kit_expect(&answer, WIRE_MESSAGE_JOB_ENDED);
+    assert_int_equal(answer.message.job_ended.ending.kind, WIRE_EXIT_EXITED);
+    assert_int_equal(answer.message.job_ended.ending.value, 0);
+    assert_int_equal(output[0], '{');
+    job.job = WIRE_KEEPER_COPY;
+    job.target = id_new();
+    run_job(kit, &job, &answer, output, sizeof(output));
+    kit_expect(&answer, WIRE_MESSAGE_JOB_ENDED);
+    assert_true(is_listed(kit, &job.target, &seen));
+    assert_int_equal(seen, WIRE_SANDBOX_STOPPED);
+    plan.id = job.target; /* the copy is a disk like any other */
+    plan.flags = WIRE_BIT(WIRE_PLAN_EXISTING_DISK);
+    kit_create(kit, &plan);
+    job = (struct wire_keeper_job){.id = id_new(), .job = WIRE_KEEPER_LIST};
+    run_job(kit, &job, &answer, output, sizeof(output));
+    kit_expect_failure(&answer, ERR_NOT_FOUND);
+    assert_int_equal(kit_stop(kit), 0);
+}
+
+/* --- what goes wrong ------------------------------------------------------------------------- */
+
+static void wrong_plans_are_refused_and_leave_nothing(void **state)
+{
+    struct kit *kit = *state;
+    struct wire_plan plan = kit_plan();
+    enum wire_sandbox_state seen;
+    struct kit_answer answer;
+
+    NEEDS_LAUNCHER(kit);
+    (void) snprintf(plan.image, sizeof(plan.image), "nowhere");
+    kit_ask_plan(kit, WIRE_MESSAGE_CREATE, &plan, &answer);
+    kit_expect_failure(&answer, ERR_NOT_FOUND);
+    assert_false(is_listed(kit, &plan.id, &seen));
+    plan = kit_plan();
+    plan.limits.memory_bytes = 4096;
+    kit_ask_plan(kit, WIRE_MESSAGE_CREATE, &plan, &answer);
+    kit_expect_failure(&answer, ERR_INVALID);
+    plan = kit_plan();
+    plan.limits.disk_bytes = 4096;
+    kit_ask_plan(kit, WIRE_MESSAGE_CREATE, &plan, &answer);
+    kit_expect_failure(&answer, ERR_INVALID);
+    plan = kit_plan();
+    plan.binds.count = 1;
+    plan.binds.items[0] = (struct wire_bind){.source = "nothing", .place = "/data"};
+    kit_ask_plan(kit, WIRE_MESSAGE_CREATE, &plan, &answer);
+    kit_expect_failure(&answer, ERR_NOT_FOUND);
+    plan = kit_plan();
+    plan.flags = WIRE_BIT(WIRE_PLAN_EXISTING_DISK);
+    kit_ask_plan(kit, WIRE_MESSAGE_CREATE, &plan, &answer);
+    kit_expect_failure(&answer, ERR_NOT_FOUND);
+    plan = kit_plan();
+    kit_create(kit, &plan); /* and it goes on */
+    assert_int_equal(kit_stop(kit), 0);
+}
+
+static void many_at_once_all_come_and_all_go(void **state)
+{
+    enum { MANY = 24 };
+    struct kit *kit = *state;
+    struct wire_plan plans[MANY];
+    struct kit_answer answers[MANY];
+    size_t exits = 0;
+
+    NEEDS_LAUNCHER(kit);
+    for (size_t i = 0; i < MANY; i++) {
+        plans[i] = kit_plan();
+        kit_send_plan(kit, WIRE_MESSAGE_CREATE, &plans[i], &answers[i]);
+    }
+    for (size_t i = 0; i < MANY; i++) {
+        kit_wait(kit, &answers[i]);
+        kit_expect(&answers[i], WIRE_MESSAGE_SANDBOX);
+        for (size_t j = 0; j < i; j++)
+            assert_int_not_equal(answers[i].message.sandbox.uid_first,
+                                 answers[j].message.sandbox.uid_first);
+    }
+    for (size_t i = 0; i < MANY; i += 2) {
+        struct kit_answer answer;
+
+        kit_kill(kit, &plans[i].id, WIRE_KILL_EVERYTHING, &answer);
+        kit_expect(&answer, WIRE_MESSAGE_DONE);
+        exits++;
+    }
+    wait_for_exit(kit, exits);
+    assert_int_equal(kit_stop(kit), 0); /* the others go with the conversation */
+}
+
+/* How many of the launchers' folders are in the run folder. */
+static size_t count_instances(const struct kit *kit)
+{
+    char path[96];
+    DIR *directory;
+    const struct dirent *entry;
+    size_t count = 0;
+
+    (void) snprintf(path, sizeof(path), "%s/run", kit->folder);
+    directory = opendir(path);
+    assert_non_null(directory);
+    while ((entry = readdir(directory)))
+        count += strncmp(entry->d_name, "once-", 5) == 0;
+    (void) closedir(directory);
+    return count;
+}
+
+static void what_a_killed_launcher_left_goes_with_the_next(void **state)
+{
+    struct kit *kit = *state;
+    struct wire_plan plans[] = {kit_plan(), kit_plan()};
+    enum wire_sandbox_state seen;
+    struct kit_answer answer;
+    pid_t inside;
+
+    NEEDS_LAUNCHER(kit);
+    kit_create(kit, &plans[0]);
+    kit_ask_plan(kit, WIRE_MESSAGE_CREATE, &plans[1], &answer);
+    kit_expect(&answer, WIRE_MESSAGE_SANDBOX);
+    inside = (pid_t) answer.message.sandbox.entry.pid;
+    assert_int_equal(kill(inside, 0), 0);
+    assert_int_equal(kill(kit->launcher, SIGKILL), 0);
+    assert_true(WIFSIGNALED(kit_stop(kit)));
+    assert_int_equal(count_instances(kit), 1);
+    kit_start(kit);
+    assert_int_equal(count_instances(kit), 1); /* its own */
+    assert_false(is_listed(kit, &plans[0].id, &seen));
+    assert_false(is_listed(kit, &plans[1].id, &seen));
+    assert_int_equal(kit_stop(kit), 0);
+    assert_int_equal(count_instances(kit), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_sandbox_is_made_listed_and_destroyed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_stopped_one_keeps_its_disk_and_starts_again, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(one_in_stock_is_assigned_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_frozen_one_thaws_and_can_be_killed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(limits_change_and_statistics_tell, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(sockets_are_inside_the_sandbox, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_keeper_works_on_the_disk_of_a_stopped_one, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(wrong_plans_are_refused_and_leave_nothing, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(many_at_once_all_come_and_all_go, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_a_killed_launcher_left_goes_with_the_next, set_up,
+                                        tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,263 @@
+/* For tests of the launcher only: a daemon's end of the conversation, one question at a time, with
+ * a real burrow-launcher at the other end. Everything lies in a temporary folder of its own. */
+#pragma once
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/auto.h"
+#include "sys/sys_file.h"
+#include "sys/sys_socket.h"
+#include "sys/sys_tree.h"
+#include "wire/wire_conversation.h"
+#include "wire/wire_done.h"
+#include "wire/wire_plan.h"
+
+#define KIT_PATIENCE_MS 20000
+#define KIT_EXITS_MAX   64
+#define KIT_MEGABYTE    (UINT64_C(1) << 20)
+
+struct kit {
+    char folder[64]; /* data and run are in it */
+    char cgroup[64];
+    pid_t launcher;
+    struct wire_conversation conversation;
+    struct wire_exited exits[KIT_EXITS_MAX]; /* told so far */
+    size_t exit_count;
+};
+
+/* Where the programs are: beside the tests, or a level down. */
+static inline const char *kit_program(void)
+{
+    static char path[PATH_MAX];
+    const char *given = getenv("BURROW_LAUNCHER");
+    ssize_t length;
+
+    if (given)
+        return given;
+    length = readlink("/proc/self/exe", path, sizeof(path) - 64);
+    assert_true(length > 0);
+    path[length] = '\0';
+    (void) snprintf(strrchr(path, '/'), 64, "/programs/burrow-launcher");
+    return path;
+}
+
+static inline void kit_say_hello(struct kit *kit);
+
+static inline void kit_start(struct kit *kit)
+{
+    char data[80], run[80];
+    int pair[2];
+
+    assert_int_equal(sys_socket_pair(SOCK_SEQPACKET, pair), 0);
+    (void) snprintf(data, sizeof(data), "%s/data", kit->folder);
+    (void) snprintf(run, sizeof(run), "%s/run", kit->folder);
+    kit->launcher = fork();
+    assert_true(kit->launcher >= 0);
+    if (kit->launcher == 0) {
+        (void) dup2(pair[1], 3);
+        (void) execl(kit_program(), "burrow-launcher", "once", "--socket-fd", "3", "--data", data,
+                     "--run", run, "--cgroup", kit->cgroup, "--network-name", "burrow-test",
+                     "--pool-size", "2G", "--log-level", "warning", NULL);
+        _exit(127);
+    }
+    (void) close(pair[1]);
+    assert_int_equal(wire_conversation_init(&kit->conversation, WIRE_DAEMON, pair[0], NULL), 0);
+    kit_say_hello(kit);
+}
+
+static inline void kit_make(struct kit *kit)
+{
+    *kit = (struct kit){.launcher = 0};
+    (void) snprintf(kit->folder, sizeof(kit->folder), "/tmp/burrow-launcher-XXXXXX");
+    assert_non_null(mkdtemp(kit->folder));
+    assert_int_equal(chmod(kit->folder, 0755), 0);
+    (void) snprintf(kit->cgroup, sizeof(kit->cgroup), "burrow-test-%d", (int) getpid());
+}
+
+/* Close the conversation and wait until the launcher has cleaned up. Returns its wait status. */
+static inline int kit_stop(struct kit *kit)
+{
+    int status = 0;
+
+    wire_conversation_end(&kit->conversation, NULL);
+    assert_int_equal(waitpid(kit->launcher, &status, 0), kit->launcher);
+    return status;
+}
+
+static inline void kit_remove(struct kit *kit)
+{
+    AUTO(close) int parent = sys_file_open(AT_FDCWD, "/tmp", O_RDONLY | O_DIRECTORY, 0);
+
+    assert_int_equal(sys_tree_delete(parent, strrchr(kit->folder, '/') + 1), 0);
+}
+
+/* --- questions ------------------------------------------------------------------------------- */
+
+struct kit_answer {
+    bool has_come;
+    bool has_failed;
+    struct error failure;
+    struct wire_message message;
+    int fds[WIRE_FDS_MAX];
+    size_t fd_count;
+};
+
+static inline void kit_note(void *context, struct wire_incoming *reply, const struct error *failure)
+{
+    struct kit_answer *answer = context;
+
+    answer->has_come = true;
+    answer->has_failed = failure != NULL;
+    if (failure) {
+        answer->failure = *failure;
+        return;
+    }
+    answer->message = reply->message;
+    answer->fd_count = reply->fd_count;
+    for (size_t i = 0; i < reply->fd_count; i++)
+        answer->fds[i] = TAKE_FD(reply->fds[i]);
+}
+
+/* Let the conversation go on for up to `timeout_ms`, or until something came. */
+static inline void kit_turn(struct kit *kit, int timeout_ms)
+{
+    struct pollfd wait = {.fd = kit->conversation.channel.fd,
+                          .events = wire_conversation_events(&kit->conversation)};
+    struct wire_incoming incoming;
+    struct error err = ERROR_INIT;
+    enum wire_received got;
+
+    if (poll(&wait, 1, timeout_ms) <= 0)
+        return;
+    assert_int_equal(wire_conversation_flush(&kit->conversation, &err), 0);
+    while ((got = wire_conversation_receive(&kit->conversation, &incoming, &err)) != WIRE_NOTHING) {
+        if (got == WIRE_FAILED)
+            print_message("the conversation failed: %s\n", err.message);
+        assert_int_not_equal(got, WIRE_FAILED);
+        if (got == WIRE_MESSAGE && incoming.message.number == WIRE_MESSAGE_EXITED) {
+            assert_true(kit->exit_count < KIT_EXITS_MAX);
+            kit->exits[kit->exit_count++] = incoming.message.exited;
+        }
+        wire_incoming_done(&incoming);
+    }
+}
+
+static inline void kit_send(struct kit *kit, struct wire_message *request, const int *fds,
+                            size_t count, struct kit_answer *answer)
+{
+    struct wire_answer whom = {kit_note, answer};
+    struct error err = ERROR_INIT;
+
+    *answer = (struct kit_answer){.has_come = false};
+    if (wire_conversation_ask(&kit->conversation, request, fds, count, whom, &err) < 0)
+        fail_msg("%s", err.message);
+}
+
+static inline void kit_wait(struct kit *kit, struct kit_answer *answer)
+{
+    for (int i = 0; i < KIT_PATIENCE_MS / 10 && !answer->has_come; i++)
+        kit_turn(kit, 10);
+    assert_true(answer->has_come);
+}
+
+/* Ask and wait. */
+static inline void kit_ask(struct kit *kit, struct wire_message *request, struct kit_answer *answer)
+{
+    kit_send(kit, request, NULL, 0, answer);
+    kit_wait(kit, answer);
+}
+
+static inline void kit_expect(const struct kit_answer *answer, enum wire_number number)
+{
+    if (answer->has_failed)
+        fail_msg("it failed: %s", answer->failure.message);
+    assert_int_equal(answer->message.number, number);
+}
+
+static inline void kit_expect_failure(const struct kit_answer *answer, enum err_code code)
+{
+    assert_true(answer->has_failed);
+    if (answer->failure.code != code)
+        print_message("%s\n", answer->failure.message);
+    assert_string_equal(error_code_text(answer->failure.code), error_code_text(code));
+}
+
+static inline void kit_say_hello(struct kit *kit)
+{
+    struct wire_message request = {.number = WIRE_MESSAGE_SUBSCRIBE_EXIT};
+    struct kit_answer answer = {.has_come = false};
+    struct wire_answer whom = {kit_note, &answer};
+
+    assert_int_equal(wire_conversation_hello(&kit->conversation, "test", whom, NULL), 0);
+    kit_wait(kit, &answer);
+    kit_expect(&answer, WIRE_MESSAGE_WELCOME);
+    kit_ask(kit, &request, &answer);
+    kit_expect(&answer, WIRE_MESSAGE_SUBSCRIBED);
+}
+
+/* --- plans ----------------------------------------------------------------------------------- */
+
+static inline struct wire_plan kit_plan(void)
+{
+    return (struct wire_plan){
+        .id = id_new(),
+        .hostname = "box",
+        .image = "host",
+        .limits = {.memory_bytes = 256 * KIT_MEGABYTE,
+                   .pids = 64,
+                   .cpu_millis = 1000,
+                   .disk_bytes = 64 * KIT_MEGABYTE},
+    };
+}
+
+static inline void kit_send_plan(struct kit *kit, enum wire_number number,
+                                 const struct wire_plan *plan, struct kit_answer *answer)
+{
+    struct wire_message request = {.number = number};
+    AUTO(close) int fd = -EBADF;
+    struct error err = ERROR_INIT;
+
+    if (wire_plan_seal(plan, &fd, &err) < 0)
+        fail_msg("%s", err.message);
+    kit_send(kit, &request, &fd, 1, answer);
+}
+
+static inline void kit_ask_plan(struct kit *kit, enum wire_number number,
+                                const struct wire_plan *plan, struct kit_answer *answer)
+{
+    kit_send_plan(kit, number, plan, answer);
+    kit_wait(kit, answer);
+}
+
+static inline void kit_create(struct kit *kit, const struct wire_plan *plan)
+{
+    struct kit_answer answer;
+
+    kit_ask_plan(kit, WIRE_MESSAGE_CREATE, plan, &answer);
+    kit_expect(&answer, WIRE_MESSAGE_SANDBOX);
+}
+
+static inline void kit_kill(struct kit *kit, const struct id *id, enum wire_kill_scope scope,
+                            struct kit_answer *answer)
+{
+    struct wire_message request = {.number = WIRE_MESSAGE_KILL, .kill = {*id, scope}};
+
+    kit_ask(kit, &request, answer);
+}

@@ -1,0 +1,174 @@
+/* The sandboxes of one launcher, from their start to the last trace of them.
+ *
+ *                        ┌────────── assign ───────────┐
+ *     starting ──ready──►│ pooled                      ▼
+ *         │      └───────┴──────────────────────►  running ◄──thaw/freeze──► running, frozen
+ *         │ failed             killed or ended by itself │
+ *         ▼                                              ▼
+ *     leaving: the janitor takes it down; its exit is told  ──►  gone (stopped, when it has a disk)
+ *
+ * Each has a record (record.h) and a pidfd; a launcher that starts finds all of them again
+ * (residents_adopt). Work that a request asked for and that takes time is answered through the
+ * hooks, by the request's number; 0 is nobody.
+ *
+ * Files: residents.c the table and adoption, resident_start.c, resident_end.c, resident_control.c.
+ * One thread; nothing blocks for longer than the kernel needs for one such step. */
+#pragma once
+
+#include "base/log.h"
+#include "launcher/instance.h"
+#include "launcher/janitor.h"
+#include "launcher/plan.h"
+#include "launcher/record.h"
+
+/* Alive at once in one launcher. */
+#define RESIDENTS_MAX 16384
+
+enum resident_state {
+    RESIDENT_STARTING, /* its first process is on its way */
+    RESIDENT_POOLED,
+    RESIDENT_RUNNING,
+    RESIDENT_ENDING, /* killed, not yet dead */
+    RESIDENT_LEAVING /* dead, being taken down */
+};
+
+struct residents;
+
+struct resident {
+    struct residents *all;
+    struct sandbox sandbox;
+    struct record record;
+    enum resident_state state;
+    bool is_child; /* ours to reap; adopted ones are not */
+    bool is_frozen;
+    bool was_told;    /* its exit, or nobody needs to know */
+    bool is_down;     /* the janitor is done */
+    bool keep_disk;   /* what the janitor shall do */
+    bool had_disk;    /* it was started on a disk of earlier times */
+    bool delete_disk; /* asked for while it was taken down */
+    bool is_stuck;    /* the janitor failed, and tries again */
+    uint32_t unenforced;
+    uint64_t start_request;
+    uint64_t freeze_request;
+    struct list killers; /* requests that wait for its end */
+    int mounts; /* owned: its mount namespace from when it is killed, or -EBADF (janitor.h) */
+    struct event_source exit, status;
+    struct event_timer timer; /* waits for a freeze, or for somebody else to reap */
+    unsigned int timer_turns;
+    struct janitor_job job;
+    struct error start_failure;
+};
+
+/* What happens by itself, or later than it was asked for. */
+struct residents_hooks {
+    void *context;
+    void (*started)(void *context, uint64_t request, const struct resident *resident,
+                    const struct error *failure);
+    void (*done)(void *context, uint64_t request, const struct error *failure);
+    /* An exit waits to be told: residents_next_exit. */
+    void (*exited)(void *context);
+    /* The last one is gone. */
+    void (*empty)(void *context);
+};
+
+struct residents {
+    struct event_loop *loop;
+    struct site *site;
+    struct instance *instance;
+    struct janitor *janitor;
+    struct log *log;
+    struct residents_hooks hooks;
+    const char *run, *name;
+    char boot[RECORD_BOOT_SIZE];
+    bool is_once;       /* sandboxes and their disks end when this launcher does */
+    struct id *stopped; /* owned; once: those that have a disk and no processes */
+    size_t stopped_count;
+    uint32_t enforced;        /* bits of enum wire_limit */
+    struct resident **sorted; /* owned, by id */
+    size_t count, capacity;
+};
+
+/* `all` is filled but for boot, enforced and the table. Returns 0 or -1. */
+int residents_init(struct residents *all, struct error *err);
+
+/* Close and free everything; sandboxes go on. */
+void residents_done(struct residents *all);
+
+/* Find the sandboxes that an earlier launcher of this instance left. */
+int residents_adopt(struct residents *all, struct error *err);
+
+/* NULL with ERR_NOT_FOUND. */
+struct resident *residents_find(struct residents *all, const struct id *id, struct error *err);
+
+/* One that runs and was assigned or needs no assignment; otherwise NULL with ERR_NOT_FOUND or
+ * ERR_CONFLICT. */
+struct resident *residents_find_running(struct residents *all, const struct id *id,
+                                        struct error *err);
+
+/* The next page of all sandboxes: ours, and disks without processes. */
+int residents_list(struct residents *all, const struct id *after, struct wire_listed *ret_page,
+                   struct error *err);
+
+struct wire_entry resident_entry(const struct resident *resident);
+
+/* No request that is open now will be answered: its daemon is gone. */
+void residents_forget_requests(struct residents *all);
+
+/* Start one; answered by `started`. -1: it failed at once, nothing is left. */
+int residents_create(struct residents *all, const struct wire_plan *plan, uint64_t request,
+                     struct error *err);
+
+/* Make a pooled one the sandbox of this plan. Inline. */
+int residents_assign(struct residents *all, const struct wire_plan *plan,
+                     struct resident **ret_resident, struct error *err);
+
+/* Kill; answered by `done` when no process is left. Also for stopped ones, whose disk goes. */
+int residents_kill(struct residents *all, const struct id *id, enum wire_kill_scope scope,
+                   uint64_t request, struct error *err);
+
+/* Whether this launcher has such a disk without processes: of `once` those it made, otherwise all
+ * but those of others. ERR_NOT_FOUND. */
+int residents_find_stopped(struct residents *all, const struct id *id, struct error *err);
+
+/* A disk without processes is there from now on, or gone. `once` remembers. */
+void residents_add_stopped(struct residents *all, const struct id *id);
+void residents_drop_stopped(struct residents *all, const struct id *id);
+
+/* Kill and delete everything, without requests: the end of a launcher that serves once. */
+void residents_kill_all(struct residents *all);
+
+/* An exit that nobody was told of, or NULL. */
+struct resident *residents_next_exit(struct residents *all);
+/* It was told now. The resident may be gone afterwards. */
+void resident_told(struct resident *resident);
+
+/* --- a running one --------------------------------------------------------------------------- */
+
+/* Answered by `done`. */
+int resident_freeze(struct resident *resident, uint64_t request, struct error *err);
+int resident_thaw(struct resident *resident, struct error *err);
+int resident_set_limits(struct resident *resident, const struct wire_limits *limits,
+                        struct error *err);
+void resident_stats(struct resident *resident, struct wire_stats_read *ret_stats);
+int resident_sockets(struct resident *resident, enum wire_socket_family family, int *ret_fds,
+                     size_t count, struct error *err);
+
+/* --- inside residents ------------------------------------------------------------------------ */
+
+/* Requests that wait for its end, and forget them; nobody is told unless `tell`. */
+void resident_answer_killers(struct resident *resident, bool tell, const struct error *failure);
+/* A freeze that somebody waits for came to its end. */
+void resident_answer_freeze(struct resident *resident, const struct error *failure);
+/* Kill it because its start failed: nobody hears of it again, and its fresh disk goes. */
+void resident_abandon(struct resident *resident);
+/* Whether its disk outlives an end that nobody asked for: when it may hold somebody's work. */
+bool resident_keeps_disk(const struct resident *resident);
+/* Its processes; what becomes of the rest was decided before. */
+int resident_send_kill(struct resident *resident, struct error *err);
+struct resident *resident_add(struct residents *all, const struct id *id);
+/* Out of the table, and gone. */
+void resident_drop(struct resident *resident);
+int resident_write_record(struct resident *resident, struct error *err);
+int resident_watch_exit(struct resident *resident, struct error *err);
+/* It is dead; `ending` says how. */
+void resident_ended(struct resident *resident, const struct wire_ending *ending);

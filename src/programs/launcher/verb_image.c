@@ -1,0 +1,188 @@
+/* burrow-launcher image|bind add|rm|ls: folders that root registers by name. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "launcher/bind.h"
+#include "launcher/image.h"
+#include "launcher/site.h"
+#include "programs/launcher/verb.h"
+#include "sys/sys_file.h"
+
+/* One of the two registries: the other pointer is NULL. */
+struct list {
+    const char *noun; /* "image" */
+    const char *data;
+    const char *run;
+    struct image_registry *images; /* owned */
+    struct bind_registry *binds;   /* owned */
+};
+
+static const struct option long_options[] = {
+    {"data", required_argument, NULL, 'd'},
+    {"run", required_argument, NULL, 'r'},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
+static bool is_image(const struct list *list)
+{
+    return strcmp(list->noun, "image") == 0;
+}
+
+static void print_usage(const struct list *list, FILE *out)
+{
+    (void) fprintf(out,
+                   "usage: burrow %s [--data DIR] add NAME DIR | rm NAME | ls\n"
+                   "\n"
+                   "%s\n"
+                   "The folder must be root's alone; / /etc /root /home /proc /sys /dev and what "
+                   "contains them are refused.\n",
+                   list->noun,
+                   is_image(list)
+                       ? "Folders with a root file system, which sandboxes may start from by "
+                         "name, read-only."
+                       : "Folders that sandboxes may be shown by name, read-only.");
+}
+
+static void close_list(struct list *list)
+{
+    image_registry_free(list->images);
+    bind_registry_free(list->binds);
+}
+
+AUTO_DEFINE(list, struct list, close_list);
+
+/* The data folder is everybody's to walk through: the daemon's own part lies in it. What is not
+ * there is made only when `make`: to look is not to change. */
+static int open_list(struct list *list, bool make, struct error *err)
+{
+    char path[PATH_MAX];
+    int r = make ? sys_file_make_directories(AT_FDCWD, list->data, 0755) : 0;
+
+    if (r < 0)
+        return error_set(err, error_code_from_errno(r), r, "make the data folder '%s'", list->data);
+    if (snprintf(path, sizeof(path), "%s/%ss", list->data, list->noun) >= (int) sizeof(path))
+        return error_set(err, ERR_INVALID, 0, "the path of the data folder is too long");
+    if (!make && access(path, F_OK) < 0)
+        return 0;
+    if (is_image(list))
+        return image_registry_open(path, &list->images, err);
+    return bind_registry_open(list->data, list->run, &list->binds, err);
+}
+
+/* --- actions -------------------------------------------------------------------------------- */
+
+static int run_add(struct list *list, char **words, struct error *err)
+{
+    AUTO(free) char *folder = realpath(words[1], NULL);
+
+    if (!folder)
+        return error_set(err, error_code_from_errno(errno), errno, "the folder '%s'", words[1]);
+    return list->images ? image_add(list->images, words[0], folder, err)
+                        : bind_add(list->binds, words[0], folder, err);
+}
+
+static int run_remove(struct list *list, char **words, struct error *err)
+{
+    if (list->images)
+        return image_remove(list->images, words[0], err);
+    if (list->binds)
+        return bind_remove(list->binds, words[0], err);
+    return error_set(err, ERR_NOT_FOUND, 0, "there is no %s '%s'", list->noun, words[0]);
+}
+
+static void print_entry(const char *name, const char *folder)
+{
+    (void) printf("%-24s %s\n", name, *folder ? folder : "(built in: this machine's /usr)");
+}
+
+static int run_list(struct list *list, char **words, struct error *err)
+{
+    AUTO(free) struct folder_entry *entries = NULL;
+    size_t count = 0;
+    int r = 0;
+
+    (void) words;
+    if (list->images)
+        r = image_list(list->images, &entries, &count, err);
+    else if (list->binds)
+        r = bind_list(list->binds, &entries, &count, err);
+    else if (is_image(list))
+        print_entry(IMAGE_HOST, "");
+    for (size_t i = 0; r == 0 && i < count; i++)
+        print_entry(entries[i].name, entries[i].folder);
+    return r;
+}
+
+static const struct {
+    const char *name;
+    int words;
+    bool makes;
+    int (*run)(struct list *list, char **words, struct error *err);
+} actions[] = {
+    {"add", 2, true, run_add},
+    {"rm", 1, false, run_remove},
+    {"ls", 0, false, run_list},
+};
+
+static int run_action(struct list *list, int count, char **words)
+{
+    struct error err = ERROR_INIT;
+
+    for (size_t i = 0; count > 0 && i < ARRAY_COUNT(actions); i++) {
+        if (strcmp(actions[i].name, words[0]) != 0 || actions[i].words != count - 1)
+            continue;
+        if (!verb_is_root(list->noun))
+            return VERB_REFUSED;
+        if (open_list(list, actions[i].makes, &err) == 0 &&
+            actions[i].run(list, words + 1, &err) == 0)
+            return 0;
+        (void) fprintf(stderr, "burrow %s: %s\n", list->noun, err.message);
+        return VERB_FAILED;
+    }
+    print_usage(list, stderr);
+    return VERB_REFUSED;
+}
+
+static int run_verb(const char *noun, int argc, char **argv)
+{
+    AUTO(list)
+    struct list list = {.noun = noun, .data = SITE_DATA_DEFAULT, .run = SITE_RUN_DEFAULT};
+    int option;
+
+    while ((option = getopt_long(argc, argv, "h", long_options, NULL)) >= 0) {
+        switch (option) {
+        case 'd':
+            list.data = optarg;
+            break;
+        case 'r':
+            list.run = optarg;
+            break;
+        default:
+            print_usage(&list, option == 'h' ? stdout : stderr);
+            return option == 'h' ? 0 : VERB_REFUSED;
+        }
+    }
+    if (*list.data != '/') {
+        (void) fprintf(stderr, "burrow %s: give the data folder from / on\n", noun);
+        return VERB_REFUSED;
+    }
+    return run_action(&list, argc - optind, argv + optind);
+}
+
+int verb_image(int argc, char **argv)
+{
+    return run_verb("image", argc, argv);
+}
+
+int verb_bind(int argc, char **argv)
+{
+    return run_verb("bind", argc, argv);
+}
