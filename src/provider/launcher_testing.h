@@ -1,0 +1,526 @@
+/* For tests of the provider `local`: the other end of the conversation, played in the same loop.
+ *
+ * Sandboxes are only remembered; switches make a request fail, wait, or be the launcher's last.
+ * Included by test programs only. */
+#pragma once
+
+#include <poll.h>
+#include <signal.h>
+
+#include "provider/provider_local.h"
+#include "provider/provider_testing.h"
+#include "sys/sys_socket.h"
+#include "wire/wire_conversation.h"
+#include "wire/wire_plan.h"
+
+#define PLAYED_MAX 1500
+
+struct played_sandbox {
+    struct wire_entry entry;
+    struct wire_plan plan; /* the last one */
+    bool told;             /* its exit was sent */
+};
+
+struct played_launcher {
+    struct loop *loop;
+    struct wire_conversation conversation;
+    uv_poll_t poll;
+    bool over, closed;
+    struct played_sandbox *sandboxes; /* owned; sorted by id */
+    size_t count;
+    uint32_t features, enforced;
+
+    enum err_code fail[WIRE_NUMBER_END]; /* the next request of that number */
+    int fails[WIRE_NUMBER_END];          /* so many times; 0: once */
+    bool hold[WIRE_NUMBER_END];          /* not answered */
+    enum wire_number die_on;             /* closes instead of an answer */
+    bool refuse_version;
+    bool exits_late;            /* the exit of a kill follows its answer */
+    int asked[WIRE_NUMBER_END]; /* how often */
+    struct wire_limits limits;  /* of the last request to change them */
+    struct wire_message last_kill;
+    char sockets_folder[64];
+};
+
+static inline void play_end(struct played_launcher *launcher)
+{
+    if (launcher->over)
+        return;
+    launcher->over = true;
+    (void) uv_poll_stop(&launcher->poll);
+    wire_conversation_end(&launcher->conversation, NULL);
+}
+
+/* --- its sandboxes --------------------------------------------------------------------------- */
+
+static inline size_t play_place(const struct played_launcher *launcher, const struct id *id)
+{
+    size_t place = 0;
+
+    while (place < launcher->count &&
+           strcmp(launcher->sandboxes[place].entry.id.text, id->text) < 0)
+        place++;
+    return place;
+}
+
+static inline struct played_sandbox *play_find(const struct played_launcher *launcher,
+                                               const struct id *id)
+{
+    size_t place = play_place(launcher, id);
+
+    if (place < launcher->count && strcmp(launcher->sandboxes[place].entry.id.text, id->text) == 0)
+        return &launcher->sandboxes[place];
+    return NULL;
+}
+
+static inline struct played_sandbox *play_add(struct played_launcher *launcher, const struct id *id,
+                                              enum wire_sandbox_state state)
+{
+    size_t place = play_place(launcher, id);
+    struct played_sandbox *sandbox = &launcher->sandboxes[place];
+    bool alive = state != WIRE_SANDBOX_STOPPED && state != WIRE_SANDBOX_BROKEN;
+
+    assert_true(launcher->count < PLAYED_MAX);
+    memmove(sandbox + 1, sandbox, (launcher->count - place) * sizeof(*sandbox));
+    launcher->count++;
+    *sandbox = (struct played_sandbox){
+        .entry = {.id = *id, .state = state, .pid = alive ? 1000 : 0, .start_time = alive ? 5 : 0}};
+    return sandbox;
+}
+
+static inline void play_remove(struct played_launcher *launcher, struct played_sandbox *sandbox)
+{
+    size_t place = (size_t) (sandbox - launcher->sandboxes);
+
+    launcher->count--;
+    memmove(sandbox, sandbox + 1, (launcher->count - place) * sizeof(*sandbox));
+}
+
+static inline size_t play_count(const struct played_launcher *launcher,
+                                enum wire_sandbox_state state)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < launcher->count; i++)
+        count += launcher->sandboxes[i].entry.state == state;
+    return count;
+}
+
+/* The first one in that state. */
+static inline struct id play_first(const struct played_launcher *launcher,
+                                   enum wire_sandbox_state state)
+{
+    for (size_t i = 0; i < launcher->count; i++) {
+        if (launcher->sandboxes[i].entry.state == state)
+            return launcher->sandboxes[i].entry.id;
+    }
+    fail_msg("no sandbox is in state %d", state);
+    return id_new();
+}
+
+static inline void play_watch(struct played_launcher *launcher);
+
+static inline void play_tell_exit(struct played_launcher *launcher, const struct id *id,
+                                  enum wire_exit_kind kind, uint8_t value)
+{
+    struct wire_message event = {.number = WIRE_MESSAGE_EXITED,
+                                 .exited = {.id = *id, .ending = {.kind = kind, .value = value}}};
+    struct error err = ERROR_INIT;
+
+    if (wire_conversation_tell(&launcher->conversation, &event, &err) < 0)
+        assert_int_equal(err.code, ERR_GONE);
+    play_watch(launcher);
+}
+
+/* A sandbox's PID 1 is killed. */
+static inline void play_exit(struct played_launcher *launcher, const struct id *id)
+{
+    struct played_sandbox *sandbox = play_find(launcher, id);
+
+    assert_non_null(sandbox);
+    sandbox->entry.state = WIRE_SANDBOX_STOPPED;
+    sandbox->entry.pid = 0;
+    sandbox->entry.start_time = 0;
+    play_tell_exit(launcher, id, WIRE_EXIT_SIGNALED, SIGKILL);
+}
+
+/* --- its answers ----------------------------------------------------------------------------- */
+
+/* A provider that is gone is no fault of the launcher. */
+static inline void play_sent(struct played_launcher *launcher, int result, const struct error *err)
+{
+    if (result < 0 && err->code != ERR_GONE)
+        fail_msg("the played launcher cannot answer: %s", err->message);
+    play_watch(launcher);
+}
+
+static inline void play_answer(struct played_launcher *launcher, uint64_t request,
+                               struct wire_message *reply, const int *fds, size_t count)
+{
+    struct error err = ERROR_INIT;
+
+    play_sent(launcher,
+              wire_conversation_answer(&launcher->conversation, request, reply, fds, count, &err),
+              &err);
+}
+
+static inline void play_done(struct played_launcher *launcher, uint64_t request, enum err_code code)
+{
+    struct error failure = ERROR_INIT, err = ERROR_INIT;
+
+    if (code != ERR_NONE)
+        (void) error_set(&failure, code, 0, "played");
+    play_sent(launcher,
+              wire_conversation_answer_done(&launcher->conversation, request,
+                                            code != ERR_NONE ? &failure : NULL, &err),
+              &err);
+}
+
+static inline void play_sandbox(struct played_launcher *launcher, uint64_t request,
+                                const struct played_sandbox *sandbox)
+{
+    struct wire_message reply = {
+        .number = WIRE_MESSAGE_SANDBOX,
+        .sandbox = {.entry = sandbox->entry, .uid_first = 100000, .uid_count = 65536}};
+    const struct wire_limits *limits = &sandbox->plan.limits;
+
+    if (limits->memory_bytes && !(launcher->enforced & WIRE_BIT(WIRE_LIMIT_MEMORY)))
+        reply.sandbox.unenforced |= WIRE_BIT(WIRE_LIMIT_MEMORY);
+    if (limits->pids && !(launcher->enforced & WIRE_BIT(WIRE_LIMIT_PIDS)))
+        reply.sandbox.unenforced |= WIRE_BIT(WIRE_LIMIT_PIDS);
+    play_answer(launcher, request, &reply, NULL, 0);
+}
+
+static inline void play_list(struct played_launcher *launcher, const struct wire_message *message)
+{
+    struct wire_message reply = {.number = WIRE_MESSAGE_LISTED};
+    struct wire_entry_list *entries = &reply.listed.entries;
+
+    for (size_t i = 0; i < launcher->count; i++) {
+        if (strcmp(launcher->sandboxes[i].entry.id.text, message->list.after.text) <= 0)
+            continue;
+        if (entries->count == WIRE_LIST_PAGE) {
+            reply.listed.more = true;
+            break;
+        }
+        entries->items[entries->count++] = launcher->sandboxes[i].entry;
+    }
+    play_answer(launcher, message->request, &reply, NULL, 0);
+}
+
+static inline void play_create(struct played_launcher *launcher, struct wire_incoming *incoming)
+{
+    uint64_t request = incoming->message.request;
+    struct wire_plan plan;
+    struct played_sandbox *sandbox;
+
+    if (wire_plan_read(incoming->fds[0], &plan, NULL) < 0) {
+        play_done(launcher, request, ERR_INVALID);
+        return;
+    }
+    sandbox = play_find(launcher, &plan.id);
+    if ((sandbox != NULL) != !!(plan.flags & WIRE_BIT(WIRE_PLAN_EXISTING_DISK))) {
+        play_done(launcher, request, sandbox ? ERR_CONFLICT : ERR_NOT_FOUND);
+        return;
+    }
+    if (!sandbox)
+        sandbox = play_add(launcher, &plan.id, WIRE_SANDBOX_RUNNING);
+    sandbox->entry.state =
+        plan.flags & WIRE_BIT(WIRE_PLAN_POOLED) ? WIRE_SANDBOX_POOLED : WIRE_SANDBOX_RUNNING;
+    sandbox->entry.pid = 1000;
+    sandbox->plan = plan;
+    play_sandbox(launcher, request, sandbox);
+}
+
+static inline void play_assign(struct played_launcher *launcher, struct wire_incoming *incoming)
+{
+    struct wire_plan plan;
+    struct played_sandbox *sandbox;
+
+    assert_int_equal(wire_plan_read(incoming->fds[0], &plan, NULL), 0);
+    sandbox = play_find(launcher, &plan.id);
+    if (!sandbox || sandbox->entry.state != WIRE_SANDBOX_POOLED || plan.flags ||
+        strcmp(plan.image, sandbox->plan.image) != 0 || plan.binds.count) {
+        play_done(launcher, incoming->message.request, ERR_CONFLICT);
+        return;
+    }
+    sandbox->plan = plan;
+    sandbox->entry.state = WIRE_SANDBOX_RUNNING;
+    play_sandbox(launcher, incoming->message.request, sandbox);
+}
+
+static inline void play_kill(struct played_launcher *launcher, const struct wire_message *message)
+{
+    struct played_sandbox *sandbox = play_find(launcher, &message->kill.id);
+    bool was_alive;
+
+    launcher->last_kill = *message;
+    if (!sandbox) {
+        play_done(launcher, message->request, ERR_NOT_FOUND);
+        return;
+    }
+    was_alive = sandbox->entry.pid != 0;
+    sandbox->entry.state = WIRE_SANDBOX_STOPPED;
+    sandbox->entry.pid = 0;
+    sandbox->entry.start_time = 0;
+    if (message->kill.scope == WIRE_KILL_EVERYTHING)
+        play_remove(launcher, sandbox);
+    if (was_alive && !launcher->exits_late)
+        play_tell_exit(launcher, &message->kill.id, WIRE_EXIT_SIGNALED, SIGKILL);
+    play_done(launcher, message->request, ERR_NONE);
+    if (was_alive && launcher->exits_late)
+        play_tell_exit(launcher, &message->kill.id, WIRE_EXIT_SIGNALED, SIGKILL);
+}
+
+static inline void play_sockets(struct played_launcher *launcher,
+                                const struct wire_message *message)
+{
+    struct wire_message reply = {.number = WIRE_MESSAGE_SOCKETS_MADE,
+                                 .sockets_made = {.count = message->sockets.count}};
+    int fds[WIRE_SOCKETS_MAX];
+
+    for (size_t i = 0; i < message->sockets.count; i++)
+        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    play_answer(launcher, message->request, &reply, fds, message->sockets.count);
+    for (size_t i = 0; i < message->sockets.count; i++)
+        (void) fd_close(fds[i]);
+}
+
+static inline void play_job(struct played_launcher *launcher, const struct wire_message *message)
+{
+    struct wire_message reply = {.number = WIRE_MESSAGE_JOB_ENDED,
+                                 .job_ended = {.ending = {.kind = WIRE_EXIT_EXITED}}};
+
+    if (message->keeper_job.job == WIRE_KEEPER_COPY)
+        (void) play_add(launcher, &message->keeper_job.target, WIRE_SANDBOX_STOPPED);
+    play_answer(launcher, message->request, &reply, NULL, 0);
+}
+
+static inline void play_state(struct played_launcher *launcher, const struct wire_message *message,
+                              enum wire_sandbox_state state)
+{
+    struct played_sandbox *sandbox = play_find(launcher, &message->freeze.id);
+
+    if (sandbox)
+        sandbox->entry.state = state;
+    play_done(launcher, message->request, sandbox ? ERR_NONE : ERR_NOT_FOUND);
+}
+
+static inline void play_greet(struct played_launcher *launcher, struct wire_message *message)
+{
+    struct wire_welcome welcome = {
+        .program = "played", .features = launcher->features, .enforced = launcher->enforced};
+
+    if (launcher->refuse_version)
+        message->hello.version_min = message->hello.version_max = 99;
+    if (wire_conversation_welcome(&launcher->conversation, message, &welcome, NULL) < 0)
+        play_end(launcher);
+}
+
+static inline void play_rest(struct played_launcher *launcher, const struct wire_message *message)
+{
+    struct wire_message subscribed = {.number = WIRE_MESSAGE_SUBSCRIBED};
+    struct wire_message stats = {
+        .number = WIRE_MESSAGE_STATS_READ,
+        .stats_read = {.known = WIRE_BIT(WIRE_STAT_PIDS) | WIRE_BIT(WIRE_STAT_DISK),
+                       .pids = 3,
+                       .disk_bytes = 4096}};
+
+    switch (message->number) {
+    case WIRE_MESSAGE_SUBSCRIBE_EXIT:
+        play_answer(launcher, message->request, &subscribed, NULL, 0);
+        return;
+    case WIRE_MESSAGE_FREEZE:
+        play_state(launcher, message, WIRE_SANDBOX_FROZEN);
+        return;
+    case WIRE_MESSAGE_THAW:
+        play_state(launcher, message, WIRE_SANDBOX_RUNNING);
+        return;
+    case WIRE_MESSAGE_LIMITS:
+        launcher->limits = message->limits.limits;
+        play_done(launcher, message->request, ERR_NONE);
+        return;
+    case WIRE_MESSAGE_STATS:
+        play_answer(launcher, message->request, &stats, NULL, 0);
+        return;
+    default:
+        play_done(launcher, message->request, ERR_NOT_IMPLEMENTED);
+    }
+}
+
+static inline void play_adopt(struct played_launcher *launcher, const struct wire_message *message)
+{
+    const struct played_sandbox *sandbox = play_find(launcher, &message->adopt.id);
+
+    if (sandbox)
+        play_sandbox(launcher, message->request, sandbox);
+    else
+        play_done(launcher, message->request, ERR_NOT_FOUND);
+}
+
+/* Answer a request as if no switch was set. */
+static inline void play_request(struct played_launcher *launcher, struct wire_incoming *incoming)
+{
+    struct wire_message *message = &incoming->message;
+
+    switch (message->number) {
+    case WIRE_MESSAGE_HELLO:
+        play_greet(launcher, message);
+        return;
+    case WIRE_MESSAGE_LIST:
+        play_list(launcher, message);
+        return;
+    case WIRE_MESSAGE_ADOPT:
+        play_adopt(launcher, message);
+        return;
+    case WIRE_MESSAGE_CREATE:
+        play_create(launcher, incoming);
+        return;
+    case WIRE_MESSAGE_ASSIGN:
+        play_assign(launcher, incoming);
+        return;
+    case WIRE_MESSAGE_KILL:
+        play_kill(launcher, message);
+        return;
+    case WIRE_MESSAGE_SOCKETS:
+        play_sockets(launcher, message);
+        return;
+    case WIRE_MESSAGE_KEEPER_JOB:
+        play_job(launcher, message);
+        return;
+    default:
+        play_rest(launcher, message);
+    }
+}
+
+static inline void play_take(struct played_launcher *launcher, struct wire_incoming *incoming)
+{
+    enum wire_number number = incoming->message.number;
+    enum err_code code = launcher->fail[number];
+
+    launcher->asked[number]++;
+    if (launcher->die_on == number) {
+        play_end(launcher);
+        return;
+    }
+    if (launcher->hold[number])
+        return;
+    if (code == ERR_NONE) {
+        play_request(launcher, incoming);
+        return;
+    }
+    if (launcher->fails[number] > 0)
+        launcher->fails[number]--;
+    if (launcher->fails[number] == 0)
+        launcher->fail[number] = ERR_NONE;
+    play_done(launcher, incoming->message.request, code);
+}
+
+static inline void on_played(uv_poll_t *poll, int status, int events)
+{
+    struct played_launcher *launcher = poll->data;
+    struct wire_incoming incoming;
+    enum wire_received received = WIRE_NOTHING;
+    struct error err = ERROR_INIT;
+
+    (void) status, (void) events;
+    if (wire_conversation_flush(&launcher->conversation, &err) < 0)
+        play_end(launcher);
+    while (!launcher->over && (received = wire_conversation_receive(
+                                   &launcher->conversation, &incoming, &err)) > WIRE_NOTHING) {
+        if (received == WIRE_MESSAGE)
+            play_take(launcher, &incoming);
+        wire_incoming_done(&incoming);
+    }
+    if (received == WIRE_FAILED && err.code != ERR_GONE)
+        fail_msg("the provider broke a rule: %s", err.message);
+    if (received == WIRE_FAILED)
+        play_end(launcher);
+    play_watch(launcher);
+}
+
+static inline void play_watch(struct played_launcher *launcher)
+{
+    short events;
+
+    if (launcher->over)
+        return;
+    events = wire_conversation_events(&launcher->conversation);
+    (void) uv_poll_start(&launcher->poll,
+                         (events & POLLIN ? UV_READABLE : 0) | (events & POLLOUT ? UV_WRITABLE : 0),
+                         on_played);
+}
+
+/* --- its life -------------------------------------------------------------------------------- */
+
+/* Returns the provider's end. */
+static inline int play_start(struct played_launcher *launcher, struct loop *loop)
+{
+    struct error err = ERROR_INIT;
+    int ends[2];
+
+    *launcher = (struct played_launcher){.loop = loop,
+                                         .features = WIRE_BIT(WIRE_FEATURE_FREEZE) |
+                                                     WIRE_BIT(WIRE_FEATURE_NAT),
+                                         .enforced = WIRE_BIT(WIRE_LIMIT_PIDS)};
+    launcher->sandboxes = mem_alloc_array(PLAYED_MAX + 1, sizeof(*launcher->sandboxes));
+    assert_int_equal(sys_socket_pair(SOCK_SEQPACKET, ends), 0);
+    assert_int_equal(wire_conversation_init(&launcher->conversation, WIRE_LAUNCHER, ends[0], &err),
+                     0);
+    assert_int_equal(uv_poll_init(&loop->uv, &launcher->poll, ends[0]), 0);
+    launcher->poll.data = launcher;
+    play_watch(launcher);
+    return ends[1];
+}
+
+static inline void on_play_closed(uv_handle_t *handle)
+{
+    ((struct played_launcher *) handle->data)->closed = true;
+}
+
+static inline void play_stop(struct played_launcher *launcher)
+{
+    play_end(launcher);
+    uv_close((uv_handle_t *) &launcher->poll, on_play_closed);
+    TURN_UNTIL(launcher->loop, launcher->closed);
+    free(launcher->sandboxes);
+}
+
+/* --- as a backend of the contract ------------------------------------------------------------ */
+
+static inline struct played_launcher *played(const struct contract *contract)
+{
+    return contract->more;
+}
+
+static inline struct provider *make_played(struct contract *contract, size_t stock)
+{
+    struct played_launcher *launcher = mem_alloc(sizeof(*launcher));
+    struct provider_local_options options = {
+        .loop = &contract->loop, .agents = "/run/agents", .stock = stock};
+    struct error err = ERROR_INIT;
+
+    contract->more = launcher;
+    options.conversation = play_start(launcher, &contract->loop);
+    return provider_local_new(&options, &err);
+}
+
+static inline struct provider *make_without_stock(struct contract *contract)
+{
+    return make_played(contract, 0);
+}
+
+static inline void kill_played(struct contract *contract, const struct id *id)
+{
+    play_exit(contract->more, id);
+}
+
+static inline void done_played(struct contract *contract)
+{
+    play_stop(contract->more);
+    free(contract->more);
+}
+
+/* A provider without stock on a played launcher. */
+static const struct contract_backend played_backend = {
+    .make = make_without_stock, .kill = kill_played, .done = done_played};

@@ -1,0 +1,246 @@
+/* Where sandboxes run: one interface, several providers (local, docker, ..., fake).
+ *
+ * Asynchronous: a call starts the work and returns; its answer comes exactly once, later, from the
+ * loop and never from inside the call. The answer's `failure` is NULL on success. A call on a
+ * sandbox that the provider does not know is answered with ERR_NOT_FOUND; what a provider cannot do
+ * with ERR_NOT_IMPLEMENTED, and its capabilities say so beforehand; what a sandbox cannot have in
+ * the state it is in (to be frozen while it is stopped) with ERR_CONFLICT. What is so already (to
+ * be frozen while it is frozen) succeeds.
+ *
+ *     provider_create(provider, &spec, on_created, mine);
+ *     -> on_created(mine, NULL, &sandbox)            the agent answers at provider_agent_address
+ *     ... HTTP to the agent does everything inside the sandbox (exec, files, ...)
+ *     provider_destroy(provider, &id, on_destroyed, mine);
+ *
+ * Exits are told to the one watcher, once each, also those that happened while nobody was there. An
+ * end that a stop or destroy asked for is answered, not told. A sandbox that ended by itself is
+ * stopped: it has its disk, and can be started again.
+ *
+ * Answers may call anything. Only the loop's thread. Everything given to a call is copied. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/id.h"
+
+struct provider;
+
+/* What a provider can do here, now. */
+enum provider_capability {
+    PROVIDER_FREEZE = 1 << 0,  /* freeze and thaw: memory is kept */
+    PROVIDER_RESTART = 1 << 1, /* stop keeps the disk, start brings it back */
+    PROVIDER_PORTS = 1 << 2,   /* provider_sockets */
+    PROVIDER_NAT = 1 << 3,     /* the network mode nat */
+    PROVIDER_OOM = 1 << 4,     /* tells a kill for lack of memory from others */
+    PROVIDER_STATS = 1 << 5,
+    PROVIDER_AGENT = 1 << 6,    /* an agent answers at provider_agent_address */
+    PROVIDER_LIMITS = 1 << 7,   /* limits of a running sandbox can be changed */
+    PROVIDER_DISK_JOBS = 1 << 8 /* provider_run_disk_job */
+};
+
+/* Which limits hold; those that were asked for and do not are told with each sandbox. */
+enum provider_limit {
+    PROVIDER_LIMIT_MEMORY = 1 << 0,
+    PROVIDER_LIMIT_SWAP = 1 << 1,
+    PROVIDER_LIMIT_PIDS = 1 << 2,
+    PROVIDER_LIMIT_CPU = 1 << 3,
+    PROVIDER_LIMIT_DISK = 1 << 4,
+    PROVIDER_LIMIT_FILES = 1 << 5,
+};
+
+struct provider_limits { /* 0: no limit, except for swap, where it means none */
+    uint64_t memory_bytes;
+    uint64_t swap_bytes; /* UINT64_MAX: no limit */
+    uint32_t pids;
+    uint32_t cpu_millis; /* thousandths of a CPU */
+    uint64_t disk_bytes;
+    uint32_t files; /* open files of one process; 0: the provider's default */
+};
+
+enum provider_network { PROVIDER_NETWORK_NONE, PROVIDER_NETWORK_NAT };
+enum provider_protocol { PROVIDER_ANY, PROVIDER_TCP, PROVIDER_UDP };
+
+/* The first rule that matches decides; then the provider's defaults do. */
+struct provider_rule {
+    bool allow;
+    uint32_t address; /* IPv4 as a number */
+    uint8_t bits;
+    enum provider_protocol protocol;
+    uint16_t first_port, last_port; /* 0 and 65535: all */
+};
+
+/* A folder that was registered under a name, seen read-only at a place in the sandbox. */
+struct provider_bind {
+    const char *source;
+    const char *place;
+};
+
+struct provider_variable {
+    const char *name, *value;
+};
+
+struct provider_spec {
+    struct id id;         /* chosen by the caller, unless the provider takes one from its stock */
+    const char *hostname; /* [a-z0-9][a-z0-9._-]{0,63} */
+    const char *image;    /* NULL: the provider's default */
+    struct provider_limits limits;
+    enum provider_network network;
+    const struct provider_rule *rules;
+    size_t rule_count;
+    const struct provider_bind *binds;
+    size_t bind_count;
+    const struct provider_variable *environment; /* for everything that runs inside */
+    size_t environment_count;
+    bool keep_id; /* never from stock: the id must be this one */
+};
+
+enum provider_state {
+    PROVIDER_RUNNING,
+    PROVIDER_FROZEN,
+    PROVIDER_STOPPING,
+    PROVIDER_STOPPED, /* a disk, no processes */
+    PROVIDER_BROKEN,  /* can only be destroyed */
+};
+
+struct provider_sandbox {
+    struct id id; /* of the sandbox from now on: may be another than the spec's, see keep_id */
+    enum provider_state state;
+    unsigned int unenforced; /* enum provider_limit */
+};
+
+/* How a sandbox ended. Unknown is said, never guessed. */
+enum provider_ending_kind {
+    PROVIDER_ENDED_UNKNOWN,
+    PROVIDER_ENDED_STATUS,
+    PROVIDER_ENDED_SIGNAL,
+    PROVIDER_ENDED_OOM,
+};
+
+struct provider_ending {
+    enum provider_ending_kind kind;
+    int value; /* status or signal, else 0 */
+};
+
+/* Numbers since the sandbox began; `known` has a bit for each group. */
+enum provider_stat {
+    PROVIDER_STAT_CPU = 1 << 0,
+    PROVIDER_STAT_THROTTLED = 1 << 1,
+    PROVIDER_STAT_MEMORY = 1 << 2,
+    PROVIDER_STAT_MEMORY_PEAK = 1 << 3,
+    PROVIDER_STAT_PIDS = 1 << 4,
+    PROVIDER_STAT_PIDS_REFUSED = 1 << 5,
+    PROVIDER_STAT_IO = 1 << 6,
+    PROVIDER_STAT_OOM = 1 << 7,
+    PROVIDER_STAT_NETWORK = 1 << 8,
+    PROVIDER_STAT_DISK = 1 << 9,
+};
+
+struct provider_stats {
+    unsigned int known;
+    uint64_t cpu_us, throttled_us;
+    uint64_t memory_bytes, memory_peak_bytes;
+    uint64_t pids, pids_refused;
+    uint64_t read_bytes, written_bytes;
+    uint64_t oom_kills_agent, oom_kills_work;
+    uint64_t received_bytes, sent_bytes;
+    uint64_t disk_bytes;
+};
+
+/* --- answers: each is called once; what they are given is borrowed for the call -------------- */
+
+typedef void provider_done(void *context, const struct error *failure);
+typedef void provider_sandbox_done(void *context, const struct error *failure,
+                                   const struct provider_sandbox *sandbox);
+typedef void provider_list_done(void *context, const struct error *failure,
+                                const struct provider_sandbox *sandboxes, size_t count);
+typedef void provider_stats_done(void *context, const struct error *failure,
+                                 const struct provider_stats *stats);
+/* The sockets are the receiver's; unconnected, non-blocking TCP sockets inside the sandbox. */
+typedef void provider_sockets_done(void *context, const struct error *failure, const int *sockets,
+                                   size_t count);
+typedef void provider_job_done(void *context, const struct error *failure,
+                               const struct provider_ending *ending);
+
+/* What happens by itself. Both may be NULL. */
+struct provider_watcher {
+    void (*exited)(void *context, const struct id *id, const struct provider_ending *ending);
+    /* The provider cannot work any more, `reason` says why; open calls were answered before. */
+    void (*lost)(void *context, const struct error *reason);
+    void *context;
+};
+
+/* --- calls ----------------------------------------------------------------------------------- */
+
+/* Ready to work: answered once, when capabilities are known and sandboxes of earlier times were
+ * taken over (they are then in provider_list). All other calls come after it. */
+void provider_open(struct provider *provider, const struct provider_watcher *watcher,
+                   provider_done *done, void *context);
+
+/* Stop working: open calls are answered with ERR_UNAVAILABLE (what they asked for may happen all
+ * the same), sandboxes go on, then `done` (may be NULL) is called and the provider is gone. Nothing
+ * may be called after this, also not from answers. Also for providers that were not opened or are
+ * lost.
+ */
+void provider_close(struct provider *provider, provider_done *done, void *context);
+
+unsigned int provider_capabilities(const struct provider *provider);
+
+/* Which limits can be enforced here: enum provider_limit. */
+unsigned int provider_enforced(const struct provider *provider);
+
+/* A new sandbox, running, its agent listening and told its environment. ERR_CONFLICT: the id is
+ * taken; ERR_NOT_FOUND: no such image or bind; ERR_INVALID; ERR_UNAVAILABLE: no room; ERR_UPSTREAM:
+ * its agent failed. On failure nothing is left. */
+void provider_create(struct provider *provider, const struct provider_spec *spec,
+                     provider_sandbox_done *done, void *context);
+
+/* Start a stopped one again, on the disk it has. `spec` as for create, with the id it has. On
+ * failure it is stopped as before. */
+void provider_start(struct provider *provider, const struct provider_spec *spec,
+                    provider_sandbox_done *done, void *context);
+
+/* End all processes, keep the disk. Answered when they are gone. */
+void provider_stop(struct provider *provider, const struct id *id, provider_done *done,
+                   void *context);
+
+/* End everything and delete the disk. Answered when no process is left and the id is unknown; what
+ * is slow about it goes on behind. Also for stopped and broken ones. */
+void provider_destroy(struct provider *provider, const struct id *id, provider_done *done,
+                      void *context);
+
+void provider_freeze(struct provider *provider, const struct id *id, provider_done *done,
+                     void *context);
+void provider_thaw(struct provider *provider, const struct id *id, provider_done *done,
+                   void *context);
+
+/* All limits, also those that stay. */
+void provider_set_limits(struct provider *provider, const struct id *id,
+                         const struct provider_limits *limits, provider_done *done, void *context);
+
+void provider_stats(struct provider *provider, const struct id *id, provider_stats_done *done,
+                    void *context);
+
+/* All sandboxes of this provider, sorted by id; those in stock are not shown. */
+void provider_list(struct provider *provider, provider_list_done *done, void *context);
+
+/* Up to PROVIDER_SOCKETS_MAX sockets to connect to ports inside. */
+#define PROVIDER_SOCKETS_MAX 32
+void provider_sockets(struct provider *provider, const struct id *id, size_t count,
+                      provider_sockets_done *done, void *context);
+
+/* Where the sandbox's agent listens, as http_origin_new wants it ("unix:/..."). Returns 0 or -1
+ * with ERR_NOT_FOUND or ERR_NOT_IMPLEMENTED. */
+#define PROVIDER_ADDRESS_MAX 256
+int provider_agent_address(struct provider *provider, const struct id *id,
+                           char ret_address[static PROVIDER_ADDRESS_MAX], struct error *err);
+
+enum provider_disk_job { PROVIDER_DISK_MEASURE, PROVIDER_DISK_LIST, PROVIDER_DISK_COPY };
+
+/* A confined process works on the disk of a stopped sandbox; its output goes to `output` (borrowed
+ * for the call). `target` for copies: a new id, whose disk is made. */
+void provider_run_disk_job(struct provider *provider, const struct id *id,
+                           enum provider_disk_job job, const struct id *target, int output,
+                           provider_job_done *done, void *context);

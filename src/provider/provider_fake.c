@@ -1,0 +1,405 @@
+#include "provider/provider_fake.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/auto.h"
+#include "base/memory.h"
+#include "provider/provider_internal.h"
+#include "sys/sys_socket.h"
+
+#define EVERYTHING                                                                                 \
+    (PROVIDER_FREEZE | PROVIDER_RESTART | PROVIDER_PORTS | PROVIDER_NAT | PROVIDER_OOM |           \
+     PROVIDER_STATS | PROVIDER_AGENT | PROVIDER_LIMITS | PROVIDER_DISK_JOBS)
+
+#define EVERY_LIMIT                                                                                \
+    (PROVIDER_LIMIT_MEMORY | PROVIDER_LIMIT_SWAP | PROVIDER_LIMIT_PIDS | PROVIDER_LIMIT_CPU |      \
+     PROVIDER_LIMIT_DISK | PROVIDER_LIMIT_FILES)
+
+struct held {
+    struct list link;
+    struct provider_call *call;
+};
+
+struct fake_limits {
+    struct list link;
+    struct id id;
+    struct provider_limits limits;
+};
+
+struct fake {
+    struct provider provider;
+    unsigned int capabilities;
+    unsigned int unenforced;
+    char *agents; /* owned, may be NULL */
+    bool chooses_ids;
+    enum err_code fail_next[PROVIDER_CALL_COUNT];
+    bool hold[PROVIDER_CALL_COUNT];
+    struct list held;   /* of held; oldest first */
+    struct list exits;  /* of fake_exit, to be told */
+    struct list limits; /* of fake_limits: what was asked for, per sandbox */
+    struct provider_stats stats;
+    struct loop_task tell; /* exits and the loss, from the loop */
+    bool lose;
+    struct error loss;
+};
+
+struct fake_exit {
+    struct list link;
+    struct id id;
+    struct provider_ending ending;
+};
+
+static struct fake *fake_of(struct provider *provider)
+{
+    return CONTAINER_OF(provider, struct fake, provider);
+}
+
+/* --- answers --------------------------------------------------------------------------------- */
+
+/* Answer as the switches say; `failure` is NULL where the call would succeed. */
+static void answer(struct provider_call *call, const struct error *failure)
+{
+    struct fake *fake = fake_of(call->provider);
+    enum err_code code = fake->fail_next[call->kind];
+    struct error wanted = ERROR_INIT;
+
+    fake->fail_next[call->kind] = ERR_NONE;
+    if (code != ERR_NONE) {
+        (void) error_set(&wanted, code, 0, "%s fails, as it was told to",
+                         provider_call_name(call->kind));
+        failure = &wanted;
+    }
+    provider_call_answer(call, failure);
+}
+
+static void answer_or_hold(struct provider_call *call)
+{
+    struct fake *fake = fake_of(call->provider);
+    struct held *held;
+
+    if (!fake->hold[call->kind]) {
+        answer(call, NULL);
+        return;
+    }
+    held = mem_alloc(sizeof(*held));
+    held->call = call;
+    list_append(&fake->held, &held->link);
+}
+
+/* Those of a kind, or all; `failure` for each, or what the switches say. */
+static void answer_held(struct fake *fake, enum provider_call_kind kind,
+                        const struct error *failure)
+{
+    struct list mine;
+    struct list *link;
+
+    list_init(&mine);
+    LIST_EACH (&fake->held, at) {
+        struct held *held = CONTAINER_OF(at, struct held, link);
+
+        if (kind != PROVIDER_CALL_COUNT && held->call->kind != kind)
+            continue;
+        list_remove(at);
+        list_append(&mine, at);
+    }
+    while ((link = list_first(&mine))) {
+        struct held *held = CONTAINER_OF(link, struct held, link);
+        struct provider_call *call = held->call;
+
+        list_remove(link);
+        free(held);
+        answer(call, failure);
+    }
+}
+
+/* --- the operations -------------------------------------------------------------------------- */
+
+static struct fake_limits *limits_of(const struct fake *fake, const struct id *id)
+{
+    LIST_EACH (&fake->limits, at) {
+        struct fake_limits *limits = CONTAINER_OF(at, struct fake_limits, link);
+
+        if (strcmp(limits->id.text, id->text) == 0)
+            return limits;
+    }
+    return NULL;
+}
+
+static void remember_limits(struct fake *fake, const struct id *id,
+                            const struct provider_limits *limits)
+{
+    struct fake_limits *known = limits_of(fake, id);
+
+    if (!known) {
+        known = mem_alloc(sizeof(*known));
+        known->id = *id;
+        list_append(&fake->limits, &known->link);
+    }
+    known->limits = *limits;
+}
+
+static void fake_open(struct provider *provider, struct provider_call *call)
+{
+    struct fake *fake = fake_of(provider);
+
+    provider->capabilities = fake->capabilities;
+    provider->enforced = EVERY_LIMIT & ~fake->unenforced;
+    if (!list_is_empty(&fake->exits))
+        loop_defer(provider->loop, &fake->tell);
+    answer_or_hold(call);
+}
+
+static unsigned int asked_limits(const struct provider_limits *limits)
+{
+    return (limits->memory_bytes ? PROVIDER_LIMIT_MEMORY : 0) |
+           (limits->swap_bytes != UINT64_MAX ? PROVIDER_LIMIT_SWAP : 0) |
+           (limits->pids ? PROVIDER_LIMIT_PIDS : 0) |
+           (limits->cpu_millis ? PROVIDER_LIMIT_CPU : 0) |
+           (limits->disk_bytes ? PROVIDER_LIMIT_DISK : 0) |
+           (limits->files ? PROVIDER_LIMIT_FILES : 0);
+}
+
+static void run(struct provider *provider, const struct provider_spec *spec, const struct id *id,
+                struct provider_call *call)
+{
+    struct fake *fake = fake_of(provider);
+
+    call->result.sandbox =
+        (struct provider_sandbox){.id = *id,
+                                  .state = PROVIDER_RUNNING,
+                                  .unenforced = asked_limits(&spec->limits) & fake->unenforced};
+    remember_limits(fake, id, &spec->limits);
+    answer_or_hold(call);
+}
+
+static void fake_create(struct provider *provider, const struct provider_spec *spec,
+                        struct provider_call *call)
+{
+    struct id own = id_new();
+
+    run(provider, spec, fake_of(provider)->chooses_ids && !spec->keep_id ? &own : &spec->id, call);
+}
+
+static void fake_start(struct provider *provider, const struct provider_spec *spec,
+                       struct provider_call *call)
+{
+    run(provider, spec, &spec->id, call);
+}
+
+/* What changes nothing but the state, which is kept for us. */
+static void fake_plain(struct provider *provider, struct provider_call *call)
+{
+    (void) provider;
+    answer_or_hold(call);
+}
+
+static void fake_set_limits(struct provider *provider, const struct provider_limits *limits,
+                            struct provider_call *call)
+{
+    struct fake *fake = fake_of(provider);
+
+    if (fake->fail_next[PROVIDER_CALL_SET_LIMITS] == ERR_NONE)
+        remember_limits(fake, &call->id, limits);
+    answer_or_hold(call);
+}
+
+static void fake_stats(struct provider *provider, struct provider_call *call)
+{
+    call->result.stats = fake_of(provider)->stats;
+    answer_or_hold(call);
+}
+
+/* Real sockets, in our own network: they behave as sockets of a sandbox where nobody listens. */
+static void fake_sockets(struct provider *provider, size_t count, struct provider_call *call)
+{
+    struct sys_address address = {.length = sizeof(address.ipv4), .ipv4.sin_family = AF_INET};
+    enum err_code *fail_next = &fake_of(provider)->fail_next[PROVIDER_CALL_SOCKETS];
+
+    for (size_t i = 0; i < count && *fail_next == ERR_NONE; i++) {
+        int fd = sys_socket_create(&address);
+
+        if (fd < 0)
+            *fail_next = ERR_UNAVAILABLE;
+        else
+            call->result.sockets.fds[call->result.sockets.count++] = fd;
+    }
+    for (size_t i = 0; i < call->result.sockets.count && *fail_next != ERR_NONE; i++)
+        (void) fd_close(call->result.sockets.fds[i]);
+    answer(call, NULL);
+}
+
+/* Its disks are empty: there is nothing to write. */
+static void fake_disk_job(struct provider *provider, enum provider_disk_job job, int output,
+                          struct provider_call *call)
+{
+    (void) provider, (void) job, (void) output;
+    call->result.ending = (struct provider_ending){.kind = PROVIDER_ENDED_STATUS};
+    answer_or_hold(call);
+}
+
+static int fake_agent_address(struct provider *provider, const struct id *id,
+                              char ret_address[static PROVIDER_ADDRESS_MAX], struct error *err)
+{
+    const char *agents = fake_of(provider)->agents;
+    int length = snprintf(ret_address, PROVIDER_ADDRESS_MAX, "unix:%s/%s.sock", agents, id->text);
+
+    if (length >= PROVIDER_ADDRESS_MAX)
+        return error_set(err, ERR_INVALID, 0, "the folder of the agents is too deep: %s", agents);
+    return 0;
+}
+
+static void fake_release(struct provider *provider)
+{
+    struct fake *fake = fake_of(provider);
+
+    LIST_EACH (&fake->exits, at)
+        free(CONTAINER_OF(at, struct fake_exit, link));
+    LIST_EACH (&fake->limits, at)
+        free(CONTAINER_OF(at, struct fake_limits, link));
+    free(fake->agents);
+    free(fake);
+}
+
+static void fake_close(struct provider *provider)
+{
+    struct fake *fake = fake_of(provider);
+    struct error reason = ERROR_INIT;
+
+    (void) error_set(&reason, ERR_UNAVAILABLE, 0, "the provider was closed");
+    answer_held(fake, PROVIDER_CALL_COUNT, &reason);
+    loop_task_cancel(&fake->tell);
+    provider_closed(provider, fake_release);
+}
+
+static const struct provider_operations fake_operations = {
+    .name = "fake",
+    .open = fake_open,
+    .close = fake_close,
+    .create = fake_create,
+    .start = fake_start,
+    .stop = fake_plain,
+    .destroy = fake_plain,
+    .freeze = fake_plain,
+    .thaw = fake_plain,
+    .set_limits = fake_set_limits,
+    .stats = fake_stats,
+    .sockets = fake_sockets,
+    .disk_job = fake_disk_job,
+    .agent_address = fake_agent_address,
+};
+
+/* --- what tests say -------------------------------------------------------------------------- */
+
+/* Exits, then the loss, from the loop and after open was answered. */
+static void tell(struct loop_task *task)
+{
+    struct fake *fake = CONTAINER_OF(task, struct fake, tell);
+    struct list *link;
+
+    if (fake->provider.stage == PROVIDER_STAGE_OPENING) {
+        loop_defer(fake->provider.loop, task);
+        return;
+    }
+    while ((link = list_first(&fake->exits))) {
+        AUTO(free) struct fake_exit *exit = CONTAINER_OF(link, struct fake_exit, link);
+
+        list_remove(link);
+        provider_exited(&fake->provider, &exit->id, &exit->ending);
+    }
+    if (!fake->lose)
+        return;
+    fake->lose = false;
+    answer_held(fake, PROVIDER_CALL_COUNT, &fake->loss);
+    provider_lost(&fake->provider, &fake->loss);
+}
+
+struct provider *provider_fake_new(const struct provider_fake_options *options)
+{
+    struct fake *fake = mem_alloc(sizeof(*fake));
+    unsigned int capabilities = options->agents ? EVERYTHING : EVERYTHING & ~PROVIDER_AGENT;
+
+    provider_init(&fake->provider, &fake_operations, options->loop);
+    fake->capabilities = capabilities & ~options->missing;
+    fake->unenforced = options->unenforced;
+    fake->agents = options->agents ? mem_copy_text(options->agents) : NULL;
+    fake->chooses_ids = options->chooses_ids;
+    fake->stats.known = PROVIDER_STAT_CPU | PROVIDER_STAT_MEMORY | PROVIDER_STAT_PIDS;
+    fake->stats.pids = 1;
+    list_init(&fake->held);
+    list_init(&fake->exits);
+    list_init(&fake->limits);
+    loop_task_init(&fake->tell, tell);
+    return &fake->provider;
+}
+
+static void add_exit(struct fake *fake, const struct id *id, const struct provider_ending *ending)
+{
+    struct fake_exit *exit = mem_alloc(sizeof(*exit));
+
+    exit->id = *id;
+    exit->ending = *ending;
+    list_append(&fake->exits, &exit->link);
+}
+
+void provider_fake_add(struct provider *provider, const struct id *id, enum provider_state state,
+                       const struct provider_ending *ending)
+{
+    static const enum provider_phase phases[] = {
+        [PROVIDER_RUNNING] = PROVIDER_PHASE_RUNNING, [PROVIDER_FROZEN] = PROVIDER_PHASE_FROZEN,
+        [PROVIDER_STOPPING] = PROVIDER_PHASE_BROKEN, [PROVIDER_STOPPED] = PROVIDER_PHASE_STOPPED,
+        [PROVIDER_BROKEN] = PROVIDER_PHASE_BROKEN,
+    };
+
+    (void) provider_table_add(&provider->sandboxes, id, phases[state]);
+    if (ending)
+        add_exit(fake_of(provider), id, ending);
+}
+
+void provider_fake_fail_next(struct provider *provider, enum provider_call_kind kind,
+                             enum err_code code)
+{
+    fake_of(provider)->fail_next[kind] = code;
+}
+
+void provider_fake_hold(struct provider *provider, enum provider_call_kind kind, bool hold)
+{
+    struct fake *fake = fake_of(provider);
+
+    fake->hold[kind] = hold;
+    if (!hold)
+        answer_held(fake, kind, NULL);
+}
+
+void provider_fake_exit(struct provider *provider, const struct id *id,
+                        const struct provider_ending *ending)
+{
+    struct fake *fake = fake_of(provider);
+
+    add_exit(fake, id, ending);
+    loop_defer(provider->loop, &fake->tell);
+}
+
+void provider_fake_lose(struct provider *provider, const char *why)
+{
+    struct fake *fake = fake_of(provider);
+
+    fake->lose = true;
+    (void) error_set(&fake->loss, ERR_UNAVAILABLE, 0, "%s", why);
+    loop_defer(provider->loop, &fake->tell);
+}
+
+void provider_fake_set_stats(struct provider *provider, const struct provider_stats *stats)
+{
+    fake_of(provider)->stats = *stats;
+}
+
+const struct provider_limits *provider_fake_limits(const struct provider *provider,
+                                                   const struct id *id)
+{
+    const struct fake *fake = CONTAINER_OF(provider, struct fake, provider);
+    const struct fake_limits *limits = limits_of(fake, id);
+
+    return provider_table_find(&provider->sandboxes, id) && limits ? &limits->limits : NULL;
+}

@@ -1,0 +1,140 @@
+/* For those who write a provider: what all of them share, and what each brings.
+ *
+ * provider.c checks every call (open? able? does the sandbox exist, is this its moment?) before it
+ * reaches the provider's operation, keeps the table of sandboxes up to date from the answers, and
+ * sees to it that no answer comes from inside the call that asked. An operation therefore has one
+ * duty: to answer its call once, now or later.
+ *
+ *     static void mine_freeze(struct provider *provider, struct provider_call *call)
+ *     {
+ *         ... call->id is known and alive
+ *         provider_call_answer(call, NULL);
+ *     } */
+#pragma once
+
+#include "base/list.h"
+#include "net/loop.h"
+#include "provider/provider.h"
+#include "provider/provider_table.h"
+
+/* What a successful answer brings; which member counts is the kind's business. */
+union provider_result {
+    struct provider_sandbox sandbox; /* create, start */
+    struct provider_stats stats;
+    struct provider_ending ending; /* disk job */
+    struct {
+        int fds[PROVIDER_SOCKETS_MAX]; /* owned until answered */
+        size_t count;
+    } sockets;
+};
+
+/* One call under way. Belongs to the operation until it is answered. */
+struct provider_call {
+    struct list link;          /* of provider->late, while its answer waits */
+    struct provider *provider; /* borrowed */
+    enum provider_call_kind kind;
+    struct id id;     /* the sandbox it is about; of a create: the spec's */
+    struct id target; /* disk job: the new one, or empty */
+    union provider_result result;
+
+    /* The rest is provider_call.c's. */
+    enum provider_phase before;
+    bool began;  /* its sandbox was marked */
+    bool inside; /* the caller has not returned yet */
+    bool failed;
+    struct error failure;
+    struct loop_task task;
+    union {
+        provider_done *done;
+        provider_sandbox_done *sandbox;
+        provider_list_done *list;
+        provider_stats_done *stats;
+        provider_sockets_done *sockets;
+        provider_job_done *job;
+    } answer;
+    void *context;
+};
+
+/* All but open, close and agent_address may be NULL for what the capabilities do not promise. */
+struct provider_operations {
+    const char *name; /* "local" */
+
+    /* Fill in capabilities, enforced and the table, then answer. A failure leaves only close. */
+    void (*open)(struct provider *provider, struct provider_call *call);
+
+    /* Comes from the loop, once. Answer whatever is open, release everything, end with
+     * provider_closed. */
+    void (*close)(struct provider *provider);
+
+    void (*create)(struct provider *provider, const struct provider_spec *spec,
+                   struct provider_call *call);
+    void (*start)(struct provider *provider, const struct provider_spec *spec,
+                  struct provider_call *call);
+    void (*stop)(struct provider *provider, struct provider_call *call);
+    void (*destroy)(struct provider *provider, struct provider_call *call);
+    void (*freeze)(struct provider *provider, struct provider_call *call);
+    void (*thaw)(struct provider *provider, struct provider_call *call);
+    void (*set_limits)(struct provider *provider, const struct provider_limits *limits,
+                       struct provider_call *call);
+    void (*stats)(struct provider *provider, struct provider_call *call);
+    void (*sockets)(struct provider *provider, size_t count, struct provider_call *call);
+    void (*disk_job)(struct provider *provider, enum provider_disk_job job, int output,
+                     struct provider_call *call);
+    int (*agent_address)(struct provider *provider, const struct id *id,
+                         char ret_address[static PROVIDER_ADDRESS_MAX], struct error *err);
+};
+
+enum provider_stage {
+    PROVIDER_STAGE_NEW,
+    PROVIDER_STAGE_OPENING,
+    PROVIDER_STAGE_OPEN,
+    PROVIDER_STAGE_LOST, /* or never opened; only close is left */
+    PROVIDER_STAGE_CLOSING,
+};
+
+/* The first member of every provider. */
+struct provider {
+    const struct provider_operations *operations;
+    struct loop *loop; /* borrowed */
+    enum provider_stage stage;
+    unsigned int capabilities, enforced;
+    struct provider_table sandboxes;
+    struct provider_watcher watcher;
+    struct error loss;    /* why the stage is lost */
+    size_t open_calls;    /* that the provider has not answered */
+    uint64_t last_call;   /* loop_now() when one began or ended */
+    struct list late;     /* calls whose answer waits for the end of the turn */
+    struct loop_task bye; /* close, from the loop */
+    provider_done *closed;
+    void *closed_context;
+};
+
+void provider_init(struct provider *provider, const struct provider_operations *operations,
+                   struct loop *loop);
+
+/* Answer a call: NULL for success, with call->result filled in. The call is gone, at the latest at
+ * the end of the turn. The caller's function may call anything, also provider_close, but nothing is
+ * closed before we return. */
+void provider_call_answer(struct provider_call *call, const struct error *failure);
+
+/* A sandbox of ours ended by itself. Told once each; unknown ids and ends that were asked for are
+ * left out. Only from the loop. */
+void provider_exited(struct provider *provider, const struct id *id,
+                     const struct provider_ending *ending);
+
+/* The provider cannot work any more. All calls it held were answered. Only from the loop. */
+void provider_lost(struct provider *provider, const struct error *reason);
+
+/* The last word of close: tells the caller after `release` has freed the provider. */
+void provider_closed(struct provider *provider, void (*release)(struct provider *provider));
+
+/* For provider.c: a new call, not yet begun. `id` may be NULL. */
+struct provider_call *provider_call_new(struct provider *provider, enum provider_call_kind kind,
+                                        const struct id *id, void *context);
+
+/* For provider.c: whether the operation shall run; otherwise the call will be answered with why
+ * not. */
+bool provider_call_begin(struct provider_call *call);
+
+/* For provider.c: the operation has returned. The call may be gone. */
+void provider_call_leave(struct provider_call *call);

@@ -1,0 +1,356 @@
+#include "provider/provider_local.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "provider/provider_local_internal.h"
+#include "provider/provider_local_plan.h"
+#include "sys/sys_file.h"
+
+typedef void answered(void *context, struct wire_incoming *reply, const struct error *failure);
+
+/* Ask the launcher what the call asks us. */
+static void ask(struct provider_call *call, struct wire_message *message, const int *fds,
+                size_t count, answered *when_answered)
+{
+    struct wire_answer answer = {.call = when_answered, .context = call};
+    struct error err = ERROR_INIT;
+
+    if (launcher_link_ask(&local_of(call->provider)->link, message, fds, count, answer, &err) < 0)
+        provider_call_answer(call, &err);
+}
+
+static void on_done(void *context, struct wire_incoming *reply, const struct error *failure)
+{
+    (void) reply;
+    provider_call_answer(context, failure);
+}
+
+/* --- the operations -------------------------------------------------------------------------- */
+
+static void local_stop(struct provider *provider, struct provider_call *call)
+{
+    struct wire_message message = {.number = WIRE_MESSAGE_KILL,
+                                   .kill = {.id = call->id, .scope = WIRE_KILL_PROCESSES}};
+
+    (void) provider;
+    ask(call, &message, NULL, 0, on_done);
+}
+
+static void on_destroyed(void *context, struct wire_incoming *reply, const struct error *failure)
+{
+    (void) reply;
+    /* Gone is what was asked for. */
+    provider_call_answer(context, failure && failure->code != ERR_NOT_FOUND ? failure : NULL);
+}
+
+static void local_destroy(struct provider *provider, struct provider_call *call)
+{
+    struct wire_message message = {.number = WIRE_MESSAGE_KILL,
+                                   .kill = {.id = call->id, .scope = WIRE_KILL_EVERYTHING}};
+
+    (void) provider;
+    ask(call, &message, NULL, 0, on_destroyed);
+}
+
+static void local_freeze(struct provider *provider, struct provider_call *call)
+{
+    struct wire_message message = {.number = WIRE_MESSAGE_FREEZE, .freeze = {.id = call->id}};
+
+    (void) provider;
+    ask(call, &message, NULL, 0, on_done);
+}
+
+static void local_thaw(struct provider *provider, struct provider_call *call)
+{
+    struct wire_message message = {.number = WIRE_MESSAGE_THAW, .thaw = {.id = call->id}};
+
+    (void) provider;
+    ask(call, &message, NULL, 0, on_done);
+}
+
+static void local_set_limits(struct provider *provider, const struct provider_limits *limits,
+                             struct provider_call *call)
+{
+    struct wire_message message = {.number = WIRE_MESSAGE_LIMITS, .limits = {.id = call->id}};
+
+    (void) provider;
+    provider_local_plan_limits(limits, &message.limits.limits);
+    ask(call, &message, NULL, 0, on_done);
+}
+
+_Static_assert((int) PROVIDER_STAT_CPU == 1 << WIRE_STAT_CPU &&
+                   (int) PROVIDER_STAT_THROTTLED == 1 << WIRE_STAT_THROTTLED &&
+                   (int) PROVIDER_STAT_MEMORY == 1 << WIRE_STAT_MEMORY &&
+                   (int) PROVIDER_STAT_MEMORY_PEAK == 1 << WIRE_STAT_MEMORY_PEAK &&
+                   (int) PROVIDER_STAT_PIDS == 1 << WIRE_STAT_PIDS &&
+                   (int) PROVIDER_STAT_PIDS_REFUSED == 1 << WIRE_STAT_PIDS_REFUSED &&
+                   (int) PROVIDER_STAT_IO == 1 << WIRE_STAT_IO &&
+                   (int) PROVIDER_STAT_OOM == 1 << WIRE_STAT_OOM &&
+                   (int) PROVIDER_STAT_NETWORK == 1 << WIRE_STAT_NETWORK &&
+                   (int) PROVIDER_STAT_DISK == 1 << WIRE_STAT_DISK,
+               "stats have the same numbers");
+
+static void on_stats(void *context, struct wire_incoming *reply, const struct error *failure)
+{
+    struct provider_call *call = context;
+
+    if (!failure) {
+        const struct wire_stats_read *read = &reply->message.stats_read;
+
+        call->result.stats = (struct provider_stats){
+            .known = read->known,
+            .cpu_us = read->cpu_us,
+            .throttled_us = read->throttled_us,
+            .memory_bytes = read->memory_bytes,
+            .memory_peak_bytes = read->memory_peak_bytes,
+            .pids = read->pids,
+            .pids_refused = read->pids_refused,
+            .read_bytes = read->read_bytes,
+            .written_bytes = read->written_bytes,
+            .oom_kills_agent = read->oom_kills_agent,
+            .oom_kills_work = read->oom_kills_work,
+            .received_bytes = read->received_bytes,
+            .sent_bytes = read->sent_bytes,
+            .disk_bytes = read->disk_bytes,
+        };
+    }
+    provider_call_answer(call, failure);
+}
+
+static void local_stats(struct provider *provider, struct provider_call *call)
+{
+    struct wire_message message = {.number = WIRE_MESSAGE_STATS, .stats = {.id = call->id}};
+
+    (void) provider;
+    ask(call, &message, NULL, 0, on_stats);
+}
+
+static void on_sockets(void *context, struct wire_incoming *reply, const struct error *failure)
+{
+    struct provider_call *call = context;
+
+    if (!failure) {
+        call->result.sockets.count = reply->fd_count;
+        for (size_t i = 0; i < reply->fd_count; i++) {
+            call->result.sockets.fds[i] = TAKE_FD(reply->fds[i]);
+            (void) sys_file_set_nonblocking(call->result.sockets.fds[i], true);
+        }
+    }
+    provider_call_answer(call, failure);
+}
+
+_Static_assert(PROVIDER_SOCKETS_MAX == WIRE_SOCKETS_MAX, "what callers may ask can be asked");
+
+static void local_sockets(struct provider *provider, size_t count, struct provider_call *call)
+{
+    struct wire_message message = {
+        .number = WIRE_MESSAGE_SOCKETS,
+        .sockets = {.id = call->id, .family = WIRE_SOCKET_IPV4, .count = (uint8_t) count}};
+
+    (void) provider;
+    ask(call, &message, NULL, 0, on_sockets);
+}
+
+static struct provider_ending ending_of(const struct wire_ending *ending)
+{
+    static const enum provider_ending_kind kinds[] = {
+        [WIRE_EXIT_EXITED] = PROVIDER_ENDED_STATUS,
+        [WIRE_EXIT_SIGNALED] = PROVIDER_ENDED_SIGNAL,
+        [WIRE_EXIT_OOM] = PROVIDER_ENDED_OOM,
+        [WIRE_EXIT_UNKNOWN] = PROVIDER_ENDED_UNKNOWN,
+    };
+
+    return (struct provider_ending){.kind = kinds[ending->kind], .value = ending->value};
+}
+
+static void on_job_ended(void *context, struct wire_incoming *reply, const struct error *failure)
+{
+    struct provider_call *call = context;
+
+    if (!failure)
+        call->result.ending = ending_of(&reply->message.job_ended.ending);
+    provider_call_answer(call, failure);
+}
+
+static void local_disk_job(struct provider *provider, enum provider_disk_job job, int output,
+                           struct provider_call *call)
+{
+    static const enum wire_keeper_job_kind jobs[] = {
+        [PROVIDER_DISK_MEASURE] = WIRE_KEEPER_MEASURE,
+        [PROVIDER_DISK_LIST] = WIRE_KEEPER_LIST,
+        [PROVIDER_DISK_COPY] = WIRE_KEEPER_COPY,
+    };
+    struct wire_message message = {
+        .number = WIRE_MESSAGE_KEEPER_JOB,
+        .keeper_job = {.id = call->id, .job = jobs[job], .target = call->target}};
+    struct error err = ERROR_INIT;
+    AUTO(close) int input = sys_file_open(AT_FDCWD, "/dev/null", O_RDONLY, 0);
+
+    (void) provider;
+    if (input < 0) {
+        (void) error_set(&err, ERR_INTERNAL, input, "open /dev/null");
+        provider_call_answer(call, &err);
+        return;
+    }
+    ask(call, &message, (const int[]){input, output}, 2, on_job_ended);
+}
+
+int local_agent_address(struct provider *provider, const struct id *id,
+                        char ret_address[static PROVIDER_ADDRESS_MAX], struct error *err)
+{
+    const char *agents = local_of(provider)->agents;
+    int length = snprintf(ret_address, PROVIDER_ADDRESS_MAX, "unix:%s/%s.sock", agents, id->text);
+
+    if (length >= PROVIDER_ADDRESS_MAX)
+        return error_set(err, ERR_INVALID, 0, "the folder of the agents is too deep: %s", agents);
+    return 0;
+}
+
+static void on_discarded(void *context, struct wire_incoming *reply, const struct error *failure)
+{
+    struct local *local = context;
+
+    (void) reply;
+    if (failure && failure->code != ERR_NOT_FOUND && !local->link.over)
+        LOG_WARNING(local->log, "a sandbox that nobody has cannot be ended",
+                    log_text("error", failure->message));
+}
+
+void local_discard(struct local *local, const struct id *id, enum wire_kill_scope scope)
+{
+    struct wire_message message = {.number = WIRE_MESSAGE_KILL,
+                                   .kill = {.id = *id, .scope = scope}};
+    struct wire_answer answer = {.call = on_discarded, .context = local};
+    struct error err = ERROR_INIT;
+
+    if (launcher_link_ask(&local->link, &message, NULL, 0, answer, &err) < 0)
+        on_discarded(local, NULL, &err);
+}
+
+/* --- what the launcher says by itself -------------------------------------------------------- */
+
+static void on_event(void *context, const struct wire_message *event)
+{
+    struct local *local = context;
+    struct provider_ending ending;
+
+    if (event->number == WIRE_MESSAGE_STOPPING) {
+        stock_rest(&local->stock);
+        LOG_INFO(local->log, "the launcher is stopping",
+                 log_text("reason", event->stopping.reason));
+        return;
+    }
+    ending = ending_of(&event->exited.ending);
+    if (!stock_exited(local, &event->exited.id) && !local_creation_exited(local, &event->exited.id))
+        provider_exited(&local->provider, &event->exited.id, &ending);
+}
+
+static void on_over(void *context, const struct error *reason)
+{
+    struct local *local = context;
+
+    stock_rest(&local->stock);
+    local_creations_cancel(local, reason);
+    if (!local_open_failed(local, reason))
+        provider_lost(&local->provider, reason);
+}
+
+/* --- its end --------------------------------------------------------------------------------- */
+
+static void release(struct provider *provider)
+{
+    struct local *local = local_of(provider);
+
+    free(local->agents);
+    free(local->program);
+    free(local->image);
+    free(local->opening.surplus);
+    free(local);
+}
+
+void local_handle_closed(struct local *local)
+{
+    if (--local->closing == 0)
+        provider_closed(&local->provider, release);
+}
+
+static void on_link_closed(struct launcher_link *link)
+{
+    local_handle_closed(CONTAINER_OF(link, struct local, link));
+}
+
+static void on_refill_closed(struct deadline *deadline)
+{
+    local_handle_closed(CONTAINER_OF(deadline, struct local, stock.refill));
+}
+
+static void local_close(struct provider *provider)
+{
+    struct local *local = local_of(provider);
+    struct error reason = ERROR_INIT;
+
+    (void) error_set(&reason, ERR_UNAVAILABLE, 0, "the provider was closed");
+    stock_rest(&local->stock);
+    local_creations_cancel(local, &reason);
+    launcher_link_close(&local->link, on_link_closed);
+    (void) local_open_failed(local, &reason);
+    deadline_close(&local->stock.refill, on_refill_closed);
+}
+
+static const struct provider_operations local_operations = {
+    .name = "local",
+    .open = local_open,
+    .close = local_close,
+    .create = local_create,
+    .start = local_start,
+    .stop = local_stop,
+    .destroy = local_destroy,
+    .freeze = local_freeze,
+    .thaw = local_thaw,
+    .set_limits = local_set_limits,
+    .stats = local_stats,
+    .sockets = local_sockets,
+    .disk_job = local_disk_job,
+    .agent_address = local_agent_address,
+};
+
+static int check_options(const struct provider_local_options *options, struct error *err)
+{
+    const char *image = options->image ?: PROVIDER_LOCAL_IMAGE;
+
+    if (options->stock > PROVIDER_LOCAL_STOCK_MAX)
+        return error_set(err, ERR_INVALID, 0, "a stock of more than %d sandboxes",
+                         PROVIDER_LOCAL_STOCK_MAX);
+    if (!wire_text_is_name(image))
+        return error_set(err, ERR_INVALID, 0, "not the name of an image: %s", image);
+    return 0;
+}
+
+struct provider *provider_local_new(const struct provider_local_options *options, struct error *err)
+{
+    AUTO(close) int conversation = options->conversation;
+    AUTO(free) struct local *local = mem_alloc(sizeof(*local));
+    struct launcher_link_events events = {
+        .on_event = on_event, .on_over = on_over, .context = local};
+
+    provider_init(&local->provider, &local_operations, options->loop);
+    list_init(&local->creations);
+    if (check_options(options, err) < 0 ||
+        launcher_link_init(&local->link, options->loop, TAKE_FD(conversation), &events, err) < 0)
+        return NULL;
+    local->log = options->log;
+    local->agents = mem_copy_text(options->agents);
+    local->program = mem_copy_text(options->program ?: BURROW_VERSION);
+    local->image = mem_copy_text(options->image ?: PROVIDER_LOCAL_IMAGE);
+    stock_init(local, options->stock);
+    local->closing = 2; /* the link and the deadline */
+    return &TAKE_PTR(local)->provider;
+}
+
+size_t provider_local_ready(const struct provider *provider)
+{
+    return CONTAINER_OF(provider, struct local, provider)->stock.count;
+}

@@ -1,0 +1,105 @@
+/* Inside of the provider `local`: what its files share.
+ *
+ *     provider_local.c          the operations, and its end
+ *     provider_local_open.c     hello, taking over, subscribing
+ *     provider_local_create.c   create and start: from stock or new, then the environment
+ *     provider_local_stock.c    the ready sandboxes
+ *     launcher_link.c           the conversation on the loop */
+#pragma once
+
+#include "net/http_client.h"
+#include "provider/launcher_link.h"
+#include "provider/provider_internal.h"
+#include "provider/provider_local.h"
+#include "wire/wire_plan.h"
+
+/* Ready sandboxes, and the work of having enough of them. */
+struct stock {
+    size_t wanted;
+    struct id ready[PROVIDER_LOCAL_STOCK_MAX]; /* the last one is handed out next */
+    size_t count;
+    bool working;           /* the launcher serves us: there can be new ones */
+    bool making;            /* one is being made */
+    uint64_t missing_since; /* loop_now() when the stock was first found short; 0: it is not */
+    uint64_t not_before;    /* loop_now() after failures; 0: there was none */
+    unsigned int failures;  /* in a row, of making one */
+    unsigned int exits;     /* of ready ones, since one was used */
+    struct deadline refill;
+};
+
+/* Taking over what is there, while the provider is being opened. */
+struct opening {
+    struct provider_call *call; /* NULL: not opening */
+    size_t adoptions;           /* under way */
+    bool listed;                /* all pages came */
+    struct id after;            /* last id of the last page */
+    struct id *surplus;         /* owned: ready sandboxes that are too many, or of no use */
+    size_t surplus_count;
+};
+
+struct local {
+    struct provider provider;
+    struct log *log; /* borrowed, may be NULL */
+    char *agents;    /* owned */
+    char *program;   /* owned */
+    char *image;     /* owned */
+    struct launcher_link link;
+    struct opening opening;
+    struct stock stock;
+    struct list creations; /* those that wait for an agent's answer */
+    size_t closing;        /* handles of the loop that are still open */
+};
+
+static inline struct local *local_of(struct provider *provider)
+{
+    return CONTAINER_OF(provider, struct local, provider);
+}
+
+/* --- provider_local.c ------------------------------------------------------------------------ */
+
+/* One handle less is open: the last one lets the closing provider go. */
+void local_handle_closed(struct local *local);
+
+/* End a sandbox that nobody was given, without waiting. What fails is logged. */
+void local_discard(struct local *local, const struct id *id, enum wire_kill_scope scope);
+
+/* "unix:/.../ID.sock". -1 with ERR_INVALID: too long. */
+int local_agent_address(struct provider *provider, const struct id *id,
+                        char ret_address[static PROVIDER_ADDRESS_MAX], struct error *err);
+
+/* --- provider_local_open.c ------------------------------------------------------------------- */
+
+void local_open(struct provider *provider, struct provider_call *call);
+
+/* The conversation ended before the provider was open. Returns whether it was opening. */
+bool local_open_failed(struct local *local, const struct error *reason);
+
+/* --- provider_local_create.c ----------------------------------------------------------------- */
+
+void local_create(struct provider *provider, const struct provider_spec *spec,
+                  struct provider_call *call);
+void local_start(struct provider *provider, const struct provider_spec *spec,
+                 struct provider_call *call);
+
+/* A sandbox ended. Returns true when it was one that is not ready yet: its create fails. */
+bool local_creation_exited(struct local *local, const struct id *id);
+
+/* Give up those that wait for an agent. */
+void local_creations_cancel(struct local *local, const struct error *reason);
+
+/* --- provider_local_stock.c ------------------------------------------------------------------ */
+
+void stock_init(struct local *local, size_t wanted);
+
+/* One that was found. False: there are enough. */
+bool stock_add(struct stock *stock, const struct id *id);
+
+/* Requests can be made from now on, until stock_rest. */
+void stock_work(struct local *local);
+void stock_rest(struct stock *stock);
+
+/* Take one out. False: none is ready. A successor will be made. */
+bool stock_take(struct local *local, struct id *ret_id);
+
+/* A sandbox ended. Returns true when it was one of these. */
+bool stock_exited(struct local *local, const struct id *id);

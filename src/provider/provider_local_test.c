@@ -1,0 +1,262 @@
+/* The provider `local` on a played launcher: the contract, and opening. */
+#include "provider/launcher_testing.h"
+#include "provider/provider_contract.h"
+
+static struct provider *make_with_stock(struct contract *contract)
+{
+    return make_played(contract, 3);
+}
+
+static struct provider *make_feeble(struct contract *contract)
+{
+    struct provider *provider = make_played(contract, 0);
+
+    played(contract)->features = 0;
+    played(contract)->enforced = 0;
+    return provider;
+}
+
+static struct provider *make_late(struct contract *contract)
+{
+    struct provider *provider = make_played(contract, 0);
+
+    played(contract)->exits_late = true;
+    return provider;
+}
+
+static const struct contract_backend with_stock = {
+    .make = make_with_stock, .kill = kill_played, .done = done_played};
+static const struct contract_backend feeble = {
+    .make = make_feeble, .kill = kill_played, .done = done_played};
+static const struct contract_backend late = {
+    .make = make_late, .kill = kill_played, .done = done_played};
+
+static void what_the_launcher_can_do_is_told(void **state)
+{
+    struct contract *contract = *state;
+
+    assert_true(can(contract, PROVIDER_FREEZE));
+    assert_true(can(contract, PROVIDER_NAT));
+    assert_false(can(contract, PROVIDER_OOM));
+    assert_int_equal(provider_enforced(contract->provider), PROVIDER_LIMIT_PIDS);
+}
+
+static void opening_takes_over_what_is_there(void **state)
+{
+    static const struct {
+        enum wire_sandbox_state is;
+        enum provider_state seen;
+    } pairs[] = {
+        {WIRE_SANDBOX_RUNNING, PROVIDER_RUNNING}, {WIRE_SANDBOX_FROZEN, PROVIDER_FROZEN},
+        {WIRE_SANDBOX_STOPPED, PROVIDER_STOPPED}, {WIRE_SANDBOX_BROKEN, PROVIDER_BROKEN},
+        {WIRE_SANDBOX_STOPPING, PROVIDER_BROKEN},
+    };
+    struct contract *contract = contract_new(*state);
+    struct id ids[ARRAY_COUNT(pairs)];
+    struct reply reply;
+
+    for (size_t i = 0; i < ARRAY_COUNT(pairs); i++) {
+        ids[i] = id_new();
+        (void) play_add(played(contract), &ids[i], pairs[i].is);
+    }
+    reply = contract_open(contract);
+    expect_ok(&reply);
+    reply = ask_list(contract);
+    assert_int_equal(reply.count, ARRAY_COUNT(pairs));
+    for (size_t i = 0; i < ARRAY_COUNT(pairs); i++)
+        expect_state(contract, &ids[i], pairs[i].seen);
+    assert_int_equal(played(contract)->asked[WIRE_MESSAGE_ADOPT], 2);
+    contract_free(contract);
+}
+
+/* More than a page, and more than there can be open requests. */
+static void many_sandboxes_are_taken_over(void **state)
+{
+    struct contract *contract = contract_new(*state);
+    struct reply reply;
+
+    for (int i = 0; i < 700; i++) {
+        struct id id = id_new();
+
+        (void) play_add(played(contract), &id, WIRE_SANDBOX_RUNNING);
+    }
+    reply = contract_open(contract);
+    expect_ok(&reply);
+    assert_int_equal(played(contract)->asked[WIRE_MESSAGE_ADOPT], 700);
+    for (size_t i = 0; i < 700; i++) {
+        reply = ask_stats(contract, &played(contract)->sandboxes[i].entry.id);
+        expect_ok(&reply);
+    }
+    contract_free(contract);
+}
+
+static void what_cannot_be_taken_over_is_broken(void **state)
+{
+    struct contract *contract = contract_new(*state);
+    struct id id = id_new();
+    struct reply reply;
+
+    (void) play_add(played(contract), &id, WIRE_SANDBOX_RUNNING);
+    played(contract)->fail[WIRE_MESSAGE_ADOPT] = ERR_INTERNAL;
+    reply = contract_open(contract);
+    expect_ok(&reply);
+    expect_state(contract, &id, PROVIDER_BROKEN);
+    reply = ask_plain(contract, provider_destroy, &id);
+    expect_ok(&reply);
+    assert_int_equal(played(contract)->count, 0);
+    contract_free(contract);
+}
+
+static void what_went_in_the_meantime_is_forgotten(void **state)
+{
+    struct contract *contract = contract_new(*state);
+    struct id id = id_new();
+    struct reply reply;
+
+    (void) play_add(played(contract), &id, WIRE_SANDBOX_RUNNING);
+    played(contract)->fail[WIRE_MESSAGE_ADOPT] = ERR_NOT_FOUND;
+    reply = contract_open(contract);
+    expect_ok(&reply);
+    reply = ask_list(contract);
+    assert_int_equal(reply.count, 0);
+    contract_free(contract);
+}
+
+static void exits_of_earlier_times_are_told_once(void **state)
+{
+    struct contract *contract = contract_new(*state);
+    struct id ended = id_new(), runs = id_new();
+    struct reply reply;
+
+    (void) play_add(played(contract), &ended, WIRE_SANDBOX_STOPPED);
+    (void) play_add(played(contract), &runs, WIRE_SANDBOX_RUNNING);
+    reply = contract_open(contract);
+    expect_ok(&reply);
+    play_tell_exit(played(contract), &ended, WIRE_EXIT_UNKNOWN, 0);
+    play_tell_exit(played(contract), &ended, WIRE_EXIT_UNKNOWN, 0);
+    play_exit(played(contract), &runs);
+    TURN_UNTIL(&contract->loop, contract->exit_count == 2);
+    turn_for(contract, 2);
+    assert_int_equal(contract->exit_count, 2);
+    assert_string_equal(contract->exits[0].id.text, ended.text);
+    assert_int_equal(contract->exits[0].ending.kind, PROVIDER_ENDED_UNKNOWN);
+    contract_free(contract);
+}
+
+static void endings_are_translated(void **state)
+{
+    static const struct {
+        enum wire_exit_kind kind;
+        enum provider_ending_kind told;
+        uint8_t value;
+    } pairs[] = {{WIRE_EXIT_EXITED, PROVIDER_ENDED_STATUS, 3},
+                 {WIRE_EXIT_SIGNALED, PROVIDER_ENDED_SIGNAL, 11},
+                 {WIRE_EXIT_OOM, PROVIDER_ENDED_OOM, 0},
+                 {WIRE_EXIT_UNKNOWN, PROVIDER_ENDED_UNKNOWN, 0}};
+    struct contract *contract = *state;
+
+    for (size_t i = 0; i < ARRAY_COUNT(pairs); i++) {
+        struct id id = new_sandbox(contract);
+
+        play_tell_exit(played(contract), &id, pairs[i].kind, pairs[i].value);
+        TURN_UNTIL(&contract->loop, contract->exit_count == i + 1);
+        assert_int_equal(contract->exits[i].ending.kind, pairs[i].told);
+        assert_int_equal(contract->exits[i].ending.value, pairs[i].value);
+    }
+}
+
+static void the_spec_becomes_the_plan(void **state)
+{
+    struct contract *contract = *state;
+    struct id id = id_new();
+    struct provider_rule rule = {.allow = true,
+                                 .address = 0x0a000000,
+                                 .bits = 8,
+                                 .protocol = PROVIDER_TCP,
+                                 .first_port = 80,
+                                 .last_port = 90};
+    struct provider_bind bind = {.source = "tools", .place = "/opt/tools"};
+    struct provider_spec spec = {.id = id,
+                                 .hostname = "demo",
+                                 .image = "debian",
+                                 .limits = {.memory_bytes = 1 << 20, .cpu_millis = 250},
+                                 .network = PROVIDER_NETWORK_NAT,
+                                 .rules = &rule,
+                                 .rule_count = 1,
+                                 .binds = &bind,
+                                 .bind_count = 1};
+    struct reply reply = ask_create(contract, &spec);
+    const struct wire_plan *plan;
+
+    expect_ok(&reply);
+    plan = &play_find(played(contract), &id)->plan;
+    assert_string_equal(plan->hostname, "demo");
+    assert_string_equal(plan->image, "debian");
+    assert_int_equal(plan->limits.memory_bytes, 1 << 20);
+    assert_int_equal(plan->limits.cpu_millis, 250);
+    assert_int_equal(plan->network, WIRE_NETWORK_NAT);
+    assert_int_equal(plan->rules.items[0].ports.last, 90);
+    assert_string_equal(plan->binds.items[0].place, "/opt/tools");
+    assert_int_equal(plan->flags, 0);
+}
+
+static void changed_limits_reach_the_launcher(void **state)
+{
+    struct contract *contract = *state;
+    struct provider_limits limits = {.memory_bytes = 7 << 20, .pids = 9, .files = 12};
+    struct id id = new_sandbox(contract);
+    struct reply reply = ask_limits(contract, &id, &limits);
+
+    expect_ok(&reply);
+    assert_int_equal(played(contract)->limits.memory_bytes, 7 << 20);
+    assert_int_equal(played(contract)->limits.pids, 9);
+    assert_int_equal(played(contract)->limits.files, 12);
+}
+
+static void stopping_keeps_the_disk(void **state)
+{
+    struct contract *contract = *state;
+    struct id id = new_sandbox(contract);
+    struct reply reply = ask_plain(contract, provider_stop, &id);
+
+    expect_ok(&reply);
+    assert_int_equal(played(contract)->last_kill.kill.scope, WIRE_KILL_PROCESSES);
+    reply = ask_start(contract, &id);
+    expect_ok(&reply);
+    assert_int_equal(play_find(played(contract), &id)->plan.flags,
+                     WIRE_BIT(WIRE_PLAN_EXISTING_DISK));
+    reply = ask_plain(contract, provider_destroy, &id);
+    expect_ok(&reply);
+    assert_int_equal(played(contract)->last_kill.kill.scope, WIRE_KILL_EVERYTHING);
+}
+
+#define OWN_TEST(name)                                                                             \
+    {                                                                                              \
+#name, name, NULL, NULL, (void *) &played_backend                                          \
+    }
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CONTRACT_TESTS(&played_backend),
+        CONTRACT_TESTS(&with_stock),
+        CONTRACT_TEST(what_it_cannot_do_is_not_implemented, &feeble),
+        CONTRACT_TEST(limits_that_do_not_hold_are_told, &feeble),
+        CONTRACT_TEST(an_exit_is_told_once, &late),
+        CONTRACT_TEST(an_end_that_was_asked_for_is_not_told, &late),
+        CONTRACT_TEST(a_stopped_sandbox_starts_again, &late),
+        CONTRACT_TEST(a_destroyed_sandbox_is_unknown, &late),
+        CONTRACT_TEST(what_the_launcher_can_do_is_told, &played_backend),
+        CONTRACT_TEST(endings_are_translated, &played_backend),
+        CONTRACT_TEST(the_spec_becomes_the_plan, &played_backend),
+        CONTRACT_TEST(changed_limits_reach_the_launcher, &played_backend),
+        CONTRACT_TEST(stopping_keeps_the_disk, &played_backend),
+        OWN_TEST(opening_takes_over_what_is_there),
+        OWN_TEST(many_sandboxes_are_taken_over),
+        OWN_TEST(what_cannot_be_taken_over_is_broken),
+        OWN_TEST(what_went_in_the_meantime_is_forgotten),
+        OWN_TEST(exits_of_earlier_times_are_told_once),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
