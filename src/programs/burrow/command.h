@@ -8,5 +8,6 @@ struct command {
     int (*run)(int argc, char **argv);
 };
 
+int command_run(int argc, char **argv);
 int command_serve(int argc, char **argv);
 int command_settings(int argc, char **argv);

@@ -6,6 +6,7 @@
 
 #include "base/auto.h"
 #include "programs/burrow/command.h"
+#include "programs/burrow/launcher_exec.h"
 #include "sys/sys_feature.h"
 #include "sys/sys_signal.h"
 
@@ -17,7 +18,26 @@ static int command_version(int argc, char **argv)
     return 0;
 }
 
+static int command_bind(int argc, char **argv)
+{
+    return launcher_exec_verb("bind", argc, argv);
+}
+
+static int command_doctor(int argc, char **argv)
+{
+    return launcher_exec_verb("doctor", argc, argv);
+}
+
+static int command_image(int argc, char **argv)
+{
+    return launcher_exec_verb("image", argc, argv);
+}
+
 static const struct command commands[] = {
+    {"bind", "Register folders that sandboxes may be shown, read-only", command_bind},
+    {"doctor", "Print what this machine has of what sandboxes need", command_doctor},
+    {"image", "Register folders that sandboxes start from", command_image},
+    {"run", "Run one command in a fresh sandbox", command_run},
     {"serve", "Run the daemon", command_serve},
     {"settings", "Print all settings of the daemon as a Markdown page", command_settings},
     {"version", "Print the version", command_version},

@@ -14,6 +14,8 @@
 #include "net/http_server.h"
 #include "programs/burrow/command.h"
 #include "programs/burrow/data_folder.h"
+#include "programs/burrow/sandboxes.h"
+#include "programs/burrow/serve_root.h"
 #include "programs/burrow/settings.h"
 
 #define STOP_SIGNALS 2
@@ -32,7 +34,9 @@ struct daemon {
     struct loop loop;
     struct http_server *server;
     uv_signal_t signals[STOP_SIGNALS];
+    struct sandboxes sandboxes;
     bool loop_runs;
+    bool is_lost; /* the launcher is gone: end, and not with success */
 };
 
 /* --- parts, in the order they are needed ---------------------------------------------------- */
@@ -163,8 +167,15 @@ static void server_drained(struct http_server *server, void *data)
     struct daemon *daemon = data;
 
     (void) server;
+    sandboxes_close(&daemon->sandboxes);
     for (size_t i = 0; i < STOP_SIGNALS; i++)
         uv_close((uv_handle_t *) &daemon->signals[i], NULL);
+}
+
+static void stop(struct daemon *daemon)
+{
+    daemon->operations.ready = false;
+    http_server_drain(daemon->server, daemon->settings.drain_timeout_ms, server_drained, daemon);
 }
 
 static void stop_requested(uv_signal_t *handle, int number)
@@ -176,9 +187,17 @@ static void stop_requested(uv_signal_t *handle, int number)
         log_flush(daemon->log);
         _exit(1);
     }
-    daemon->operations.ready = false;
     LOG_INFO(daemon->log, "stopping", log_text("signal", sigabbrev_np(number)));
-    http_server_drain(daemon->server, daemon->settings.drain_timeout_ms, server_drained, daemon);
+    stop(daemon);
+}
+
+static void launcher_lost(void *context)
+{
+    struct daemon *daemon = context;
+
+    daemon->is_lost = true;
+    if (daemon->operations.ready)
+        stop(daemon);
 }
 
 static void watch_signals(struct daemon *daemon)
@@ -198,6 +217,8 @@ static int start(struct daemon *daemon, struct error *err)
 
     if (settings_check(&daemon->settings, err) < 0)
         return -1;
+    if (serve_root_is_wanted(&daemon->settings))
+        return serve_root(&daemon->settings, err);
     daemon->log = open_log(&daemon->settings);
     raise_descriptor_limit(daemon->log);
     if (data_folder_open(&daemon->data, daemon->settings.data, err) < 0)
@@ -210,6 +231,11 @@ static int start(struct daemon *daemon, struct error *err)
     daemon->loop_runs = true;
     if (open_server(daemon, err) < 0)
         return -1;
+    if (sandboxes_open(&daemon->sandboxes, &daemon->loop, daemon->log, &daemon->settings,
+                       launcher_lost, daemon, err) < 0)
+        return -1;
+    daemon->operations.sandboxes_wait = &daemon->sandboxes.waits_for;
+    daemon->operations.has_sandboxes = daemon->sandboxes.provider != NULL;
     return open_listeners(daemon, err);
 }
 
@@ -237,6 +263,7 @@ static int start_failed(struct daemon *daemon, const struct error *err)
 {
     (void) fflush(stdout);
     (void) fprintf(stderr, "burrow: %s\n", err->message);
+    sandboxes_close(&daemon->sandboxes);
     if (daemon->server) {
         http_server_drain(daemon->server, 0, nothing_left, NULL);
         loop_run(&daemon->loop);
@@ -258,7 +285,7 @@ int command_serve(int argc, char **argv)
 {
     struct daemon daemon = {.data = DATA_FOLDER_INIT};
     struct error err = ERROR_INIT;
-    int r = settings_load(&daemon.settings, argc, argv, environ, &err);
+    int r = settings_load(&daemon.settings, argc, argv, environ, &err), status;
 
     if (r > 0) {
         settings_done(&daemon.settings);
@@ -272,8 +299,9 @@ int command_serve(int argc, char **argv)
              log_text("listen", daemon.settings.listen));
     loop_run(&daemon.loop);
     LOG_INFO(daemon.log, "stopped");
+    status = daemon.is_lost;
     finish(&daemon);
-    return 0;
+    return status;
 }
 
 int command_settings(int argc, char **argv)

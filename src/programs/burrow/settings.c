@@ -13,8 +13,17 @@
 
 #define ONE_DAY_MS   ((uint64_t) 24 * 3600 * 1000)
 #define NAME_MAX_LEN 64
+#define STOCK_MAX    256
 
-enum setting_type { SETTING_TEXT, SETTING_BOOLEAN, SETTING_COUNT, SETTING_DURATION };
+/* A count is at least 1; a size ("" is 0) and a stock may be 0. */
+enum setting_type {
+    SETTING_TEXT,
+    SETTING_BOOLEAN,
+    SETTING_COUNT,
+    SETTING_DURATION,
+    SETTING_SIZE,
+    SETTING_STOCK
+};
 
 struct setting {
     const char *name;
@@ -33,7 +42,7 @@ static const struct setting table[] = {
      "Where to listen: ADDRESS:PORT, [ADDRESS]:PORT or unix:PATH; several separated by commas.",
      NULL},
     {"data", SETTING_TEXT, FIELD(data), "/var/lib/burrow", "DIR",
-     "The folder that holds everything the daemon keeps.", NULL},
+     "The folder that holds everything burrow keeps.", NULL},
     {"no-auth", SETTING_BOOLEAN, FIELD(no_auth), "false", "",
      "Ask for no key. Only with loopback and unix listeners.", NULL},
     {"allowed-hosts", SETTING_TEXT, FIELD(allowed_hosts), "", "NAME,...",
@@ -55,6 +64,22 @@ static const struct setting table[] = {
      "Between two requests on a connection.", NULL},
     {"drain-timeout", SETTING_DURATION, FIELD(drain_timeout_ms), "30s", "TIME",
      "For requests under way when the daemon is told to stop.", NULL},
+    {"no-sandboxes", SETTING_BOOLEAN, FIELD(no_sandboxes), "false", "",
+     "Serve without sandboxes, as happens anyway unless started by root.", NULL},
+    {"user", SETTING_TEXT, FIELD(user), "burrow", "NAME",
+     "Whom the daemon runs as when started by root; the launcher stays root.", NULL},
+    {"run-folder", SETTING_TEXT, FIELD(run_folder), "/run/burrow", "DIR",
+     "The folder for what lasts until the next boot; best on a tmpfs.", NULL},
+    {"cgroup", SETTING_TEXT, FIELD(cgroup), "burrow", "NAME",
+     "The name of the group that holds those of all sandboxes.", NULL},
+    {"pool-size", SETTING_SIZE, FIELD(pool_size), "", "SIZE",
+     "Space for all disks together, such as 100G; most of what is free unless given. It only "
+     "grows.",
+     NULL},
+    {"default-network", SETTING_TEXT, FIELD(default_network), "none", "MODE",
+     "The network of sandboxes for which nothing else is asked.", "none|nat"},
+    {"stock", SETTING_STOCK, FIELD(stock), "8", "N",
+     "Sandboxes kept ready to be handed out at once; 0 for none.", NULL},
 };
 
 /* --- one value ------------------------------------------------------------------------------ */
@@ -98,6 +123,16 @@ static int set_text(const struct setting *setting, char **field, const char *val
     return 0;
 }
 
+/* Nothing is none. */
+static int set_size(uint64_t *field, const char *value, const char *source, struct error *err)
+{
+    *field = 0;
+    if (!*value || number_parse_size(value, UINT64_MAX >> 1, field) == 0)
+        return 0;
+    return error_set(err, ERR_INVALID, 0, "%s: '%s' is not a size such as 512M, 10G or 1T", source,
+                     value);
+}
+
 static int set_value(struct settings *settings, const struct setting *setting, const char *value,
                      const char *source, struct error *err)
 {
@@ -119,10 +154,18 @@ static int set_value(struct settings *settings, const struct setting *setting, c
     case SETTING_DURATION:
         if (number_parse_duration(value, ONE_DAY_MS, field) == 0 && *(uint64_t *) field > 0)
             return 0;
+        return error_set(err, ERR_INVALID, 0,
+                         "%s: '%s' is not a time such as 500ms, 30s or 5m, up to a day", source,
+                         value);
+    case SETTING_SIZE:
+        return set_size(field, value, source, err);
+    case SETTING_STOCK:
         break;
     }
-    return error_set(err, ERR_INVALID, 0,
-                     "%s: '%s' is not a time such as 500ms, 30s or 5m, up to a day", source, value);
+    if (number_parse_digits(value, strlen(value), STOCK_MAX, field) == 0)
+        return 0;
+    return error_set(err, ERR_INVALID, 0, "%s: '%s' is not a number from 0 to %d", source, value,
+                     STOCK_MAX);
 }
 
 /* --- names ---------------------------------------------------------------------------------- */
@@ -370,6 +413,8 @@ int settings_check(const struct settings *settings, struct error *err)
     }
     if (!*settings->data)
         return error_set(err, ERR_INVALID, 0, "data: no folder given");
+    if (!*settings->user || !*settings->run_folder || !*settings->cgroup)
+        return error_set(err, ERR_INVALID, 0, "user, run-folder and cgroup must not be empty");
     if (!*settings->tls_certificate != !*settings->tls_key)
         return error_set(err, ERR_INVALID, 0, "tls-certificate and tls-key belong together");
     return 0;
@@ -385,6 +430,40 @@ void settings_done(struct settings *settings)
             *field = NULL;
         }
     }
+}
+
+/* --- for another process -------------------------------------------------------------------- */
+
+static const char *setting_word(const struct settings *settings, const struct setting *setting,
+                                struct pool *pool)
+{
+    const void *field = (const char *) settings + setting->offset;
+
+    switch (setting->type) {
+    case SETTING_TEXT:
+        return pool_format(pool, "--%s=%s", setting->name, *(char *const *) field);
+    case SETTING_BOOLEAN:
+        return pool_format(pool, "--%s=%s", setting->name,
+                           *(const bool *) field ? "true" : "false");
+    case SETTING_DURATION:
+        return pool_format(pool, "--%s=%llums", setting->name,
+                           (unsigned long long) *(const uint64_t *) field);
+    case SETTING_COUNT:
+    case SETTING_SIZE:
+    case SETTING_STOCK:
+        break;
+    }
+    return pool_format(pool, "--%s=%llu", setting->name,
+                       (unsigned long long) *(const uint64_t *) field);
+}
+
+const char *const *settings_words(const struct settings *settings, struct pool *pool)
+{
+    const char **words = pool_alloc(pool, (ARRAY_COUNT(table) + 1) * sizeof(*words));
+
+    for (size_t i = 0; i < ARRAY_COUNT(table); i++)
+        words[i] = setting_word(settings, &table[i], pool);
+    return words;
 }
 
 /* --- documents ------------------------------------------------------------------------------ */

@@ -10,6 +10,7 @@
 
 #include "base/auto.h"
 #include "base/error.h"
+#include "base/pool.h"
 #include "base/text.h"
 
 struct settings {
@@ -26,6 +27,13 @@ struct settings {
     uint64_t body_timeout_ms;
     uint64_t idle_timeout_ms;
     uint64_t drain_timeout_ms;
+    bool no_sandboxes;
+    char *user;
+    char *run_folder;
+    char *cgroup;
+    uint64_t pool_size; /* bytes; 0: not given */
+    char *default_network;
+    uint64_t stock;
 };
 
 /* All sources in order. `argv` are the words behind the verb; `environment` is NULL-terminated
@@ -40,6 +48,10 @@ int settings_check(const struct settings *settings, struct error *err);
 void settings_done(struct settings *settings);
 
 AUTO_DEFINE(settings, struct settings, settings_done);
+
+/* All settings as words that settings_load reads back ("--listen=127.0.0.1:8787"), NULL at the end,
+ * for another process that shall have the same. In `pool`. */
+const char *const *settings_words(const struct settings *settings, struct pool *pool);
 
 /* The help of "burrow serve", and the page docs/settings.md. */
 void settings_help(struct text *out);

@@ -83,6 +83,9 @@ static void errors_name_their_source(void **state)
         {WORDS(NULL), WORDS("BURROW_CONNECTIONS_MAX=-1"), "BURROW_CONNECTIONS_MAX: '-1' is not"},
         {WORDS("--log-level", "loud"), NULL, "--log-level: 'loud' is not one of debug|info"},
         {WORDS("--no-auth=maybe"), NULL, "--no-auth: 'maybe' is not true or false"},
+        {WORDS("--pool-size", "big"), NULL, "--pool-size: 'big' is not a size"},
+        {WORDS("--stock", "257"), NULL, "--stock: '257' is not a number from 0 to 256"},
+        {WORDS("--default-network=host"), NULL, "--default-network: 'host' is not one of none|nat"},
         {WORDS("--lisen", "x"), NULL, "unknown setting 'lisen'; did you mean 'listen'?"},
         {WORDS("--frobnicate"), NULL, "unknown setting 'frobnicate'"},
         {WORDS("--listen"), NULL, "--listen needs a value: ADDRESS"},
@@ -159,6 +162,40 @@ static void certificate_and_key_belong_together(void **state)
     assert_int_equal(settings_check(&settings, NULL), -1);
 }
 
+static void words_carry_all_settings_to_another_process(void **state)
+{
+    AUTO(settings) struct settings settings = {0};
+    AUTO(settings) struct settings again = {0};
+    AUTO(pool) struct pool pool = POOL_INIT;
+    AUTO(pool) struct pool second = POOL_INIT;
+    const char *const *words;
+    const char *const *same;
+    size_t count = 0;
+
+    (void) state;
+    assert_int_equal(load(&settings,
+                          WORDS("--listen", "unix:/tmp/a b,127.0.0.1:1", "--no-auth", "--stock",
+                                "0", "--pool-size", "10G", "--idle-timeout", "1500ms", "--user",
+                                "somebody", "--connections-max", "7"),
+                          NULL, NULL),
+                     0);
+    words = settings_words(&settings, &pool);
+    while (words[count])
+        count++;
+    /* Flags win, whatever the other process finds in its environment. */
+    assert_int_equal(settings_load(&again, (int) count, (char *const *) (uintptr_t) words,
+                                   WORDS("BURROW_STOCK=3", "BURROW_POOL_SIZE=1G"), NULL),
+                     0);
+    assert_int_equal(again.stock, 0);
+    assert_int_equal(again.pool_size, 10ULL << 30);
+    assert_int_equal(again.idle_timeout_ms, 1500);
+    assert_string_equal(again.user, "somebody");
+    assert_true(again.no_auth);
+    same = settings_words(&again, &second);
+    for (size_t i = 0; i < count; i++)
+        assert_string_equal(words[i], same[i]);
+}
+
 static void help_is_asked_for_in_two_ways(void **state)
 {
     AUTO(settings) struct settings settings = {0};
@@ -181,6 +218,7 @@ int main(void)
         cmocka_unit_test(a_wrong_line_of_the_file_is_named),
         cmocka_unit_test(without_keys_only_local_listeners_are_accepted),
         cmocka_unit_test(certificate_and_key_belong_together),
+        cmocka_unit_test(words_carry_all_settings_to_another_process),
         cmocka_unit_test(help_is_asked_for_in_two_ways),
     };
 
