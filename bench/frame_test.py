@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 """Tests of the bench's frame; needs no server and no build. Run: bench/frame_test.py"""
 
+import itertools
 import sys
+import tempfile
 import unittest
 import xml.etree.ElementTree
 from pathlib import Path
@@ -9,10 +11,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.dont_write_bytecode = True
 
-from frame import plot, process, table, wrk  # noqa: E402
+from frame import plot, process, sandboxes, table, wrk  # noqa: E402
 from frame.failure import RowFailed  # noqa: E402
 from frame.row import (LESS, MORE, Comparison, Goal, Row, failed_result, percentile,  # noqa: E402
                        result_of, rounded)
+from rows import sandbox  # noqa: E402
 
 WRK_REPORT = """Running 2s test @ http://127.0.0.1:1/json
   1 threads and 64 connections
@@ -125,6 +128,34 @@ class Processes(unittest.TestCase):
     def test_a_missing_program_fails_the_row(self):
         with self.assertRaisesRegex(RowFailed, "No such file"):
             process.run_load(["/nonexistent/load"], 0, 1)
+
+
+class Sandboxes(unittest.TestCase):
+    def test_a_turn_counts_once_however_many_times_it_took(self):
+        times = itertools.cycle([[1000, 2000, 90000], [2000, 4000, 4000]])
+        comparison = sandbox.take_turns(2, lambda: next(times), lambda: next(times))
+        self.assertEqual((comparison.ours, comparison.peer), ([2, 2], [4, 4]))
+        self.assertEqual(comparison.extra["single_ms"]["ours"]["p99"], 90)
+
+    def test_a_rate_is_taken_over_whole_windows(self):
+        self.assertEqual(sandbox.windows([3, 6, 9, 30, 30, 30, 1000]), [6, 30])
+
+    def test_the_tree_holds_what_the_command_needs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            tree = Path(folder) / "tree"
+            sandboxes.make_tree(tree)
+            for file in (sandboxes.COMMAND, *sandboxes.libraries_of(sandboxes.COMMAND)):
+                self.assertTrue((tree / file.lstrip("/")).is_file(), file)
+
+    def test_a_program_without_libraries_fails_the_row(self):
+        with self.assertRaises(RowFailed):
+            sandboxes.libraries_of("/etc/passwd")
+
+    def test_containers_get_the_namespaces_and_limits_that_ours_have(self):
+        linux = sandboxes.container_config(Path("/tree"), "name")["linux"]
+        self.assertEqual(len(linux["namespaces"]), 7)
+        self.assertEqual(linux["resources"]["memory"]["limit"], sandboxes.MEMORY)
+        self.assertEqual(linux["resources"]["pids"]["limit"], sandboxes.PIDS)
 
 
 if __name__ == "__main__":

@@ -48,5 +48,8 @@ def facts(root: Path, build: Path) -> dict:
             "nginx": _version("nginx", "-v") or _version("/usr/sbin/nginx", "-v"),
             "wrk": _version("wrk", "-v"),
             "libwebsockets": _version(str(build / "bench/websocket-echo-peer"), "--version"),
+            "bubblewrap": _version("bwrap", "--version"),
+            "crun": _version("crun", "--version"),
+            "runc": _version("runc", "--version"),
         },
     }

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import Optional
 
 from frame.failure import RowFailed
 
@@ -17,17 +18,18 @@ PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-def _in_child(cpu: int):
+def _in_child(cpu: Optional[int]):
     """Runs between fork and exec: pin, raise the file limit, and go when the bench goes."""
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-    os.sched_setaffinity(0, {cpu})
+    if cpu is not None:
+        os.sched_setaffinity(0, {cpu})
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def spawn(arguments: list, cpu: int, **options) -> subprocess.Popen:
-    """Start a program on one core, in a session of its own: Ctrl-C reaches only the bench, which
-    then ends its children in order."""
+def spawn(arguments: list, cpu: Optional[int], **options) -> subprocess.Popen:
+    """Start a program on one core (None: on all), in a session of its own: Ctrl-C reaches only the
+    bench, which then ends its children in order."""
     try:
         return subprocess.Popen([str(argument) for argument in arguments],
                                 preexec_fn=lambda: _in_child(cpu), start_new_session=True,
@@ -47,7 +49,7 @@ def stop(process: subprocess.Popen):
             process.wait()
 
 
-def run_load(arguments: list, cpu: int, limit_seconds: float) -> str:
+def run_load(arguments: list, cpu: Optional[int], limit_seconds: float) -> str:
     """Run a load program to its end and return what it printed."""
     with spawn(arguments, cpu, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                stdin=subprocess.DEVNULL) as process:
