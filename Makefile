@@ -17,19 +17,20 @@ build: ## the programs, in build/ (CC=clang for another compiler)
 	$(packages) build run
 	@tools/build gcc programs
 
-run: build ## build and serve on 127.0.0.1:8787 (ARGS="--no-auth" for flags)
+run: build ## build and serve on 127.0.0.1:8787 (ARGS="--no-auth" for flags; as root with sandboxes)
+	@packaging/make-user
 	@exec build/burrow serve $(ARGS)
 
 test: ## everything that must hold: checks, lint, unit, sanitizers, integration, fuzzing
 	$(packages) build run test lint
 	@tools/run-suite test
 
-soak: ## the long runs: lint, integration ten times, ten minutes per fuzzer (FUZZ_SECONDS=600)
+soak: ## the long runs: lint, integration ten times, isolation twenty, faults in full, ten minutes per fuzzer (FUZZ_SECONDS=600)
 	$(packages) build run test lint
 	@tools/run-suite soak
 
-bench: ## measure beside nginx (ONLY=name,name for some rows)
-	$(packages) build bench
+bench: ## measure beside nginx, bubblewrap, ... (ONLY=name,name for some rows)
+	$(packages) build run bench
 	@tools/build bench
 	@bench/run --build build-bench --only "$(ONLY)"
 
@@ -66,6 +67,7 @@ install: build ## into PREFIX=/usr/local (and DESTDIR)
 	@meson configure build -Dprefix="$(PREFIX)"
 	@tools/build gcc programs >/dev/null
 	@DESTDIR="$(DESTDIR)" meson install -C build --quiet --no-rebuild
+	@[ -n "$(DESTDIR)" ] || packaging/make-user
 
 clean: ## remove everything built
 	rm -rf build build-*

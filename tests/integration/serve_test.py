@@ -212,7 +212,7 @@ def health_ready_and_version_are_json():
     with Burrow() as server:
         health = json.loads(get(server.address, "/health").body)
         equal((health["ok"], health["status"], health["service"]), (True, "ok", "burrow"), "health")
-        equal(json.loads(get(server.address, "/ready").body), {"ready": True}, "ready")
+        equal(json.loads(get(server.address, "/ready").body), {"ready": True, "sandboxes": False}, "ready")
         version = json.loads(get(server.address, "/burrow/v1/version").body)["version"]
         equal(run_burrow("version"), (0, f"burrow {version}\n"), "version")
         equal(health["version"], version, "version in health")

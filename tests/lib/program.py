@@ -83,14 +83,22 @@ class Program:
     def pid(self):
         return self.process.pid
 
+    def path(self):
+        """For subclasses: where the program is."""
+        return program(self.name)
+
     def start(self):
         """Start it and wait until it is ready."""
+        self.launch()
+        wait_until(self.is_ready_or_fail, f"start of {self.name}")
+
+    def launch(self):
+        """Start it."""
         with open(self.log_path, "ab") as log:
             # pylint: disable=consider-using-with
             self.process = subprocess.Popen(
-                [program(self.name), *self.arguments], stdin=subprocess.DEVNULL, stdout=log,
+                [self.path(), *self.arguments], stdin=subprocess.DEVNULL, stdout=log,
                 stderr=log, env=self.environment)
-        wait_until(self.is_ready_or_fail, f"start of {self.name}")
 
     def is_ready_or_fail(self):
         if self.process.poll() is not None:

@@ -1,0 +1,292 @@
+#!/usr/bin/python3
+# timeout: 1800
+"""A daemon that was taken over says anything to a real launcher: bytes, descriptors, plans, in any
+order. It never crashes, opens nothing that it was not told of by root, leaves nothing behind, and
+the next conversation works.
+
+    BURROW_FULL=1        more conversations of chance
+    BURROW_SEED=N        those of an earlier run again
+"""
+
+import os
+import random
+import shutil
+import socket
+import struct
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+
+from outpost import enter  # noqa: E402
+
+enter()
+
+from launcher import need_launcher  # noqa: E402
+from launcher_once import (  # noqa: E402
+    ALL_SEALS, ASSIGN, CREATE, DONE, EXITED, HELLO, KILL, LIST, LISTED, SANDBOX, SUBSCRIBE, Once,
+    bind, code_of, limits, memfd, message, new_id, plan, text)
+from outpost import cgroup, folder, groups_of  # noqa: E402
+from program import wait_until  # noqa: E402
+from tap import equal, main, skip, test  # noqa: E402
+from traces import names_in, traces  # noqa: E402
+
+FULL = os.environ.get("BURROW_FULL") == "1"
+SEED = int(os.environ.get("BURROW_SEED", random.SystemRandom().randrange(1 << 32)))
+CONVERSATIONS = 300 if FULL else 30
+PACKETS = 40
+LAST_MESSAGE = 17  # one more than there is
+DECOY = "burrow-decoy"  # in every path and name that must not be opened
+
+
+def nothing_is_left():
+    """Neither of sandboxes nor of the launchers."""
+    left = {kind: ids for kind, ids in traces(f"{folder()}/data", f"{folder()}/run",
+                                              cgroup()).items() if ids}
+    instances = [name for name in names_in(f"{folder()}/run") if name.startswith("once-")]
+    equal((left, instances), ({}, []), "what is left")
+    wait_until(lambda: not groups_of(cgroup()), "the groups are gone")
+
+
+def next_conversation_works():
+    rng = random.Random(SEED)
+    sandbox = new_id(rng)
+    with Once() as once:
+        once.greet()
+        equal(once.ask_plan(CREATE, plan(sandbox))[0], SANDBOX, "answer to a good plan")
+        equal(code_of(once.ask(KILL, sandbox.encode() + b"\1")), "ok", "answer to a kill")
+    nothing_is_left()
+
+
+# --- chance ------------------------------------------------------------------------------------
+
+
+class Descriptors:
+    """Of every kind that a daemon can have."""
+
+    def __init__(self):
+        reading, writing = os.pipe()
+        one, other = socket.socketpair()
+        self.kept = (one, other)
+        self.all = [reading, writing, one.fileno(), other.fileno(), memfd(b"x" * 100),
+                    memfd(b"", 0), os.open("/", os.O_RDONLY), os.open("/", os.O_PATH),
+                    os.open("/dev/null", os.O_RDWR), os.open("/proc/self/mem", os.O_RDONLY),
+                    os.open("/etc/passwd", os.O_RDONLY), os.pidfd_open(os.getpid()),
+                    os.eventfd(0), os.open("/dev/zero", os.O_RDONLY)]
+
+    def some(self, rng):
+        return [rng.choice(self.all) for _ in range(rng.choice((0, 0, 1, 1, 2, 32, 60)))]
+
+
+def any_id(rng, known):
+    return rng.choice(known) if known and rng.random() < 0.8 else new_id(rng)
+
+
+def any_plan(rng, known):
+    """Mostly a good one."""
+    data = plan(any_id(rng, known), flags=rng.choice((0, 0, 0, 1, 2)),
+                image=rng.choice(("host", "host", "host", "nothing")))
+    if rng.random() < 0.2:
+        at = rng.randrange(len(data))
+        data = data[:at] + rng.randbytes(1) + data[at + 1:]
+    return memfd(data, ALL_SEALS if rng.random() < 0.9 else 0)
+
+
+def any_body(rng, number, known):
+    sandbox = any_id(rng, known).encode()
+    if rng.random() < 0.1:
+        return rng.randbytes(rng.randrange(100))
+    bodies = {
+        HELLO: struct.pack("<HH", rng.randrange(3), rng.randrange(3)) + text("x"),
+        LIST: rng.choice((bytes(26), sandbox)),
+        4: sandbox + struct.pack("<IQ", rng.randrange(1 << 22), rng.randrange(1 << 40)),
+        7: sandbox + bytes([rng.randrange(2), rng.randrange(34)]),
+        KILL: sandbox + bytes([rng.randrange(2)]),
+        11: sandbox + limits(memory=rng.choice((0, 1, 64 << 20, 1 << 49))),
+        13: sandbox + text("/mnt/x") + b"\1",
+        14: sandbox + bytes(4), 15: sandbox + bytes(4),
+        16: sandbox + bytes([rng.randrange(4)]) + rng.choice((bytes(26), new_id(rng).encode())),
+    }
+    return bodies.get(number, b"" if number in (SUBSCRIBE, CREATE, ASSIGN) else sandbox)
+
+
+def converse(once, rng, descriptors):
+    """Half of the conversations begin as they should; all end in nonsense, or by our leaving."""
+    known, request = [new_id(rng) for _ in range(3)], 10
+    if rng.random() < 0.8:
+        once.greet()
+    once.socket.setblocking(False)
+    for _ in range(PACKETS):
+        number = rng.choice((CREATE, ASSIGN, KILL, rng.randrange(LAST_MESSAGE + 1)))
+        request += rng.choice((1, 1, 1, 1, 1, 1, 1, 1, 1, 0))
+        made = []
+        if number in (CREATE, ASSIGN):
+            made = [any_plan(rng, known)]
+        fds = made if made or rng.random() < 0.9 else descriptors.some(rng)
+        if number == 16:
+            fds = rng.choices(descriptors.all, k=2)
+        data = message(number, request, any_body(rng, number, known))
+        if rng.random() < 0.03:
+            data, fds = rng.randbytes(rng.randrange(1, 5000)), descriptors.some(rng)
+        went = once.send(data, fds)
+        for fd in made:
+            os.close(fd)
+        if not went:
+            return
+        try:
+            while once.receive():
+                pass
+        except BlockingIOError:
+            continue
+
+
+@test
+def whatever_it_says_the_launcher_ends_well_and_leaves_nothing():
+    need_launcher()
+    print(f"# BURROW_SEED={SEED}: {CONVERSATIONS} conversations", flush=True)
+    descriptors = Descriptors()
+    for number in range(CONVERSATIONS):
+        try:
+            with Once() as once:
+                converse(once, random.Random(f"{SEED} {number}"), descriptors)
+            nothing_is_left()
+        except BaseException:
+            print(f"# in conversation {number}")
+            raise
+    next_conversation_works()
+
+
+# --- plans -------------------------------------------------------------------------------------
+
+
+def hostile_plans(rng):
+    """{what: (bytes, seals)}: none of them is a plan of ours."""
+    name = new_id(rng)
+    good = plan(name)
+    names = {
+        "path": f"../../{DECOY}", "absolute path": f"/{DECOY}", "upper case": f"{DECOY}A",
+        "leading dot": f".{DECOY}", "dots": "..", "slash inside": f"a/{DECOY}",
+        "NUL inside": f"host\0/{DECOY}", "newline": f"host\n{DECOY}", "empty": "",
+        "too long": DECOY * 20,
+    }
+    found = {}
+    for what, value in names.items():
+        found[f"image: {what}"] = (plan(name, image=value), ALL_SEALS)
+        found[f"hostname: {what}"] = (plan(name, hostname=value), ALL_SEALS)
+        found[f"bind: {what}"] = (plan(name, binds=b"\1\0" + bind(value, "/x")), ALL_SEALS)
+    for place in (DECOY, f"/../{DECOY}", f"/{DECOY}/..", "/", f"/{DECOY}/", f"//{DECOY}",
+                  "/proc/self/x", "/dev/x", "/sys/x", f"/{DECOY}" + "/x" * 200):
+        found[f"bind at {place[:20]}"] = (plan(name, binds=b"\1\0" + bind("a", place)), ALL_SEALS)
+    found.update({
+        "id that is a path": (plan(f"../{DECOY}".ljust(26, "x")), ALL_SEALS),
+        "id in upper case": (plan(name.upper()), ALL_SEALS),
+        "65535 rules": (plan(name, network=1, rules=b"\xff\xff"), ALL_SEALS),
+        "65535 binds": (plan(name, binds=b"\xff\xff"), ALL_SEALS),
+        "rules without a network": (plan(name, rules=b"\1\0" + bytes(11)), ALL_SEALS),
+        "all flags": (plan(name, flags=0xffffffff), ALL_SEALS),
+        "other network": (plan(name, network=2), ALL_SEALS),
+        "endless memory": (plan(name, memory=(1 << 64) - 1), ALL_SEALS),
+        "hardly any memory": (plan(name, memory=1), ALL_SEALS),
+        "hardly any disk": (plan(name, disk=1), ALL_SEALS),
+        "another version": (plan(name, version=2), ALL_SEALS),
+        "cut": (good[:-1], ALL_SEALS), "one byte more": (good + b"\0", ALL_SEALS),
+        "empty": (b"", ALL_SEALS), "8 MB": (good + bytes(8 << 20), ALL_SEALS),
+        "nothing sealed": (good, 0),
+        "an image that nobody registered": (plan(name, image=DECOY), ALL_SEALS),
+        "a bind that nobody registered":
+            (plan(name, binds=b"\1\0" + bind(DECOY, "/x")), ALL_SEALS),
+        "a disk that is not there": (plan(name, flags=2), ALL_SEALS),
+    })
+    for bit in range(4):
+        if ALL_SEALS & ~(1 << bit) != ALL_SEALS:
+            found[f"seal {bit} missing"] = (good, ALL_SEALS & ~(1 << bit))
+    return found
+
+
+@test
+def plans_that_are_none_are_refused_one_by_one():
+    need_launcher()
+    descriptors = Descriptors()
+    with Once() as once:
+        once.greet()
+        for number in (CREATE, ASSIGN):
+            for what, (data, seals) in hostile_plans(random.Random(SEED)).items():
+                answer = once.ask_plan(number, data, seals)
+                assert answer, f"the conversation ended at {what}"
+                if answer[0] != DONE or code_of(answer) == "ok":
+                    raise AssertionError(f"{what} was taken: {answer}")
+        for fd in descriptors.all:
+            answer = once.ask(CREATE, fds=[fd])
+            equal(answer and answer[0], DONE, "answer to a descriptor that is no plan")
+        equal(once.ask(LIST, bytes(26)), (LISTED, b"\0\0\0"), "sandboxes")
+        equal(once.ask_plan(CREATE, plan(new_id(random.Random(SEED))))[0], SANDBOX,
+              "answer to a good plan")
+    nothing_is_left()
+
+
+@test
+def no_name_becomes_a_path():
+    need_launcher()
+    if not shutil.which("strace"):
+        skip("strace")
+    log = f"{folder()}/calls"
+    with Once(prefix=("strace", "-f", "-qq", "-s", "4096", "-e", "trace=%file,%net",
+                      "-e", "signal=none", "-o", log)) as once:
+        once.greet()
+        for what, (data, seals) in hostile_plans(random.Random(SEED)).items():
+            assert once.ask_plan(CREATE, data, seals), f"the conversation ended at {what}"
+    with open(log, encoding="utf-8", errors="replace") as file:
+        calls = file.read().splitlines()
+    assert any("openat" in call for call in calls), "strace saw nothing"
+    # The names of the two registries are looked up where root put them, and nowhere else.
+    looked_up = [call for call in calls if DECOY in call and "recvmsg" not in call
+                 and "sendmsg" not in call]
+    wrong = [call for call in looked_up if f'"{DECOY}"' not in call]
+    equal(wrong, [], "calls with a path of the daemon's")
+    nothing_is_left()
+
+
+# --- orders ------------------------------------------------------------------------------------
+
+
+@test
+def a_daemon_that_leaves_in_the_middle_leaves_nothing():
+    need_launcher()
+    rng = random.Random(f"{SEED} leaves")
+    with Once() as once:
+        once.greet()
+        for request in range(100, 116):
+            fd = memfd(plan(new_id(rng), network=request % 2))
+            once.send(message(CREATE, request, version=1), [fd])
+            os.close(fd)
+    nothing_is_left()
+
+
+@test
+def a_daemon_that_never_reads_is_not_waited_for():
+    need_launcher()
+    rng = random.Random(f"{SEED} reads")
+    sandbox = new_id(rng)
+    with Once() as once:
+        once.greet()
+        equal(once.ask_plan(CREATE, plan(sandbox))[0], SANDBOX, "answer to a good plan")
+        once.socket.setblocking(False)
+        sent = 0
+        while sent < 20000 and once.send(message(12, once.request + 1, sandbox.encode())):
+            once.request += 1
+            sent += 1
+        assert sent < 20000, "everything was taken from a daemon that does not read"
+        once.socket.setblocking(True)
+        answers = 0
+        while answers < min(sent, 100):  # and then it goes on where it stopped
+            number, _, _ = once.receive()
+            answers += number != EXITED
+    nothing_is_left()
+
+
+@test
+def the_next_conversation_works():
+    need_launcher()
+    next_conversation_works()
+
+
+main()

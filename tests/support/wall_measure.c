@@ -1,0 +1,39 @@
+#include "wall_measure.h"
+
+#include "base/auto.h"
+#include "json/json_write.h"
+#include "launcher/cgroup_stats.h"
+
+void wall_measure(const struct wall_box *box, struct text *ret_answer)
+{
+    struct cgroup_stats stats;
+    struct disk_usage usage;
+    struct json_writer json;
+
+    cgroup_stats_read(&box->sandbox.cgroup, &stats);
+    const struct {
+        const char *name;
+        unsigned int bit;
+        uint64_t value;
+    } rows[] = {
+        {"cpu_us", CGROUP_STAT_CPU, stats.cpu_us},
+        {"throttled_us", CGROUP_STAT_THROTTLED, stats.throttled_us},
+        {"memory_bytes", CGROUP_STAT_MEMORY, stats.memory_bytes},
+        {"memory_peak_bytes", CGROUP_STAT_MEMORY_PEAK, stats.memory_peak_bytes},
+        {"pids", CGROUP_STAT_PIDS, stats.pids},
+        {"pids_refused", CGROUP_STAT_PIDS_REFUSED, stats.pids_refused},
+        {"oom_kills_agent", CGROUP_STAT_OOM, stats.oom_kills_agent},
+        {"oom_kills_work", CGROUP_STAT_OOM, stats.oom_kills_work},
+    };
+
+    json_writer_init_text(&json, ret_answer);
+    json_begin_object(&json);
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        if (stats.known & rows[i].bit)
+            json_add_integer(&json, rows[i].name, (int64_t) rows[i].value);
+    }
+    if (disk_pool_usage(box->host.pool, &box->plan.id, &usage, NULL) == 0)
+        json_add_integer(&json, "disk_bytes", (int64_t) usage.used);
+    json_end_object(&json);
+    (void) json_writer_finish(&json);
+}
