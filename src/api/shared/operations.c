@@ -26,13 +26,17 @@ static void get_health(struct http_request *request)
 static void get_ready(struct http_request *request)
 {
     const struct operations *operations = request->context;
+    const char *wait = operations->sandboxes_wait ? *operations->sandboxes_wait : NULL;
     struct error error;
 
-    if (operations->ready) {
-        http_reply_text(request, 200, "application/json", "{\"ready\":true}");
+    if (operations->ready && !wait) {
+        http_reply_text(request, 200, "application/json",
+                        operations->has_sandboxes ? "{\"ready\":true,\"sandboxes\":true}"
+                                                  : "{\"ready\":true,\"sandboxes\":false}");
         return;
     }
-    (void) error_set(&error, ERR_UNAVAILABLE, 0, "the daemon is starting or shutting down");
+    (void) error_set(&error, ERR_UNAVAILABLE, 0, "%s",
+                     operations->ready ? wait : "the daemon is starting or shutting down");
     http_reply_error(request, &error);
 }
 
@@ -115,7 +119,8 @@ static const struct http_route routes[] = {
                      "\"status\":{\"type\":\"string\"},\"service\":{\"type\":\"string\"},"
                      "\"version\":{\"type\":\"string\"}}}"},
     {"GET", "/ready", get_ready, "Whether the daemon takes work", .access = ACCESS_PUBLIC,
-     .reply_schema = "{\"type\":\"object\",\"properties\":{\"ready\":{\"type\":\"boolean\"}}}"},
+     .reply_schema = "{\"type\":\"object\",\"properties\":{\"ready\":{\"type\":\"boolean\"},"
+                     "\"sandboxes\":{\"type\":\"boolean\"}}}"},
     {"GET", "/metrics", get_metrics, "Figures for Prometheus", .reply_type = "text/plain"},
 };
 

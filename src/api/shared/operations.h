@@ -1,7 +1,8 @@
 /* The routes every dialect shares: /health, /ready, /metrics.
  *
  * /health says that the process answers; it never needs a key and is what all clients of all
- * dialects ask first. /ready says whether new work is taken: 503 while starting and draining.
+ * dialects ask first. /ready says whether new work is taken: 503 while starting and draining and
+ * while sandboxes cannot be had; it also says whether there are any here at all.
  * /metrics is Prometheus text and needs a key. */
 #pragma once
 
@@ -18,6 +19,8 @@ struct operations {
     const struct log *log;      /* borrowed: its dropped lines are counted */
     uint64_t started_ns;
     bool ready;
+    bool has_sandboxes;
+    const char *const *sandboxes_wait; /* borrowed, may be NULL: what keeps them from being ready */
 };
 
 /* The table, with `operations` as its context (borrowed). */
