@@ -291,6 +291,9 @@ static void a_keeper_works_on_the_disk_of_a_stopped_one(void **state)
     kit_expect(&answer, WIRE_MESSAGE_JOB_ENDED);
     assert_true(is_listed(kit, &job.target, &seen));
     assert_int_equal(seen, WIRE_SANDBOX_STOPPED);
+    run_job(kit, &job, &answer, output, sizeof(output));
+    kit_expect_failure(&answer, ERR_CONFLICT); /* and the first copy is still there */
+    assert_true(is_listed(kit, &job.target, &seen));
     plan.id = job.target; /* the copy is a disk like any other */
     plan.flags = WIRE_BIT(WIRE_PLAN_EXISTING_DISK);
     kit_create(kit, &plan);

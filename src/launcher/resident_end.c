@@ -107,13 +107,11 @@ int resident_watch_exit(struct resident *resident, struct error *err)
 
 void resident_answer_killers(struct resident *resident, bool tell, const struct error *failure)
 {
-    struct list *first;
-
-    while ((first = list_first(&resident->killers))) {
-        struct killer *killer = CONTAINER_OF(first, struct killer, link);
+    LIST_EACH (&resident->killers, at) {
+        struct killer *killer = CONTAINER_OF(at, struct killer, link);
         uint64_t request = killer->request;
 
-        list_remove(first);
+        list_remove(at);
         free(killer);
         if (tell)
             resident->all->hooks.done(resident->all->hooks.context, request, failure);

@@ -192,14 +192,36 @@ int residents_find_stopped(struct residents *all, const struct id *id, struct er
     return disk_pool_open_disk(all->site->host.pool, id, &disk, err);
 }
 
-void residents_add_stopped(struct residents *all, const struct id *id)
+/* For whoever takes over when we are killed: a disk that nobody was promised. */
+static int write_unpromised(struct residents *all, const struct id *id)
 {
     struct record record = {.id = *id, .fresh = true, .image = IMAGE_HOST};
 
+    return record_write(all->instance->records, all->boot, &record);
+}
+
+int residents_begin_disk(struct residents *all, const struct id *id, struct error *err)
+{
+    AUTO(disk) struct disk disk = DISK_INIT;
+    int r;
+
+    if (residents_find(all, id, NULL) ||
+        disk_pool_open_disk(all->site->host.pool, id, &disk, NULL) == 0)
+        return error_set(err, ERR_CONFLICT, 0, "there is a sandbox %s already", id->text);
+    r = write_unpromised(all, id);
+    return r < 0 ? error_set(err, error_code_from_errno(r), r, "write down disk %s", id->text) : 0;
+}
+
+void residents_end_disk(struct residents *all, const struct id *id)
+{
+    (void) record_remove(all->instance->records, id);
+}
+
+void residents_add_stopped(struct residents *all, const struct id *id)
+{
     if (!all->is_once || stopped_place(all, id) < all->stopped_count)
         return;
-    /* For whoever takes over when we are killed: a disk that nobody was promised. */
-    (void) record_write(all->instance->records, all->boot, &record);
+    (void) write_unpromised(all, id);
     all->stopped = mem_resize(all->stopped, (all->stopped_count + 1) * sizeof(*id));
     all->stopped[all->stopped_count++] = *id;
 }

@@ -130,6 +130,11 @@ int residents_kill(struct residents *all, const struct id *id, enum wire_kill_sc
  * but those of others. ERR_NOT_FOUND. */
 int residents_find_stopped(struct residents *all, const struct id *id, struct error *err);
 
+/* A disk is being filled: should we be killed before residents_end_disk, the next launcher deletes
+ * it. ERR_CONFLICT: there is such a disk or sandbox. */
+int residents_begin_disk(struct residents *all, const struct id *id, struct error *err);
+void residents_end_disk(struct residents *all, const struct id *id);
+
 /* A disk without processes is there from now on, or gone. `once` remembers. */
 void residents_add_stopped(struct residents *all, const struct id *id);
 void residents_drop_stopped(struct residents *all, const struct id *id);

@@ -50,7 +50,9 @@ static void drop(struct service_job *job, bool failed)
 
     if (failed && job->has_target)
         (void) disk_pool_delete(keeper->host.pool, &job->target, NULL);
-    else if (job->has_target)
+    if (job->has_target)
+        residents_end_disk(keeper->residents, &job->target);
+    if (!failed && job->has_target)
         residents_add_stopped(keeper->residents, &job->target);
     event_loop_remove(loop_of(keeper), &job->exit);
     list_remove(&job->link);
@@ -110,9 +112,14 @@ static int make_target(struct service_keeper *keeper, const struct wire_keeper_j
 {
     struct disk_usage usage = {0};
 
+    if (residents_begin_disk(keeper->residents, &asked->target, err) < 0)
+        return -1;
     /* Where nothing is counted there are no limits either. */
     (void) disk_pool_usage(keeper->host.pool, &asked->id, &usage, NULL);
-    return disk_pool_create(keeper->host.pool, &asked->target, usage.limit, err);
+    if (disk_pool_create(keeper->host.pool, &asked->target, usage.limit, err) == 0)
+        return 0;
+    residents_end_disk(keeper->residents, &asked->target);
+    return -1;
 }
 
 static int watch(struct service_job *job, struct error *err)
@@ -158,10 +165,8 @@ int service_keeper_start(struct service_keeper *keeper, const struct wire_keeper
 
 void service_keeper_done(struct service_keeper *keeper)
 {
-    struct list *first;
-
-    while ((first = list_first(&keeper->jobs))) {
-        struct service_job *job = CONTAINER_OF(first, struct service_job, link);
+    LIST_EACH (&keeper->jobs, at) {
+        struct service_job *job = CONTAINER_OF(at, struct service_job, link);
         struct sys_exit ended;
 
         keeper_job_cancel(&job->job);
