@@ -17,6 +17,9 @@
 #define GRACE_MAX_MS ((uint64_t) 4 * EXEC_GRACE_MS)
 /* Launches that a dying worker took with it are sent again, so often in all. */
 #define ATTEMPTS_MAX 3
+
+/* Signals that can be kept: all but the last of the real-time ones. */
+#define EARLY_SIGNALS 64
 /* The command of a killed supervisor becomes our child only some time after the control socket has
  * closed: look so often, so far apart, before its fate is called unknown. */
 #define ORPHAN_LOOKS   200
@@ -151,8 +154,15 @@ void exec_kill(struct exec *exec)
     exec_settle_soon(exec);
 }
 
+/* Before the command runs there is nobody to get it, and a launch may be made a second time with
+ * another supervisor: it is kept until the start is known. */
 void exec_signal(struct exec *exec, int signal)
 {
+    if (!exec->pid) {
+        if (signal > 0 && signal < EARLY_SIGNALS)
+            exec->early_signals |= UINT64_C(1) << signal;
+        return;
+    }
     if (exec_signal_terminal(exec, signal))
         return;
     if (exec->control.watch.open)
@@ -290,6 +300,17 @@ static void start_io(struct exec *exec)
     exec_watch_input(exec);
 }
 
+static void send_early_signals(struct exec *exec)
+{
+    uint64_t signals = exec->early_signals;
+
+    exec->early_signals = 0;
+    for (int signal = 1; signal < EARLY_SIGNALS && !exec->over; signal++) {
+        if (signals & UINT64_C(1) << signal)
+            exec_signal(exec, signal);
+    }
+}
+
 static void take_report(struct exec *exec, const struct report *report)
 {
     close_given(exec); /* the supervisor has its own */
@@ -299,6 +320,7 @@ static void take_report(struct exec *exec, const struct report *report)
         exec->pid = report->value;
         if (!exec->over)
             start_io(exec);
+        send_early_signals(exec);
         break;
     case REPORT_FAILED:
         fail(exec, (enum launch_stage) report->detail, report->value);
