@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #include "base/auto.h"
 #include "programs/burrow/command.h"
@@ -56,6 +57,8 @@ static int prepare_process(void)
 {
     char unknown[SYS_FEATURE_NAME_MAX];
 
+    (void) prctl(PR_SET_NAME,
+                 "burrow");            /* a launcher starts us by descriptor: ps would show that */
     (void) sys_signal_ignore(SIGPIPE); /* OpenSSL writes without MSG_NOSIGNAL */
     if (sys_feature_init(getenv(SYS_FEATURE_VARIABLE), unknown) == 0)
         return 0;
