@@ -31,7 +31,8 @@ static void rounds_kill_frozen_and_running_processes(void **state)
     pid_t work = real_start(real, &cgroup, CGROUP_WORK, sit);
 
     assert_true(grows_beyond(real, 0, 1));
-    assert_int_equal(cgroup_freeze(&cgroup, CGROUP_WHOLE, NULL), 0);
+    if (cgroup_freeze(&cgroup, CGROUP_WORK, NULL) < 0) /* v2 without controllers */
+        assert_int_equal(cgroup_freeze(&cgroup, CGROUP_WHOLE, NULL), 0);
     kill_round(&cgroup);
     assert_killed(real_wait(real, agent));
     assert_killed(real_wait(real, work));
