@@ -40,6 +40,7 @@ struct launcher {
     unsigned int looked;
     bool has_loop, has_instance, has_site, has_janitor, has_residents;
     bool is_once, is_ending;
+    bool leaves_traces; /* of sandboxes that could not be taken down: for the next launcher */
     int status;
 };
 
@@ -47,8 +48,16 @@ struct launcher {
 
 static void finish_when_empty(struct launcher *launcher)
 {
-    if (launcher->is_ending && launcher->is_once && launcher->residents.count == 0)
-        event_loop_stop(&launcher->loop);
+    size_t hopeless = launcher->residents.hopeless;
+
+    if (!launcher->is_ending || !launcher->is_once || launcher->residents.count > hopeless)
+        return;
+    if (hopeless) {
+        LOG_ERROR(launcher->log, "what is left of sandboxes stays for the next launcher",
+                  log_number("sandboxes", (int64_t) hopeless));
+        launcher->leaves_traces = true;
+    }
+    event_loop_stop(&launcher->loop);
 }
 
 static void residents_empty(void *context)
@@ -312,7 +321,7 @@ static void finish(struct launcher *launcher)
         janitor_stop(&launcher->janitor);
     if (launcher->has_site)
         close_site(launcher);
-    if (launcher->has_instance && launcher->is_once)
+    if (launcher->has_instance && launcher->is_once && !launcher->leaves_traces)
         instance_remove(&launcher->instance);
     else if (launcher->has_instance)
         instance_close(&launcher->instance);
@@ -347,7 +356,9 @@ static void take_over(void *context, const char *name)
         residents_kill_all(&launcher.residents);
         if (launcher.residents.count)
             (void) event_loop_run(&launcher.loop);
-        LOG_INFO(launcher.log, "what a killed launcher left is taken down", log_text("name", name));
+        if (!launcher.leaves_traces)
+            LOG_INFO(launcher.log, "what a killed launcher left is taken down",
+                     log_text("name", name));
     } else {
         LOG_WARNING(launcher.log, "what a killed launcher left stays", log_text("name", name),
                     log_text("reason", err.message));

@@ -1,5 +1,6 @@
 /* A whole launcher, by its protocol: what a daemon may ask, and what it gets. */
 #include <dirent.h>
+#include <sys/mount.h>
 
 #include "launcher/launcher_test_kit.h"
 
@@ -412,6 +413,40 @@ static void what_a_killed_launcher_left_goes_with_the_next(void **state)
     assert_int_equal(count_instances(kit), 0);
 }
 
+static void set_pool_read_only(const struct kit *kit)
+{
+    char path[128];
+
+    (void) snprintf(path, sizeof(path), "%s/data/pool/store", kit->folder);
+    assert_int_equal(mount(NULL, path, NULL,
+                           MS_REMOUNT | MS_NOSUID | MS_NODEV | MS_RDONLY, NULL),
+                     0);
+}
+
+/* As the kernel does to a filesystem that it finds broken. */
+static void a_pool_that_takes_no_writes_holds_nobody_up(void **state)
+{
+    struct kit *kit = *state;
+    struct wire_plan plan = kit_plan();
+    enum wire_sandbox_state seen;
+    struct kit_answer answer;
+
+    NEEDS_LAUNCHER(kit);
+    kit_create(kit, &plan);
+    set_pool_read_only(kit);
+    plan.id = id_new();
+    kit_ask_plan(kit, WIRE_MESSAGE_CREATE, &plan, &answer);
+    kit_expect_failure(&answer, ERR_UNAVAILABLE);
+    assert_int_equal(kit_stop(kit), 0);
+    assert_int_equal(count_instances(kit), 1); /* what could not be deleted is not forgotten */
+    /* It unmounted the pool, as nobody else used it: the next one mounts it anew. */
+    kit_start(kit);
+    assert_int_equal(count_instances(kit), 1);
+    assert_false(is_listed(kit, &plan.id, &seen));
+    assert_int_equal(kit_stop(kit), 0);
+    assert_int_equal(count_instances(kit), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -428,6 +463,8 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(many_at_once_all_come_and_all_go, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_a_killed_launcher_left_goes_with_the_next, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_pool_that_takes_no_writes_holds_nobody_up, set_up,
                                         tear_down),
     };
 

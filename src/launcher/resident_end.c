@@ -163,6 +163,16 @@ static void finish(struct resident *resident)
     drop_when_over(resident);
 }
 
+/* The janitor itself waits some seconds for what is only slow. */
+static void note_failure(struct resident *resident)
+{
+    if (resident->is_stuck && !resident->is_hopeless) {
+        resident->is_hopeless = true;
+        resident->all->hopeless++;
+    }
+    resident->is_stuck = true;
+}
+
 static void taken_down(struct janitor_job *job, const struct error *failure)
 {
     struct resident *resident = CONTAINER_OF(job, struct resident, job);
@@ -172,7 +182,7 @@ static void taken_down(struct janitor_job *job, const struct error *failure)
         LOG_WARNING(all->log, "a sandbox cannot be taken down yet",
                     log_text("sandbox", resident->sandbox.id.text),
                     log_text("reason", failure->message));
-        resident->is_stuck = true;
+        note_failure(resident);
         resident_answer_killers(resident, true, failure);
         resident->timer.fire = take_down_again;
         event_timer_set(all->loop, &resident->timer, AGAIN_MS);
@@ -180,6 +190,8 @@ static void taken_down(struct janitor_job *job, const struct error *failure)
         finish(resident);
     }
     all->hooks.exited(all->hooks.context);
+    if (failure && all->hopeless == all->count)
+        all->hooks.empty(all->hooks.context);
 }
 
 /* One that was under way, whose timer stops now. */

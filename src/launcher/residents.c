@@ -74,10 +74,11 @@ void resident_drop(struct resident *resident)
     memmove(&all->sorted[place], &all->sorted[place + 1],
             (all->count - place - 1) * sizeof(struct resident *));
     all->count--;
+    all->hopeless -= resident->is_hopeless;
     free_resident(resident);
     if (has_disk)
         residents_add_stopped(all, &id);
-    if (all->count == 0)
+    if (all->count == all->hopeless)
         all->hooks.empty(all->hooks.context);
 }
 

@@ -47,6 +47,7 @@ struct resident {
     bool had_disk;    /* it was started on a disk of earlier times */
     bool delete_disk; /* asked for while it was taken down */
     bool is_stuck;    /* the janitor failed, and tries again */
+    bool is_hopeless; /* it failed more than once */
     uint32_t unenforced;
     uint64_t start_request;
     uint64_t freeze_request;
@@ -67,7 +68,7 @@ struct residents_hooks {
     void (*done)(void *context, uint64_t request, const struct error *failure);
     /* An exit waits to be told: residents_next_exit. */
     void (*exited)(void *context);
-    /* The last one is gone. */
+    /* The last one is gone, or only those are left that cannot be taken down now. */
     void (*empty)(void *context);
 };
 
@@ -86,6 +87,7 @@ struct residents {
     uint32_t enforced;        /* bits of enum wire_limit */
     struct resident **sorted; /* owned, by id */
     size_t count, capacity;
+    size_t hopeless; /* of them; their records stay for the next launcher */
 };
 
 /* `all` is filled but for boot, enforced and the table. Returns 0 or -1. */
