@@ -156,7 +156,10 @@ static int open_entry(struct disk_pool *pool, enum disk_pool_set set, const stru
 static int make_folder(struct disk_pool *pool, const struct id *sandbox, uint64_t limit)
 {
     int disks = pool->sets[DISK_POOL_DISKS];
+    int r = disk_pool_take_spare(pool, sandbox, limit);
 
+    if (r != 0)
+        return r < 0 ? r : 0;
     if (pool->kind != DISK_POOL_PLAIN)
         return sys_btrfs_create(disks, sandbox->text, disk_pool_is_limited(pool) ? limit : 0);
     return mkdirat(disks, sandbox->text, 0755) < 0 ? -errno : 0;
@@ -331,7 +334,9 @@ int disk_pool_snapshot(struct disk_pool *pool, const struct id *sandbox, const s
     r = folder = open_entry(pool, DISK_POOL_DISKS, sandbox);
     if (r < 0)
         return fail(err, r, "open disk", sandbox);
-    r = sys_btrfs_snapshot(folder, pool->sets[DISK_POOL_SNAPSHOTS], snapshot->text, true, 0);
+    r = disk_pool_mark_copied(folder);
+    if (r == 0)
+        r = sys_btrfs_snapshot(folder, pool->sets[DISK_POOL_SNAPSHOTS], snapshot->text, true, 0);
     return r < 0 ? fail(err, r, "make snapshot", snapshot) : 0;
 }
 
@@ -389,7 +394,9 @@ int disk_pool_fork(struct disk_pool *pool, enum disk_pool_set from, const struct
     if (r < 0)
         return error_set(err, error_code_from_errno(r), r, "open %s %s", set_nouns[from],
                          source->text);
-    r = fork_folder(pool, folder, sandbox, disk_pool_is_limited(pool) ? limit : 0);
+    r = from == DISK_POOL_DISKS ? disk_pool_mark_copied(folder) : 0;
+    if (r == 0)
+        r = fork_folder(pool, folder, sandbox, disk_pool_is_limited(pool) ? limit : 0);
     return r < 0 ? fail(err, r, "fork to disk", sandbox) : 0;
 }
 
@@ -442,18 +449,29 @@ int disk_pool_trim(struct disk_pool *pool, uint64_t *ret_bytes, struct error *er
     return r < 0 ? error_set(err, error_code_from_errno(r), r, "trim the disk pool") : 0;
 }
 
-/* Busy: others still share blocks that the dead one wrote first. */
-static bool drop_if_dead(struct disk_pool *pool, uint64_t number)
+/* A commit in between: the kernel may still have to count blocks that the dead ones gave back, and
+ * without a record to count them in it turns the whole pool read-only. Busy: others still share
+ * blocks that the dead one wrote first. */
+static unsigned int drop_dead(struct disk_pool *pool, const uint64_t *numbers, size_t count)
 {
-    return sys_btrfs_has_subvolume(pool->store, number) == 0 &&
-           sys_btrfs_drop_record(pool->store, number) == 0;
+    unsigned int dropped = 0;
+
+    if (count == 0 || sys_btrfs_sync(pool->store) < 0)
+        return 0;
+    for (size_t i = 0; i < count; i++)
+        dropped += sys_btrfs_drop_record(pool->store, numbers[i]) == 0;
+    return dropped;
 }
 
 int disk_pool_clean(struct disk_pool *pool, unsigned int count, unsigned int *ret_dropped,
                     struct error *err)
 {
-    unsigned int dropped = 0;
+    uint64_t dead[DISK_POOL_CLEAN_MAX];
+    size_t dead_count = 0;
 
+    *ret_dropped = 0;
+    if (count > DISK_POOL_CLEAN_MAX)
+        count = DISK_POOL_CLEAN_MAX;
     for (unsigned int i = 0; disk_pool_is_limited(pool) && i < count; i++) {
         uint64_t number = pool->clean_from < FIRST_RECORD ? FIRST_RECORD : pool->clean_from;
         int r = sys_btrfs_next_record(pool->store, number, &number);
@@ -463,9 +481,10 @@ int disk_pool_clean(struct disk_pool *pool, unsigned int count, unsigned int *re
             break;
         if (r < 0)
             return error_set(err, error_code_from_errno(r), r, "clean the disk pool");
-        dropped += drop_if_dead(pool, number);
+        if (sys_btrfs_has_subvolume(pool->store, number) == 0)
+            dead[dead_count++] = number;
     }
-    *ret_dropped = dropped;
+    *ret_dropped = drop_dead(pool, dead, dead_count);
     return 0;
 }
 

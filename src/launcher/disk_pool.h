@@ -6,6 +6,7 @@
  *       store/                    that file, mounted nosuid,nodev,noatime
  *         disks/<id>/u, w         a subvolume per sandbox: upper and work folder of its overlay
  *         snapshots/<id>/u        read-only copies
+ *         spares/<id>             disks of deleted sandboxes, empty again, for the next ones
  *         trash/                  on its way out, or not finished yet
  *
  * Three kinds, chosen when the pool is opened (research behind it: create, limit and delete in
@@ -54,8 +55,15 @@
 /* Inside a small pool this reserve is not more than one such part of it. */
 #define DISK_POOL_RESERVE_PART 16
 
+/* Records that one call of disk_pool_clean looks at. */
+#define DISK_POOL_CLEAN_MAX 512
+
 /* The filesystem commits this often: the age of usage numbers, and what a power cut may cost. */
 #define DISK_POOL_COMMIT_SECONDS 5
+
+/* Spare disks in a pool, and what may be in a disk that becomes one. */
+#define DISK_POOL_SPARES_MAX  64
+#define DISK_POOL_SPARE_FILES 128
 
 /* More disks or snapshots than this are not listed. */
 #define DISK_POOL_DISKS_MAX (1 << 20)
@@ -162,6 +170,12 @@ int disk_pool_set_limit(struct disk_pool *pool, const struct id *sandbox, uint64
  * plain pool it only goes to the trash. ERR_NOT_FOUND. Inline. */
 int disk_pool_delete(struct disk_pool *pool, const struct id *sandbox, struct error *err);
 
+/* The same for a disk that nothing is mounted of any more. One that was little used is emptied and
+ * kept for disk_pool_create instead (at most DISK_POOL_SPARES_MAX of them): where quota is on, the
+ * kernel commits the whole filesystem for every subvolume that it drops, 3 ms of everybody's. Not
+ * one that has snapshots or forks, whose blocks would be on the next sandbox's account. Inline. */
+int disk_pool_retire(struct disk_pool *pool, const struct id *sandbox, struct error *err);
+
 /* A read-only copy of the disk as it is now (freeze the sandbox first when its programs must agree
  * with it). ERR_CONFLICT: `snapshot` exists; ERR_NOT_IMPLEMENTED in a plain pool. Slow: waits for a
  * commit, 1 ms idle to 30 ms beside writers. */
@@ -197,8 +211,9 @@ int disk_pool_space(struct disk_pool *pool, struct disk_pool_space *ret_space, s
  * free; 0 where there is nothing to do. Slow: 0.1 s and more, now and then. */
 int disk_pool_trim(struct disk_pool *pool, uint64_t *ret_bytes, struct error *err);
 
-/* Drop accounting records of disks that are gone, looking at most at `count` records per call and
- * going on where the last call stopped. Returns how many were dropped. Some 10 us per record. */
+/* Drop accounting records of disks that are gone, looking at most at `count` records per call
+ * (DISK_POOL_CLEAN_MAX) and going on where the last call stopped. Returns how many were dropped.
+ * Newer kernels do it themselves. Some 10 us per record, and a commit when there are dead ones. */
 int disk_pool_clean(struct disk_pool *pool, unsigned int count, unsigned int *ret_dropped,
                     struct error *err);
 

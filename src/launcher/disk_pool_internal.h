@@ -22,6 +22,9 @@ struct disk_pool {
     int store;           /* owned: its filesystem */
     int sets[2];         /* owned, by enum disk_pool_set */
     int trash;           /* owned */
+    int spares;          /* owned */
+    struct id spare_names[DISK_POOL_SPARES_MAX]; /* that were there when we looked */
+    size_t spare_count;
     char path[PATH_MAX]; /* of DATA/pool */
     char reason[ERROR_MESSAGE_MAX];
 };
@@ -36,6 +39,18 @@ int disk_pool_lock(struct disk_pool *pool);
 /* Say what is missing, behind what was said before. */
 void disk_pool_explain(struct disk_pool *pool, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* disk_pool_spare.c */
+
+/* The file that marks a disk with copies. It is beside the folders that a sandbox sees. */
+#define DISK_COPIED "c"
+
+/* Note that blocks of this disk are also another's from now on. */
+int disk_pool_mark_copied(int folder);
+
+/* Give a spare disk to a sandbox, with this limit: 1, 0 when there is none, -EEXIST when the
+ * sandbox has a disk. What it holds is still to be made. */
+int disk_pool_take_spare(struct disk_pool *pool, const struct id *sandbox, uint64_t limit);
 
 /* disk_pool_loop.c: the kind with the filesystem in a file. */
 

@@ -49,7 +49,7 @@ static struct disk_pool *pool_new(const char *path, const struct disk_pool_optio
 {
     struct disk_pool *pool = mem_alloc(sizeof(*pool));
 
-    pool->folder = pool->store = pool->trash = -EBADF;
+    pool->folder = pool->store = pool->trash = pool->spares = -EBADF;
     pool->sets[DISK_POOL_DISKS] = pool->sets[DISK_POOL_SNAPSHOTS] = -EBADF;
     pool->reserve = options->reserve ? options->reserve : DISK_POOL_RESERVE;
     (void) snprintf(pool->path, sizeof(pool->path), "%s", path);
@@ -59,6 +59,7 @@ static struct disk_pool *pool_new(const char *path, const struct disk_pool_optio
 static void close_store(struct disk_pool *pool)
 {
     pool->trash = fd_close(pool->trash);
+    pool->spares = fd_close(pool->spares);
     pool->sets[DISK_POOL_DISKS] = fd_close(pool->sets[DISK_POOL_DISKS]);
     pool->sets[DISK_POOL_SNAPSHOTS] = fd_close(pool->sets[DISK_POOL_SNAPSHOTS]);
     pool->store = fd_close(pool->store);
@@ -192,6 +193,8 @@ static int open_store(struct disk_pool *pool, struct error *err)
         if (open_set(pool, set_names[i], &pool->sets[i], err) < 0)
             return -1;
     }
+    if (open_set(pool, "spares", &pool->spares, err) < 0)
+        return -1;
     return open_set(pool, "trash", &pool->trash, err);
 }
 

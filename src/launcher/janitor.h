@@ -3,7 +3,7 @@
  * Removing cgroups, waiting for a link to go, deleting a disk: each can take the kernel tens of
  * milliseconds, and none of it is on anybody's way. So the launcher hands it over and goes on:
  *
- *     launcher ── task ──►  janitor: groups, agent's socket, disk, mounts, network, id range
+ *     launcher ── task ──►  janitor: groups, agent's socket, mounts, disk, network, id range
  *              ◄─ result ─
  *
  * In this order: the range last, so that no other sandbox gets it too early.

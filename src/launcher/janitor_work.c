@@ -2,7 +2,9 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,9 +28,9 @@
 /* The kernel takes some 30 ms to delete a link after its namespace ended. */
 #define NETWORK_STEP_MS 20
 #define NETWORK_TRIES   100
+#define CLOSERS_MAX     31
 #define TIDY_MS         30000
 #define TRIM_EVERY      20 /* times of tidying */
-#define CLEAN_RECORDS   2000
 
 /* A task whose network is not gone yet; everything else of it is. */
 struct waiting {
@@ -37,7 +39,7 @@ struct waiting {
     unsigned int tries;
 };
 
-/* A deleted sandbox whose mounts are still there; everything else of it is gone. */
+/* A deleted sandbox whose mounts are still there, and so its disk and network. */
 struct lingering {
     struct janitor_task task;
     int mounts; /* owned */
@@ -50,7 +52,9 @@ struct work {
     struct list waiting; /* of struct waiting */
     struct lingering lingering[JANITOR_LINGER_MAX];
     size_t lingering_count;
+    atomic_size_t next_to_close;
     uint64_t linger_end_ns; /* of the first of them */
+    uint64_t tidy_ns; /* not before */
     unsigned int tidied;
     bool has_trash;
 };
@@ -82,7 +86,7 @@ static int remove_groups(struct work *work, const struct id *id, struct error *e
 
 static int delete_disk(struct work *work, const struct id *id, struct error *err)
 {
-    if (disk_pool_delete(work->site.host.pool, id, err) < 0)
+    if (disk_pool_retire(work->site.host.pool, id, err) < 0)
         return err->code == ERR_NOT_FOUND ? 0 : -1;
     work->has_trash = disk_pool_kind(work->site.host.pool) == DISK_POOL_PLAIN;
     return 0;
@@ -118,12 +122,18 @@ static void wait_for_network(struct work *work, const struct janitor_task *task)
     list_append(&work->waiting, &waiting->link);
 }
 
-/* The last steps, when no mount with its ids is left. */
+/* The last steps, when no mount of its disk or with its ids is left. */
 static void finish(struct work *work, const struct janitor_task *task)
 {
     struct error err = ERROR_INIT;
-    int gone = task->has_network ? finish_network(work, &task->id, false, &err) : 1;
+    int gone;
 
+    if (!task->keep_disk && delete_disk(work, &task->id, &err) < 0) {
+        answer(work, task, &err);
+        return;
+    }
+    error_clear(&err);
+    gone = task->has_network ? finish_network(work, &task->id, false, &err) : 1;
     if (gone == 0) {
         wait_for_network(work, task);
         return;
@@ -141,13 +151,39 @@ static uint64_t now_ns(void)
     return clock_monotonic_ns(clock_system());
 }
 
+/* Those mounts that no other thread takes. */
+static void *close_some(void *context)
+{
+    struct work *work = context;
+    size_t at;
+
+    while ((at = atomic_fetch_add(&work->next_to_close, 1)) < work->lingering_count)
+        (void) fd_close(work->lingering[at].mounts);
+    return NULL;
+}
+
+/* Side by side: each close waits for a commit of the pool, and those that wait at the same time
+ * wait for the same one. */
+static void close_mounts(struct work *work)
+{
+    pthread_t threads[CLOSERS_MAX];
+    size_t started = 0;
+
+    atomic_store(&work->next_to_close, 0);
+    while (started + 1 < work->lingering_count && started < CLOSERS_MAX &&
+           pthread_create(&threads[started], NULL, close_some, work) == 0)
+        started++;
+    (void) close_some(work);
+    while (started > 0)
+        (void) pthread_join(threads[--started], NULL);
+}
+
 static void close_lingering(struct work *work)
 {
     size_t count = work->lingering_count;
 
+    close_mounts(work);
     work->lingering_count = 0;
-    for (size_t i = 0; i < count; i++)
-        (void) fd_close(work->lingering[i].mounts);
     for (size_t i = 0; i < count; i++)
         finish(work, &work->lingering[i].task);
 }
@@ -172,8 +208,7 @@ static void take_down(struct work *work, const struct janitor_task *task, int mo
         mounts = fd_close(mounts);
     if (remove_groups(work, &task->id, &err) < 0 ||
         network_agent_remove(instance->agents, instance->user, instance->group, &task->id, &err) <
-            0 ||
-        (!task->keep_disk && delete_disk(work, &task->id, &err) < 0)) {
+            0) {
         (void) fd_close(mounts);
         answer(work, task, &err);
         return;
@@ -212,8 +247,9 @@ static void tidy(struct work *work)
     unsigned int dropped;
     uint64_t bytes;
 
+    work->tidy_ns = now_ns() + TIDY_MS * NANOSECONDS_PER_MS;
     /* All of it can wait for the next time: nothing here is an error for anybody. */
-    (void) disk_pool_clean(pool, CLEAN_RECORDS, &dropped, NULL);
+    (void) disk_pool_clean(pool, DISK_POOL_CLEAN_MAX, &dropped, NULL);
     if (++work->tidied % TRIM_EVERY == 0)
         (void) disk_pool_trim(pool, &bytes, NULL);
 }
@@ -293,7 +329,7 @@ static bool turn(struct work *work)
         look_at_networks(work);
     else if (work->has_trash)
         empty_trash(work);
-    else if (!work->lingering_count)
+    else if (now_ns() >= work->tidy_ns)
         tidy(work);
     return true;
 }
@@ -312,6 +348,7 @@ _Noreturn void janitor_work(const struct site_options *site, const struct instan
     (void) sys_process_die_with_parent(SIGKILL, getppid());
     keep_descriptors(&work);
     list_init(&work.waiting);
+    work.tidy_ns = now_ns() + TIDY_MS * NANOSECONDS_PER_MS;
     options.only_disks = true;
     if (site_open(&work.site, &options, &err) < 0) {
         (void) dprintf(STDERR_FILENO, "burrow-launcher: janitor: %s\n", err.message);

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +22,8 @@ struct level {
 
 struct walk {
     struct level levels[SYS_TREE_DEPTH_MAX];
-    int depth; /* levels in use */
+    int depth;            /* levels in use */
+    unsigned int entries; /* that may still be looked at */
 };
 
 static void leave_level(struct walk *walk)
@@ -108,8 +110,13 @@ static int handle_entry(struct walk *walk, const struct dirent *entry)
 {
     struct level *level = &walk->levels[walk->depth - 1];
     int parent = dirfd(level->entries);
-    int result = remove_entry(parent, entry->d_name, entry->d_type);
+    int result;
 
+    if (walk->entries == 0)
+        return -E2BIG;
+    if (walk->entries != UINT_MAX)
+        walk->entries--;
+    result = remove_entry(parent, entry->d_name, entry->d_type);
     if (result == -ENOTEMPTY && walk->depth < SYS_TREE_DEPTH_MAX)
         return enter_level(walk, parent, entry->d_name);
     if (result == -ENOTEMPTY)
@@ -175,7 +182,7 @@ static int empty_walk(struct walk *walk)
 
 int sys_tree_empty(int directory)
 {
-    AUTO(walk) struct walk walk = {.depth = 0};
+    AUTO(walk) struct walk walk = {.entries = UINT_MAX};
     int result = enter_level(&walk, directory, ".");
 
     return result < 0 ? result : empty_walk(&walk);
@@ -186,9 +193,9 @@ static bool is_name(const char *name)
     return *name && strlen(name) <= NAME_MAX && !strchr(name, '/') && !is_dots(name);
 }
 
-int sys_tree_delete(int directory, const char *name)
+int sys_tree_delete_small(int directory, const char *name, unsigned int entries)
 {
-    AUTO(walk) struct walk walk = {.depth = 0};
+    AUTO(walk) struct walk walk = {.entries = entries};
     int result;
 
     if (!is_name(name))
@@ -200,4 +207,9 @@ int sys_tree_delete(int directory, const char *name)
     if (result == 0)
         result = empty_walk(&walk);
     return result < 0 ? result : remove_entry(directory, name, DT_DIR);
+}
+
+int sys_tree_delete(int directory, const char *name)
+{
+    return sys_tree_delete_small(directory, name, UINT_MAX);
 }

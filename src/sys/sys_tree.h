@@ -20,5 +20,8 @@
  * block for long. */
 int sys_tree_delete(int directory, const char *name);
 
+/* The same, unless there is more in it than `entries`: then -E2BIG, with some of it gone. */
+int sys_tree_delete_small(int directory, const char *name, unsigned int entries);
+
 /* Remove everything in `directory`, which is open for reading, but not itself. */
 int sys_tree_empty(int directory);

@@ -67,6 +67,24 @@ static void only_a_name_is_accepted(void **state)
     leave_scratch(folder);
 }
 
+static void a_tree_with_too_much_in_it_is_left(void **state)
+{
+    char folder[SCRATCH_SIZE];
+    AUTO(close) int top = enter_scratch(folder);
+
+    (void) state;
+    assert_int_equal(mkdir("tree", 0700), 0);
+    assert_int_equal(mkdir("tree/a", 0700), 0);
+    make_file("tree/a/one");
+    make_file("tree/two");
+    make_file("tree/three");
+    assert_int_equal(sys_tree_delete_small(top, "tree", 2), -E2BIG);
+    assert_int_equal(access("tree", F_OK), 0);
+    assert_int_equal(sys_tree_delete_small(top, "tree", 4), 0);
+    assert_int_equal(access("tree", F_OK), -1);
+    leave_scratch(folder);
+}
+
 static void emptying_keeps_the_folder(void **state)
 {
     char folder[SCRATCH_SIZE];
@@ -195,6 +213,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(links_are_removed_and_never_followed),
         cmocka_unit_test(only_a_name_is_accepted),
+        cmocka_unit_test(a_tree_with_too_much_in_it_is_left),
         cmocka_unit_test(emptying_keeps_the_folder),
         cmocka_unit_test(a_hundred_thousand_levels_are_no_problem),
         cmocka_unit_test(wide_and_deep_together_are_deleted),
