@@ -80,18 +80,20 @@ uint64_t capability_bit(const char *name)
     return 0;
 }
 
-/* Also those that a newer kernel has beyond our table: it ends them with EINVAL. */
+/* Also those that a newer kernel has beyond our table: it ends them with EINVAL. Who may not drop
+ * any may still be without this one. */
 static int reduce_bounding_set(uint64_t kept)
 {
     for (unsigned int number = 0; number < CAPABILITY_END; number++) {
-        int held = prctl(PR_CAPBSET_READ, number, 0, 0, 0);
+        int error;
 
-        if (held < 0 && errno == EINVAL)
+        if (kept & CAPABILITY_BIT(number) || prctl(PR_CAPBSET_DROP, number, 0, 0, 0) == 0)
+            continue;
+        error = errno;
+        if (error == EINVAL)
             return 0;
-        if (held < 0)
-            return -errno;
-        if (held && !(kept & CAPABILITY_BIT(number)) && prctl(PR_CAPBSET_DROP, number, 0, 0, 0) < 0)
-            return -errno;
+        if (prctl(PR_CAPBSET_READ, number, 0, 0, 0) != 0)
+            return -error;
     }
     return 0;
 }

@@ -363,6 +363,22 @@ static int remove_once(const struct cgroup *cgroup)
     return first;
 }
 
+int cgroup_remove_dead(const struct cgroup_host *host, const struct id *id, struct error *err)
+{
+    struct cgroup cgroup = {.host = host, .id = *id};
+
+    if (!id_is_valid(id->text))
+        return error_set(err, ERR_INVALID, 0, "no sandbox id");
+    for (size_t i = 0; i < host->count; i++) {
+        int result = remove_groups(&host->hierarchies[i], &cgroup);
+
+        if (result < 0)
+            return error_set(err, cgroup_error_code(result), result, "remove the groups of %s",
+                             id->text);
+    }
+    return 0;
+}
+
 int cgroup_remove(const struct cgroup *cgroup, int timeout_ms, struct error *err)
 {
     uint64_t deadline = cgroup_deadline(cgroup->host, timeout_ms);

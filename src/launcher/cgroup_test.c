@@ -76,6 +76,27 @@ static void groups_in_use_are_not_removed(void **state)
     assert_int_equal(err.code, ERR_NOT_FOUND);
 }
 
+static void groups_of_the_dead_go_by_their_id(void **state)
+{
+    struct real *real = *state;
+    struct cgroup cgroup = real_create(real, &some_limits);
+    struct id bad = {"../.."};
+    struct error err = ERROR_INIT;
+    pid_t pid = real_start(real, &cgroup, CGROUP_WORK, sit);
+
+    assert_true(grows_beyond(real, 0, 0));
+    assert_int_equal(cgroup_remove_dead(real->host, &cgroup.id, &err), -1);
+    assert_int_equal(err.system, EBUSY);
+    (void) kill(pid, SIGKILL);
+    assert_killed(real_wait(real, pid));
+    assert_int_equal(cgroup_remove_dead(real->host, &cgroup.id, &err), 0);
+    assert_int_equal(cgroup_adopt(real->host, &cgroup.id, &cgroup, NULL, &err), -1);
+    assert_int_equal(err.code, ERR_NOT_FOUND);
+    assert_int_equal(cgroup_remove_dead(real->host, &cgroup.id, &err), 0);
+    assert_int_equal(cgroup_remove_dead(real->host, &bad, &err), -1);
+    assert_int_equal(err.code, ERR_INVALID);
+}
+
 /* Removal is slow and runs in a helper, which knows the sandbox by its id only. */
 static void a_helper_process_can_remove(void **state)
 {
@@ -257,6 +278,7 @@ int main(void)
         REAL_TESTS(groups_are_made_listed_and_removed),
         REAL_TESTS(an_id_is_not_used_twice),
         REAL_TESTS(groups_in_use_are_not_removed),
+        REAL_TESTS(groups_of_the_dead_go_by_their_id),
         REAL_TESTS(a_helper_process_can_remove),
         REAL_TESTS(a_restarted_launcher_adopts_what_runs),
         REAL_TESTS(half_made_groups_are_found_and_removed),

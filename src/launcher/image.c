@@ -1,10 +1,15 @@
 #include "launcher/image.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "launcher/image_internal.h"
+
+/* How long a folder that was checked is taken at its word, when neither it nor the list changed. */
+#define IMAGE_TRUST_NS UINT64_C(1000000000)
 
 void image_view_done(struct image_view *view)
 {
@@ -19,6 +24,7 @@ int image_registry_open(const char *path, struct image_registry **ret_registry, 
     AUTO(image_registry) struct image_registry *registry = mem_alloc(sizeof(*registry));
 
     registry->host = (struct image_view) IMAGE_VIEW_INIT;
+    registry->last.folder = -EBADF;
     if (folder_registry_init(&registry->names, path, "image", err) < 0)
         return -1;
     *ret_registry = TAKE_PTR(registry);
@@ -30,6 +36,7 @@ void image_registry_free(struct image_registry *registry)
     if (!registry)
         return;
     image_view_done(&registry->host);
+    (void) fd_close(registry->last.folder);
     folder_registry_done(&registry->names);
     free(registry);
 }
@@ -81,6 +88,58 @@ static int copy_view(const struct image_view *from, struct image_view *ret_view,
     return 0;
 }
 
+static bool is_same_time(const struct timespec *left, const struct timespec *right)
+{
+    return left->tv_sec == right->tv_sec && left->tv_nsec == right->tv_nsec;
+}
+
+/* When the list of names and the folder itself were last changed. */
+static bool read_times(const struct image_registry *registry, int folder,
+                       struct image_seen *ret_seen)
+{
+    struct stat list, status;
+
+    if (fstat(registry->names.folder, &list) < 0 || fstat(folder, &status) < 0)
+        return false;
+    ret_seen->list_changed = list.st_mtim;
+    ret_seen->folder_changed = status.st_ctim;
+    return true;
+}
+
+static bool is_still_right(const struct image_registry *registry, const char *name, uint64_t now)
+{
+    const struct image_seen *last = &registry->last;
+    struct image_seen seen;
+
+    return last->folder >= 0 && strcmp(last->name, name) == 0 &&
+           now - last->checked_ns < IMAGE_TRUST_NS && read_times(registry, last->folder, &seen) &&
+           is_same_time(&seen.list_changed, &last->list_changed) &&
+           is_same_time(&seen.folder_changed, &last->folder_changed);
+}
+
+/* A registered folder, O_PATH and the caller's. The check walks up from it to the root several
+ * times; sandboxes that start one after the other share one. */
+static int open_registered(struct image_registry *registry, const char *name, int *ret_folder,
+                           struct error *err)
+{
+    uint64_t now = clock_monotonic_ns(clock_system());
+    struct image_seen seen = {.checked_ns = now};
+
+    if (!is_still_right(registry, name, now)) {
+        registry->last.folder = fd_close(registry->last.folder);
+        if (folder_registry_open(&registry->names, name, &seen.folder, err) < 0)
+            return -1;
+        (void) snprintf(seen.name, sizeof(seen.name), "%s", name);
+        if (!read_times(registry, seen.folder, &seen)) {
+            *ret_folder = seen.folder;
+            return 0;
+        }
+        registry->last = seen;
+    }
+    *ret_folder = fcntl(registry->last.folder, F_DUPFD_CLOEXEC, 3);
+    return *ret_folder < 0 ? error_set(err, ERR_UNAVAILABLE, errno, "open image '%s'", name) : 0;
+}
+
 int image_open(struct image_registry *registry, const char *name, struct image_view *ret_view,
                struct error *err)
 {
@@ -91,7 +150,7 @@ int image_open(struct image_registry *registry, const char *name, struct image_v
             return error_set(err, ERR_UNAVAILABLE, 0, "image '" IMAGE_HOST "' is not prepared");
         return copy_view(&registry->host, ret_view, err);
     }
-    if (folder_registry_open(&registry->names, name, &lower, err) < 0)
+    if (open_registered(registry, name, &lower, err) < 0)
         return -1;
     *ret_view = (struct image_view){.lower = lower};
     return 0;

@@ -80,9 +80,9 @@ int image_add(struct image_registry *registry, const char *name, const char *fol
 /* Forget a name; the folder and running sandboxes stay. ERR_NOT_FOUND. */
 int image_remove(struct image_registry *registry, const char *name, struct error *err);
 
-/* What an image needs now; its folder is checked again as in image_add. ERR_NOT_FOUND: no such
- * name, or its folder is gone; ERR_UNAVAILABLE: `host` before image_host_prepare. Inline: a
- * microsecond for `host`, some 0.2 ms for a folder. */
+/* What an image needs now; its folder is checked again as in image_add, at most once a second.
+ * ERR_NOT_FOUND: no such name, or its folder is gone; ERR_UNAVAILABLE: `host` before
+ * image_host_prepare. Inline: a microsecond for `host`, some 0.2 ms for a folder. */
 int image_open(struct image_registry *registry, const char *name, struct image_view *ret_view,
                struct error *err);
 

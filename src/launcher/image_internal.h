@@ -1,11 +1,23 @@
 /* Inside image only: what the registry and the built-in image share. */
 #pragma once
 
+#include <stdint.h>
+#include <sys/stat.h>
+
 #include "launcher/image.h"
+
+/* A registered folder as it was a moment ago. */
+struct image_seen {
+    int folder; /* owned, O_PATH; negative: nothing */
+    char name[IMAGE_NAME_MAX + 1];
+    uint64_t checked_ns;
+    struct timespec list_changed, folder_changed;
+};
 
 struct image_registry {
     struct folder_registry names; /* owned */
     struct image_view host;       /* owned; no lower: not prepared */
+    struct image_seen last;       /* owned */
 };
 
 /* Give a view away: yields it and leaves an empty one behind. */

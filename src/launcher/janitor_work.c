@@ -73,12 +73,12 @@ static int remove_groups(struct work *work, const struct id *id, struct error *e
 {
     struct cgroup cgroup;
 
-    if (cgroup_adopt(work->site.cgroups, id, &cgroup, NULL, err) < 0)
-        return err->code == ERR_NOT_FOUND ? 0 : -1;
     /* Its first process is dead and took the others along. But after a crash of a launcher there
      * may be groups of a sandbox that never got that far. */
-    if (cgroup_remove(&cgroup, 0, err) == 0)
+    if (cgroup_remove_dead(work->site.cgroups, id, err) == 0)
         return 0;
+    if (cgroup_adopt(work->site.cgroups, id, &cgroup, NULL, err) < 0)
+        return err->code == ERR_NOT_FOUND ? 0 : -1;
     if (cgroup_kill(&cgroup, REMOVE_TIMEOUT_MS, err) < 0 && err->code != ERR_NOT_IMPLEMENTED)
         return -1;
     return cgroup_remove(&cgroup, REMOVE_TIMEOUT_MS, err);

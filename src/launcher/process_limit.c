@@ -33,18 +33,18 @@ static const struct process_limit_row rows[] = {
 _Static_assert(ARRAY_COUNT(rows) <= PROCESS_LIMITS_MAX, "PROCESS_LIMITS_MAX is too small");
 
 static const struct process_limit_share shares[] = {
-    {"max_inotify_instances", 128, true, "what one user has on a machine of its own"},
-    {"max_inotify_watches", 65536, true, "what a large source tree needs"},
-    {"max_fanotify_groups", 0, false, "closed"},
-    {"max_fanotify_marks", 0, false, "closed"},
-    {"max_net_namespaces", 0, true, "no nested namespaces"},
-    {"max_mnt_namespaces", 0, true, "no nested namespaces"},
-    {"max_pid_namespaces", 0, true, "no nested namespaces"},
-    {"max_ipc_namespaces", 0, true, "no nested namespaces"},
-    {"max_uts_namespaces", 0, true, "no nested namespaces"},
-    {"max_cgroup_namespaces", 0, true, "no nested namespaces"},
-    {"max_time_namespaces", 0, false, "no nested namespaces"},
-    {"max_user_namespaces", 0, true, "no nested namespaces"},
+    {"max_inotify_instances", 128, true, false, "what one user has on a machine of its own"},
+    {"max_inotify_watches", 65536, true, false, "what a large source tree needs"},
+    {"max_fanotify_groups", 0, false, false, "closed"},
+    {"max_fanotify_marks", 0, false, false, "closed"},
+    {"max_net_namespaces", 0, true, false, "no nested namespaces"},
+    {"max_mnt_namespaces", 0, true, true, "no nested namespaces"},
+    {"max_pid_namespaces", 0, true, false, "no nested namespaces"},
+    {"max_ipc_namespaces", 0, true, false, "no nested namespaces"},
+    {"max_uts_namespaces", 0, true, false, "no nested namespaces"},
+    {"max_cgroup_namespaces", 0, true, true, "no nested namespaces"},
+    {"max_time_namespaces", 0, false, false, "no nested namespaces"},
+    {"max_user_namespaces", 0, true, false, "no nested namespaces"},
 };
 
 const struct process_limit_row *process_limit_rows(size_t *ret_count)
@@ -134,10 +134,12 @@ int process_limit_hide_image(int image)
     return fchmod(image, S_IXUSR | S_IXGRP | S_IXOTH) < 0 ? -errno : 0;
 }
 
-int process_limit_apply_shares(int directory)
+int process_limit_apply_shares(int directory, bool late)
 {
     for (size_t i = 0; i < ARRAY_COUNT(shares); i++) {
-        int result = write_number(directory, shares[i].file, shares[i].value);
+        int result = shares[i].late == late
+                         ? write_number(directory, shares[i].file, shares[i].value)
+                         : 0;
 
         if (result < 0 && (shares[i].required || result != -ENOENT))
             return result;

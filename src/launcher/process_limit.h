@@ -80,13 +80,14 @@ struct process_limit_share {
     const char *file; /* in /proc/sys/user */
     int value;
     bool required; /* false: older kernels do not have it */
+    bool late;     /* the sandbox needs one itself until its root stands */
     const char *reason;
 };
 
 const struct process_limit_share *process_limit_shares(size_t *ret_count);
 
 /* In the child, after clone with CLONE_NEWUSER and its id maps, before capability_confine.
- * `directory` is a descriptor of /proc/sys/user of any proc filesystem that can be written.
- * Namespaces the sandbox itself needs (the cgroup one, which the child unshares late) must exist
- * before. Async-signal-safe. 0 or -errno. */
-int process_limit_apply_shares(int directory);
+ * `directory` is a descriptor of /proc/sys/user of any proc filesystem that can be written. Those
+ * that are `late` only after its cgroup namespace exists and the last mount was copied, which takes
+ * a mount namespace for a moment. Async-signal-safe. 0 or -errno. */
+int process_limit_apply_shares(int directory, bool late);

@@ -264,7 +264,8 @@ static void shares_hold(void)
     AUTO(close) int file = -EBADF;
 
     CHECK_EQUAL(unshare(CLONE_NEWUTS), 0);
-    CHECK_EQUAL(process_limit_apply_shares(shares), 0);
+    CHECK_EQUAL(process_limit_apply_shares(shares, false), 0);
+    CHECK_EQUAL(process_limit_apply_shares(shares, true), 0);
     CHECK_EQUAL(read_share(proc, "max_inotify_instances"), 128);
     CHECK_EQUAL(read_share(proc, "max_user_namespaces"), 0);
     /* A second wall: these were possible a moment ago. */

@@ -17,6 +17,8 @@
 
 #define RECORD_HEAD "burrow-record 1"
 #define RECORD_MAX  1024
+/* Every record is filled up to this with empty lines: then a new one covers an old one. */
+#define RECORD_SIZE 512
 #define BOOT_FILE   "/proc/sys/kernel/random/boot_id"
 
 int record_read_boot(char ret_boot[static RECORD_BOOT_SIZE])
@@ -46,25 +48,45 @@ static void print(const struct record *record, const char *boot, struct text *te
     if (record->has_ended)
         text_format(text, "ended %u\nvalue %u\n", (unsigned int) record->ending.kind,
                     record->ending.value);
+    while (text->length < RECORD_SIZE)
+        text_append_char(text, '\n');
+}
+
+/* A new one: never there in part. No fsync, unlike sys_file_replace: nothing here outlives a
+ * reboot. */
+static int write_new(int folder, const struct record *record, const struct text *text)
+{
+    AUTO(close)
+    int fd = sys_file_open(folder, RECORD_UNFINISHED, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW,
+                           0600);
+    int r = fd;
+
+    if (r >= 0)
+        r = sys_file_write_full(fd, text->data, text->length);
+    if (r == 0 && renameat(folder, RECORD_UNFINISHED, folder, record->id.text) < 0)
+        r = -errno;
+    if (r < 0)
+        (void) unlinkat(folder, RECORD_UNFINISHED, 0);
+    return r;
 }
 
 int record_write(int folder, const char *boot, const struct record *record)
 {
     AUTO(text) struct text text = TEXT_INIT(RECORD_MAX);
     AUTO(close) int fd = -EBADF;
-    int r;
+    ssize_t written;
 
     print(record, boot, &text);
-    /* No fsync, unlike sys_file_replace: nothing here outlives a reboot. */
-    fd = sys_file_open(folder, RECORD_UNFINISHED, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
+    fd = sys_file_open(folder, record->id.text, O_WRONLY | O_NOFOLLOW, 0);
+    if (fd == -ENOENT || text.length != RECORD_SIZE)
+        return write_new(folder, record, &text);
     if (fd < 0)
         return fd;
-    r = sys_file_write_full(fd, text.data, text.length);
-    if (r == 0 && renameat(folder, RECORD_UNFINISHED, folder, record->id.text) < 0)
-        r = -errno;
-    if (r < 0)
-        (void) unlinkat(folder, RECORD_UNFINISHED, 0);
-    return r;
+    /* One write within a page of an existing file: no kill comes in between. */
+    written = pwrite(fd, text.data, text.length, 0);
+    if (written < 0)
+        return -errno;
+    return (size_t) written == text.length ? 0 : -EIO;
 }
 
 /* --- reading --------------------------------------------------------------------------------- */

@@ -17,8 +17,8 @@
  *         value    9                  ... and with which status or signal
  *
  * A record is there from before the sandbox's first instruction until its exit was told and
- * everything of it is gone. It is replaced whole (the folder is on a tmpfs: this is about the death
- * of processes, not of power). -errno; tens of microseconds. */
+ * everything of it is gone. It is written whole (the folder is on a tmpfs: this is about the death
+ * of processes, not of power). -errno; some microseconds. */
 #pragma once
 
 #include <stdbool.h>

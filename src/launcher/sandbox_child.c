@@ -102,11 +102,21 @@ static int name_machine(struct child *child)
     return result(sethostname(child->plan->hostname, strlen(child->plan->hostname)));
 }
 
-/* Shares of what all sandboxes have in common. After the last mount was copied, which takes a mount
- * namespace for a moment. */
+/* Shares of what all sandboxes have in common. */
 static int take_shares(struct child *child)
 {
-    return CHILD_IS_OPEN(child, SHARES) ? 0 : process_limit_apply_shares(child->shares);
+    return CHILD_IS_OPEN(child, SHARES) ? 0 : process_limit_apply_shares(child->shares, false);
+}
+
+static int take_late_shares(struct child *child)
+{
+    return CHILD_IS_OPEN(child, SHARES) ? 0 : process_limit_apply_shares(child->shares, true);
+}
+
+static int reset_signals(struct child *child)
+{
+    (void) child;
+    return sys_signal_reset();
 }
 
 static int bring_up_loopback(struct child *child)
@@ -119,10 +129,8 @@ static int limit_process(struct child *child)
 {
     rlim_t files = child->plan->files;
     struct rlimit limit;
-    int r = sys_signal_reset();
+    int r = CHILD_IS_OPEN(child, PROCESS_LIMITS) ? 0 : process_limits_apply(child->host->limits);
 
-    if (r == 0 && !CHILD_IS_OPEN(child, PROCESS_LIMITS))
-        r = process_limits_apply(child->host->limits);
     if (r < 0 || !files)
         return r;
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
@@ -256,6 +264,8 @@ static const struct {
     {"make /dev", child_mount_devices},
     {"mount /proc and hide what it tells of the host", child_mount_proc},
     {"bring up loopback", bring_up_loopback},
+    {"reset signals", reset_signals},
+    {"take shares of the kernel's counters", take_shares},
     /* With them. */
     {"receive disk and groups", receive_resources},
     {"enter the cgroups", enter_cgroup},
@@ -265,7 +275,7 @@ static const struct {
     {"attach the image's parts", child_mount_image_parts},
     {"attach the bound folders", child_mount_binds},
     {"move /dev and /proc into the root", child_move_stage},
-    {"take shares of the kernel's counters", take_shares},
+    {"take the last shares of the kernel's counters", take_late_shares},
     {"change to the new root", child_pivot},
     {"set resource limits", limit_process},
     {"give up capabilities", give_up_rights},
