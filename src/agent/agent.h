@@ -33,6 +33,8 @@ struct agent_options {
     const char *const *entrypoint; /* borrowed: a command to supervise; NULL: none */
 };
 
+struct services;
+
 struct agent {
     struct loop loop;
     const struct clock *clock;
@@ -43,6 +45,7 @@ struct agent {
     struct worker_link *worker;
     struct reaper *reaper;
     struct exec_set execs;
+    struct services *services; /* of services.c */
     struct http_router *router;
     struct http_server *server;
     struct text scratch; /* an event being written */

@@ -1,11 +1,16 @@
 #include "agent/services.h"
 
+#include <string.h>
+
 #include "agent/agent.h"
 #include "agent/api_error.h"
+#include "agent/call.h"
+#include "agent/call_http.h"
 #include "agent/execute.h"
 #include "agent/execute_request.h"
 #include "agent/run.h"
 #include "agent/variables.h"
+#include "base/memory.h"
 #include "json/json_write.h"
 
 #define BODY_MAX ((size_t) 4096)
@@ -29,15 +34,6 @@ static void reply(struct http_request *request, struct json_writer *json, struct
     agent_reply_json(request, body);
 }
 
-static void add_timestamp(struct json_writer *json, struct http_request *request)
-{
-    const struct agent *agent = request->context;
-    char time[CLOCK_TEXT_SIZE];
-
-    clock_format(clock_wall_ms(agent->clock), time);
-    json_add_text(json, "timestamp", time);
-}
-
 /* --- Cloudflare's --------------------------------------------------------------------------- */
 
 static void greet(struct http_request *request)
@@ -45,53 +41,53 @@ static void greet(struct http_request *request)
     http_reply_text(request, 200, "text/plain; charset=utf-8", "burrow-agent " BURROW_VERSION "\n");
 }
 
-static void ping(struct http_request *request)
+static void ping(struct call *call)
 {
     AUTO(text) struct text body = TEXT_INIT(BODY_MAX);
     struct json_writer json;
 
-    begin(&json, &body);
-    json_add_boolean(&json, "success", true);
+    call_begin_success(&json, &body);
     json_add_text(&json, "status", "healthy");
-    add_timestamp(&json, request);
-    reply(request, &json, &body);
+    call_finish_success(call, &json, &body);
 }
 
-static void version(struct http_request *request)
+static json_t *ping_result(json_t *reply)
 {
-    const struct agent *agent = request->context;
-    AUTO(text) struct text body = TEXT_INIT(BODY_MAX);
-    struct json_writer json;
-
-    begin(&json, &body);
-    json_add_boolean(&json, "success", true);
-    json_add_text(&json, "version", agent->version);
-    add_timestamp(&json, request);
-    reply(request, &json, &body);
+    return json_incref(json_object_get(reply, "status"));
 }
 
-static void list_sessions(struct http_request *request)
+static void version(struct call *call)
 {
     AUTO(text) struct text body = TEXT_INIT(BODY_MAX);
     struct json_writer json;
 
-    begin(&json, &body);
-    json_add_boolean(&json, "success", true);
-    json_key(&json, "data");
+    call_begin_success(&json, &body);
+    json_add_text(&json, "version", call->agent->version);
+    call_finish_success(call, &json, &body);
+}
+
+static json_t *version_result(json_t *reply)
+{
+    return json_incref(json_object_get(reply, "version"));
+}
+
+/* Upstream has the route and answers it with an error; an empty list is what its client expects. */
+static void commands(struct call *call)
+{
+    AUTO(text) struct text body = TEXT_INIT(BODY_MAX);
+    struct json_writer json;
+
+    call_begin_success(&json, &body);
+    json_key(&json, "availableCommands");
     json_begin_array(&json);
     json_end_array(&json);
-    add_timestamp(&json, request);
-    reply(request, &json, &body);
+    json_add_integer(&json, "count", 0);
+    call_finish_success(call, &json, &body);
 }
 
-static void refuse_sessions(struct http_request *request)
+static json_t *commands_result(json_t *reply)
 {
-    AUTO(api_error) struct api_error error = API_ERROR_INIT;
-
-    (void) api_error_field(
-        &error, "sessionId",
-        "this agent runs commands without a session only: use " EXECUTE_NO_SESSION);
-    api_error_reply(request, &error);
+    return json_incref(json_object_get(reply, "availableCommands"));
 }
 
 /* --- the control plane's -------------------------------------------------------------------- */
@@ -145,18 +141,13 @@ static void not_found(struct http_request *request)
     http_reply_error(request, &error);
 }
 
-static const struct http_route routes[] = {
+/* What is not an operation: documents of our own, and streams both ways. */
+static const struct http_route plain_routes[] = {
     {"GET", "/", greet, .summary = "Name and version"},
-    {"GET", "/api/ping", ping, .summary = "Whether the agent answers"},
-    {"GET", "/api/health", ping, .summary = "The same"},
-    {"GET", "/api/version", version, .summary = "The version clients compare with theirs"},
     {"POST", "/api/execute", execute_handle, .summary = "Run a command and wait",
      .body_limit = EXECUTE_BODY_MAX},
     {"POST", "/api/execute/stream", execute_handle_stream, .summary = "Run a command, as events",
      .body_limit = EXECUTE_BODY_MAX, .reply_type = "text/event-stream"},
-    {"GET", "/api/session/list", list_sessions, .summary = "The sessions"},
-    {"POST", "/api/session/create", refuse_sessions, .summary = "Create a session"},
-    {"POST", "/api/session/delete", refuse_sessions, .summary = "Delete a session"},
     {"GET", "/burrow/handshake", handshake, .summary = "Protocol, version, capabilities"},
     {"GET", "/burrow/activity", activity, .summary = "What is going on"},
     {"PUT", "/burrow/environment", variables_handle,
@@ -169,12 +160,128 @@ static const struct http_route routes[] = {
     {"DELETE", "/{path...}", not_found, .summary = "Unknown routes"},
 };
 
+/* --- operations ------------------------------------------------------------------------------ */
+
+static const struct operation basic_rows[] = {
+    {.method = "GET",
+     .path = "/api/ping",
+     .rpc = "utils.ping",
+     .run = ping,
+     .rpc_result = ping_result,
+     .name = "utils.ping",
+     .summary = "Whether the agent answers"},
+    {.method = "GET",
+     .path = "/api/health",
+     .run = ping,
+     .name = "utils.ping",
+     .summary = "The same"},
+    {.method = "GET",
+     .path = "/api/version",
+     .rpc = "utils.getVersion",
+     .run = version,
+     .rpc_result = version_result,
+     .name = "utils.version",
+     .summary = "The version clients compare with theirs"},
+    {.method = "GET",
+     .path = "/api/commands",
+     .rpc = "utils.getCommands",
+     .run = commands,
+     .rpc_result = commands_result,
+     .name = "utils.commands",
+     .summary = "Commands known to be there: none is"},
+};
+
+static const struct operation_table basic_operations = {basic_rows, ARRAY_COUNT(basic_rows)};
+
+static const struct operation_table *const tables[] = {
+    &basic_operations,
+};
+
+struct services {
+    struct http_route *routes;           /* owned: of the operations, then the plain ones */
+    const struct operation **operations; /* owned: those with a path, in the order of `routes` */
+    size_t count;                        /* of both */
+};
+
+static const struct operation *operation_of(const struct services *services,
+                                            const struct http_route *route)
+{
+    size_t place = (size_t) (route - services->routes);
+
+    return place < services->count ? services->operations[place] : NULL;
+}
+
+static void handle_operation(struct http_request *request)
+{
+    const struct agent *agent = request->context;
+
+    call_http_handle(request, operation_of(agent->services, request->match.route));
+}
+
+const struct operation *services_match(const struct agent *agent, const char *method,
+                                       struct url_span path, struct pool *pool,
+                                       struct http_match *ret_match, struct error *err)
+{
+    const struct operation *operation;
+    const char *allowed;
+
+    if (http_router_match(agent->router, method, path, pool, ret_match, &allowed, err) < 0)
+        return NULL;
+    operation = operation_of(agent->services, ret_match->route);
+    if (!operation)
+        (void) error_set(err, ERR_NOT_FOUND, 0, "no such route");
+    return operation;
+}
+
+const struct operation *services_find_rpc(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(tables); i++) {
+        for (size_t j = 0; j < tables[i]->count; j++) {
+            const struct operation *row = &tables[i]->rows[j];
+
+            if (row->rpc && strcmp(row->rpc, name) == 0)
+                return row;
+        }
+    }
+    return NULL;
+}
+
+static void add_routes(struct services *services, const struct operation_table *table)
+{
+    for (size_t i = 0; i < table->count; i++) {
+        const struct operation *row = &table->rows[i];
+
+        if (!row->path)
+            continue;
+        services->operations[services->count] = row;
+        services->routes[services->count++] = (struct http_route){
+            .method = row->method,
+            .pattern = row->path,
+            .handle = handle_operation,
+            .summary = row->summary,
+            .body_limit = row->body_limit ? row->body_limit : CALL_BODY_DEFAULT,
+            .reply_type = row->has_events ? "text/event-stream" : NULL,
+        };
+    }
+}
+
 void services_mount(struct http_mount *ret_mount, struct agent *agent)
 {
+    struct services *services = mem_alloc(sizeof(*services));
+    size_t room = ARRAY_COUNT(plain_routes);
+
+    for (size_t i = 0; i < ARRAY_COUNT(tables); i++)
+        room += tables[i]->count;
+    services->routes = mem_alloc_array(room, sizeof(*services->routes));
+    services->operations = mem_alloc_array(room, sizeof(struct operation *));
+    for (size_t i = 0; i < ARRAY_COUNT(tables); i++)
+        add_routes(services, tables[i]);
+    memcpy(&services->routes[services->count], plain_routes, sizeof(plain_routes));
+    agent->services = services;
     *ret_mount = (struct http_mount){
         .name = "container",
-        .routes = routes,
-        .route_count = ARRAY_COUNT(routes),
+        .routes = services->routes,
+        .route_count = services->count + ARRAY_COUNT(plain_routes),
         .context = agent,
         .encode_error = api_error_encode,
     };
