@@ -188,6 +188,7 @@ int record_list(int folder, struct id **ret_ids, size_t *ret_count)
     DIR *directory = fd < 0 ? NULL : fdopendir(fd);
     const struct dirent *entry;
 
+    (void) unlinkat(folder, RECORD_UNFINISHED, 0);
     if (!directory) {
         (void) fd_close(fd);
         return fd < 0 ? fd : -errno;
