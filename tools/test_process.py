@@ -14,6 +14,7 @@ import uuid
 
 MARK = "BURROW_TEST_MARK"
 GRACE_SECONDS = 1.0  # for children that are already on their way out
+INTERRUPT_SECONDS = 30  # sandboxes, networks and disks take a moment
 PR_SET_PDEATHSIG = 1
 ADDR_NO_RANDOMIZE = 0x0040000
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -31,6 +32,8 @@ class TestProcess:
         def in_child():
             # Not even a killed runner leaves its test behind.
             LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            # Who runs us in the background may have it ignored.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
             if without_aslr:
                 LIBC.personality(ADDR_NO_RANDOMIZE)  # where forbidden, sanitizers mostly cope
 
@@ -59,6 +62,16 @@ class TestProcess:
         names = [f"{name} (pid {pid})" for pid, name in left]
         self.kill()
         return names
+
+    def interrupt(self):
+        """As Ctrl-C does: time to take down what it made, then the rest is killed."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+            try:
+                self.process.wait(INTERRUPT_SECONDS)
+            except subprocess.TimeoutExpired:
+                pass
+        self.kill()
 
     def kill(self):
         """Kill the program and all it started, also what is forked meanwhile."""
