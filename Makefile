@@ -23,10 +23,12 @@ run: build ## build and serve on 127.0.0.1:8787 (ARGS="--no-auth" for flags; as 
 
 test: ## everything that must hold: checks, lint, unit, sanitizers, integration, fuzzing
 	$(packages) build run test lint
+	@packaging/install-clients
 	@tools/run-suite test
 
 soak: ## the long runs: lint, integration ten times, isolation twenty, faults in full, ten minutes per fuzzer (FUZZ_SECONDS=600)
 	$(packages) build run test lint
+	@packaging/install-clients
 	@tools/run-suite soak
 
 bench: ## measure beside nginx, bubblewrap, ... (ONLY=name,name for some rows)

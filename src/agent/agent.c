@@ -12,8 +12,11 @@
 #include "agent/account.h"
 #include "agent/api_error.h"
 #include "agent/environment.h"
+#include "agent/last_words.h"
+#include "agent/process_set.h"
 #include "agent/process_tree.h"
 #include "agent/services.h"
+#include "agent/session_set.h"
 #include "base/memory.h"
 #include "sys/sys_file.h"
 #include "sys/sys_signal.h"
@@ -164,6 +167,7 @@ static void entrypoint_ended(struct exec *exec, void *owner, const struct exec_r
 
     (void) exec;
     agent->entrypoint = NULL;
+    last_words_entrypoint(agent, status, result->error ? strerrorname_np(-result->error) : NULL);
     LOG_INFO(agent->log, "entrypoint ended", log_number("status", status),
              log_text("reason", result->error ? strerrorname_np(-result->error) : NULL));
     if (status || agent->exit_status < 0)
@@ -242,11 +246,13 @@ static struct rlimit raise_open_files(void)
 static void make_environment(struct agent *agent, const char *const *own)
 {
     const char *version = environment_get(own, "SANDBOX_VERSION");
+    const char *workspace = environment_get(own, "BURROW_WORKSPACE");
     struct account account;
     const char *home = account_read(getuid(), &account) == 0 ? account.home : "/";
 
     agent->environment = environment_for_commands(own, home);
     agent->version = version ? version : BURROW_VERSION;
+    agent->workspace = workspace && workspace[0] == '/' ? workspace : AGENT_DIRECTORY;
 }
 
 /* Something to read from that is empty. Where there is no /dev, a pipe without a writer. */
@@ -284,6 +290,8 @@ static int start_services(struct agent *agent, const struct agent_options *optio
     if (agent->null < 0)
         return error_set(err, ERR_INTERNAL, agent->null, "make an empty stdin for commands");
     exec_set_init(&agent->execs, &agent->loop, agent->worker, agent->null, options->victims_fd);
+    agent->sessions = session_set_new();
+    agent->processes = process_set_new(agent);
     if (open_server(agent, options, mount, err) < 0)
         return -1;
     return start_entrypoint(agent, options->entrypoint, err);
@@ -309,6 +317,7 @@ int agent_run(const struct agent_options *options, struct error *err)
     agent->clock = options->clock;
     agent->log = options->log;
     agent->token = options->token;
+    last_words_begin(agent);
     agent->scratch = (struct text) TEXT_INIT(SCRATCH_MAX);
     agent->born = agent->last_work = loop_now(&agent->loop);
     make_environment(agent, options->environment);

@@ -33,7 +33,16 @@ struct agent_options {
     const char *const *entrypoint; /* borrowed: a command to supervise; NULL: none */
 };
 
+struct process_set;
+struct file_watch_set;
 struct services;
+struct backup_set;
+struct session_set;
+struct quiesce;
+struct last_words;
+struct terminal_set;
+
+struct code_set;
 
 struct agent {
     struct loop loop;
@@ -42,10 +51,19 @@ struct agent {
     const char *token;
     const char *version;      /* what /api/version says; borrowed */
     const char **environment; /* owned: what commands start from */
+    const char *workspace;    /* AGENT_DIRECTORY, or what $BURROW_WORKSPACE says; borrowed */
     struct worker_link *worker;
     struct reaper *reaper;
     struct exec_set execs;
-    struct services *services; /* of services.c */
+    struct services *services;  /* of services.c */
+    struct backup_set *backups; /* made on first use */
+    struct session_set *sessions;
+    struct process_set *processes;
+    struct quiesce *quiesce; /* made on first use */
+    struct last_words *last_words;
+    struct terminal_set *terminals;      /* made on first use */
+    struct code_set *code;               /* made on first use */
+    struct file_watch_set *file_watches; /* made on first use */
     struct http_router *router;
     struct http_server *server;
     struct text scratch; /* an event being written */

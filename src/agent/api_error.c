@@ -73,9 +73,12 @@ void api_error_write(const struct api_error *error, const struct clock *clock, s
     clock_format(clock_wall_ms(clock), time);
     json_writer_init_text(&json, body);
     json_begin_object(&json);
+    if (error->plain)
+        json_add_text(&json, "error", error->message);
     json_add_text(&json, "code", api_code_text(error->code));
-    json_add_text(&json, "message", error->message);
-    json_key(&json, "context");
+    if (!error->plain)
+        json_add_text(&json, "message", error->message);
+    json_key(&json, error->plain ? "details" : "context");
     if (error->context.length && !error->context.overflowed)
         json_put_raw(&json, text_string(&error->context), error->context.length);
     else
@@ -119,16 +122,21 @@ static enum api_code nearest_code(enum err_code code)
     }
 }
 
+void api_error_from(struct api_error *error, const struct error *from)
+{
+    error->status = error_http_status(from->code);
+    if (from->code == ERR_NOT_FOUND)
+        api_error_fill(error, API_UNKNOWN_ERROR, "The requested endpoint was not found");
+    else
+        api_error_fill(error, nearest_code(from->code), "%s", from->message);
+}
+
 void api_error_encode(const struct http_request *request, const struct error *error,
                       struct text *body, const char **ret_content_type)
 {
     AUTO(api_error) struct api_error ours = API_ERROR_INIT;
 
-    ours.status = error_http_status(error->code);
-    if (error->code == ERR_NOT_FOUND)
-        api_error_fill(&ours, API_UNKNOWN_ERROR, "The requested endpoint was not found");
-    else
-        api_error_fill(&ours, nearest_code(error->code), "%s", error->message);
+    api_error_from(&ours, error);
     api_error_write(&ours, http_server_clock(http_request_server(request)), body);
     *ret_content_type = "application/json";
 }

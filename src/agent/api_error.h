@@ -97,6 +97,7 @@ struct api_error {
     const char *operation;  /* "command.execute"; NULL: left out */
     const char *suggestion; /* NULL: left out */
     int status;             /* 0: the code's own */
+    bool plain;             /* {"error","code","details"} instead, as the code interpreter's are */
     char message[API_MESSAGE_MAX];
     struct text context; /* a JSON object; empty: {} */
 };
@@ -132,6 +133,9 @@ void api_error_write(const struct api_error *error, const struct clock *clock, s
 
 /* Answer the request with it. Ends the request. */
 void api_error_reply(struct http_request *request, const struct api_error *error);
+
+/* An error of the server itself (no such route, a body that is too large) in our terms. */
+void api_error_from(struct api_error *error, const struct error *from);
 
 /* For http_mount and http_server_options: errors of the server itself (no such route, a body that
  * is too large) in the same shape. */

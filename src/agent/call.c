@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/agent.h"
+#include "agent/quiesce.h"
 #include "json/json_write.h"
 
 bool call_session_is_valid(const char *session)
@@ -35,6 +36,7 @@ void call_resume_input(struct call *call)
 
 void call_reply(struct call *call, const struct text *json)
 {
+    quiesce_call_ends(call);
     call->transport->reply(call, text_string(json), json->length);
 }
 
@@ -42,6 +44,7 @@ void call_fail(struct call *call, struct api_error *error)
 {
     if (!error->operation)
         error->operation = call->operation->name;
+    quiesce_call_ends(call);
     call->transport->fail(call, error);
 }
 
@@ -101,11 +104,13 @@ bool call_is_full(const struct call *call)
 
 void call_end(struct call *call)
 {
+    quiesce_call_ends(call);
     call->transport->end(call);
 }
 
 void call_break(struct call *call)
 {
+    quiesce_call_ends(call);
     call->transport->abandon(call);
 }
 
@@ -136,6 +141,7 @@ void call_finish_success(struct call *call, struct json_writer *json, struct tex
 
 void call_tell_gone(struct call *call)
 {
+    quiesce_call_ends(call);
     if (call->on_gone)
         call->on_gone(call);
 }

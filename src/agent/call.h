@@ -87,6 +87,7 @@ struct call {
     /* The transport's own. */
     const struct call_transport *transport; /* borrowed: static */
     enum call_state state;
+    bool is_work; /* counted by quiesce.h until it ends */
 };
 
 /* --- what was asked -------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 
 #include "agent/agent.h"
 #include "agent/call.h"
+#include "agent/quiesce.h"
 #include "json/json_read.h"
 #include "net/sse.h"
 
@@ -193,17 +194,20 @@ static void run(struct http_call *http, json_t *body)
     call->arguments = http->arguments;
     call->has_session = session != NULL;
     call->session = session ? session : CALL_DEFAULT_SESSION;
-    if (call_session_is_valid(call->session))
-        call->operation->run(call);
-    else
+    if (call_session_is_valid(call->session)) {
+        if (!quiesce_refuses(call))
+            call->operation->run(call);
+    } else {
         call_fail_field(call, "sessionId",
                         "a session's id is 1 to 256 characters, not only spaces");
+    }
 }
 
 static void body_arrived(struct http_request *request, const char *bytes, size_t length)
 {
     struct http_call *http = request->data;
-    const struct json_limits limits = {.size = length + 1, .depth = 64, .values = 1 << 20};
+    const struct json_limits limits = {
+        .size = length + 1, .depth = 64, .values = 1 << 20, .nul = true};
     struct error err = ERROR_INIT;
     json_t *body = json_read(bytes, length, &limits, &err);
     struct json_place root;

@@ -37,7 +37,7 @@ static void close_given(struct exec *exec)
 
 void exec_handle_gone(struct exec *exec)
 {
-    if (--exec->handles)
+    if (--exec->handles || exec->kept)
         return;
     text_done(&exec->message);
     byte_queue_done(&exec->input_bytes);
@@ -148,6 +148,8 @@ static void kill_tree(struct exec *exec)
 
 void exec_kill(struct exec *exec)
 {
+    if (exec->destroyed)
+        return;
     kill_tree(exec);
     exec->timer = TIMER_KILL;
     deadline_set(&exec->deadline, EXEC_KILL_WAIT_MS);
@@ -169,6 +171,19 @@ void exec_signal(struct exec *exec, int signal)
         send_order(exec, ORDER_SIGNAL, signal);
     else
         signal_orphan(exec, signal);
+}
+
+void exec_signal_tree(struct exec *exec, int signal)
+{
+    if (exec->control.watch.open && exec->pid)
+        send_order(exec, ORDER_SIGNAL_TREE, signal);
+    else
+        signal_orphan(exec, signal);
+}
+
+bool exec_is_ending(const struct exec *exec)
+{
+    return exec->outcome_known;
 }
 
 /* --- what follows --------------------------------------------------------------------------- */
@@ -242,6 +257,8 @@ static void settle(struct loop_task *task)
     bool tree_gone = !exec->control.watch.open && !exec->launch_again;
 
     if (exec->over) {
+        if (tree_gone && exec->events->on_gone && !exec->cancelled)
+            exec->events->on_gone(exec, exec->owner);
         if (tree_gone)
             destroy(exec);
         return;
@@ -510,8 +527,10 @@ struct exec *exec_start(struct exec_set *set, const struct exec_options *options
 
 void exec_cancel(struct exec *exec)
 {
+    exec->cancelled = true;
     kill_tree(exec);
-    enter_background(exec);
+    if (!exec->over)
+        enter_background(exec);
     for (size_t i = 0; i < EXEC_OUTPUTS; i++)
         watch_close(&exec->output[i].watch);
     exec->launch_again = false;
@@ -555,8 +574,12 @@ void exec_set_kill_all(struct exec_set *set)
 {
     struct list *link;
 
-    while ((link = list_first(&set->running)))
-        exec_cancel(CONTAINER_OF(link, struct exec, link));
+    while ((link = list_first(&set->running))) {
+        struct exec *exec = CONTAINER_OF(link, struct exec, link);
+
+        exec->kept = true;
+        exec_cancel(exec);
+    }
     LIST_EACH (&set->background, at)
         kill_tree(CONTAINER_OF(at, struct exec, link));
 }

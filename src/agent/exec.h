@@ -67,8 +67,12 @@ struct exec_events {
     void (*on_input)(struct exec *exec, void *owner, size_t length);
     /* Nobody reads the streamed input any more. Optional. */
     void (*on_input_closed)(struct exec *exec, void *owner);
-    /* The last call; the exec is gone for the owner. */
+    /* The last call, unless there is on_gone; without that the exec is gone for the owner. */
     void (*on_end)(struct exec *exec, void *owner, const struct exec_result *result);
+    /* The last call, after on_end: nothing that descends from the command is left, as far as its
+     * supervisor knows. Until then exec_signal_tree, exec_kill and exec_cancel may be called.
+     * Optional. */
+    void (*on_gone)(struct exec *exec, void *owner);
 };
 
 struct exec_terminal {
@@ -84,6 +88,8 @@ struct exec_options {
     uint64_t timeout_ms;                  /* from the launch on; 0: none */
     /* Not pipes but these as 0, 1 and 2, borrowed for the call: on_output never comes. */
     const int *descriptors;
+    /* One more, as 3: a line of the owner's own, borrowed for the call. 0: none. */
+    int channel;
 };
 
 /* Start. NULL with `*ret_error` (-errno) when that cannot even be tried: -EMFILE, -E2BIG,
@@ -114,6 +120,13 @@ void exec_resize(struct exec *exec, const struct exec_terminal *size);
  * foreground's group instead, as from the keys. */
 void exec_signal(struct exec *exec, int signal);
 
+/* Send a signal to everything that descends from the command, other sessions and groups included.
+ * Before on_start nothing happens. */
+void exec_signal_tree(struct exec *exec, int signal);
+
+/* The command has ended, though not all of its output was read yet: on_end comes soon. */
+bool exec_is_ending(const struct exec *exec);
+
 /* Kill everything that descends from the command; on_end comes as usual. */
 void exec_kill(struct exec *exec);
 
@@ -126,5 +139,6 @@ pid_t exec_pid(const struct exec *exec);
 /* A child of the agent was reaped: the command of an exec whose supervisor was killed may be it. */
 void exec_set_reaped(struct exec_set *set, pid_t pid, const struct sys_exit *exit);
 
-/* Kill every tree, the background ones too, without telling anybody. */
+/* Kill every tree, the background ones too, without telling anybody: the agent ends. Owners may go
+ * on calling, to no effect. */
 void exec_set_kill_all(struct exec_set *set);

@@ -53,6 +53,8 @@ struct exec {
     bool input_ended : 1;    /* close stdin behind input_bytes */
     bool line_open : 1;      /* terminal: the last byte of input was no newline */
     bool over : 1;           /* the owner was told, or does not care */
+    bool cancelled : 1;      /* the owner does not care */
+    bool kept : 1;           /* cancelled behind the owner's back: the memory stays */
     bool launch_again : 1;   /* once the control socket's handle is closed */
     bool destroyed : 1;
 };

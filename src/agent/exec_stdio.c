@@ -211,6 +211,11 @@ int exec_open_stdio(struct exec *exec, const struct exec_options *options)
 {
     int r;
 
+    if (options->channel) {
+        exec->given[LAUNCH_CHANNEL] = exec_duplicate(options->channel);
+        if (exec->given[LAUNCH_CHANNEL] < 0)
+            return exec->given[LAUNCH_CHANNEL];
+    }
     for (int i = 0; options->descriptors && i < 3; i++) {
         exec->given[LAUNCH_STDIN + i] = exec_duplicate(options->descriptors[i]);
         if (exec->given[LAUNCH_STDIN + i] < 0)

@@ -4,8 +4,10 @@
 #include <stdio.h>
 
 #include "agent/execute_form.h"
+#include "agent/process_service.h"
 #include "agent/shell_command.h"
 #include "base/memory.h"
+#include "base/number.h"
 #include "json/json_read.h"
 #include "json/json_write.h"
 
@@ -47,16 +49,20 @@ const char *execute_signal_name(const struct exec_result *result,
 
 static void call_free(struct execute_call *call)
 {
-    for (size_t i = 0; i < EXEC_OUTPUTS; i++)
+    for (size_t i = 0; i < EXEC_OUTPUTS; i++) {
         text_done(&call->held[i]);
-    json_decref(call->body);
+        session_lines_done(&call->lines[i]);
+    }
     free(call);
 }
 
-static void refuse(struct execute_call *call, struct api_error *error)
+/* Ends the call, whatever was said before. */
+static void fail(struct execute_call *call, struct api_error *error)
 {
-    error->operation = call->operation;
-    api_error_reply(call->request, error);
+    if (call->call->state == CALL_FRESH)
+        call_fail(call->call, error);
+    else
+        call->form->fail(call, error);
     call_free(call);
 }
 
@@ -70,28 +76,28 @@ static const char *failure_text(const struct exec_result *result)
     return "the program could not be started";
 }
 
-static void refuse_failure(struct execute_call *call, const struct exec_result *result)
+static void add_command(struct execute_call *call, struct api_error *error)
 {
-    AUTO(api_error) struct api_error error = API_ERROR_INIT;
     struct json_writer json;
 
-    json_writer_init_text(&json, &error.context);
+    json_writer_init_text(&json, &error->context);
     json_begin_object(&json);
     json_add_text(&json, "command", call->ask.command);
     json_end_object(&json);
     (void) json_writer_finish(&json); /* a command too long for a context leaves it empty */
+}
+
+static void fail_launch(struct execute_call *call, const struct exec_result *result)
+{
+    AUTO(api_error) struct api_error error = API_ERROR_INIT;
+
+    add_command(call, &error);
     api_error_fill(&error, API_COMMAND_EXECUTION_ERROR, "Command could not be run: %s: %s",
                    failure_text(result), strerrordesc_np(-result->error));
-    refuse(call, &error);
+    fail(call, &error);
 }
 
-/* --- the command's life --------------------------------------------------------------------- */
-
-static void pause_when_full(struct execute_call *call)
-{
-    if (call->request->state == HTTP_REQUEST_REPLYING && http_reply_is_full(call->request))
-        exec_pause(call->exec);
-}
+/* --- without a session ---------------------------------------------------------------------- */
 
 static void exec_started(struct exec *exec, void *owner)
 {
@@ -106,9 +112,9 @@ static void exec_wrote(struct exec *exec, void *owner, enum exec_output which, c
 {
     struct execute_call *call = owner;
 
-    (void) exec;
     call->form->output(call, which, bytes, length);
-    pause_when_full(call);
+    if (call->call->state != CALL_FRESH && call_is_full(call->call))
+        exec_pause(exec);
 }
 
 /* A missing directory is the command's failure, as in a shell; everything else that keeps a
@@ -131,14 +137,14 @@ static void write_note(const struct execute_call *call, const struct exec_result
                         strerrordesc_np(-result->error));
 }
 
-static void refuse_unknown(struct execute_call *call)
+static void fail_unknown(struct execute_call *call)
 {
     AUTO(api_error) struct api_error error = API_ERROR_INIT;
 
     api_error_fill(&error, API_COMMAND_EXECUTION_ERROR,
                    "The command's exit status is unknown: it was killed together with its "
                    "supervisor");
-    refuse(call, &error);
+    fail(call, &error);
 }
 
 static void exec_ended(struct exec *exec, void *owner, const struct exec_result *result)
@@ -152,9 +158,9 @@ static void exec_ended(struct exec *exec, void *owner, const struct exec_result 
     if (is_directory_failure(result))
         seen.exit = (struct sys_exit){.kind = SYS_EXIT_STATUS, .value = 1};
     if (result->error && !is_directory_failure(result) && !result->timed_out) {
-        refuse_failure(call, result);
-    } else if (execute_exit_code(&seen) < 0 && call->request->state == HTTP_REQUEST_FRESH) {
-        refuse_unknown(call);
+        fail_launch(call, result);
+    } else if (execute_exit_code(&seen) < 0 && call->call->state == CALL_FRESH) {
+        fail_unknown(call);
     } else {
         write_note(call, result, note);
         call->form->end(call, &seen, note);
@@ -168,26 +174,7 @@ static const struct exec_events exec_events = {
     .on_end = exec_ended,
 };
 
-/* --- the request ---------------------------------------------------------------------------- */
-
-static void client_left(struct http_request *request)
-{
-    struct execute_call *call = request->data;
-
-    if (call->exec)
-        exec_cancel(call->exec);
-    call_free(call);
-}
-
-static void client_took(struct http_request *request)
-{
-    struct execute_call *call = request->data;
-
-    if (call->exec)
-        exec_resume(call->exec);
-}
-
-static int start(struct execute_call *call, int *ret_error)
+static void start_alone(struct execute_call *call)
 {
     const struct execute_request *ask = &call->ask;
     const char **environment =
@@ -204,89 +191,249 @@ static int start(struct execute_call *call, int *ret_error)
         .input_length = ask->input_length,
         .timeout_ms = ask->timeout_ms,
     };
+    struct exec_result failed = {.stage = LAUNCH_STAGE_PROGRAM};
 
     if (!ask->arguments) {
         options.launch.shell_command = ask->command;
-        options.launch.arguments =
-            shell_command_split(ask->command, environment, &call->request->pool);
-    }
-    call->exec = exec_start(&call->agent->execs, &options, &exec_events, call, ret_error);
-    environment_free(environment);
-    return call->exec ? 0 : -1;
-}
-
-static int check_forms(struct execute_call *call, struct api_error *error)
-{
-    const char *session =
-        execute_request_session(call->request, call->ask.session, call->agent->token != NULL);
-
-    call->ask.session = session;
-    if (session && strcmp(session, EXECUTE_NO_SESSION) != 0)
-        return api_error_field(error, "sessionId",
-                               "this agent runs commands without a session only: leave it out or "
-                               "say " EXECUTE_NO_SESSION);
-    if (call->ask.background)
-        return api_error_field(error, "background", "this agent has no background processes");
-    return 0;
-}
-
-static int read_body(struct execute_call *call, const char *body, size_t length,
-                     struct api_error *error)
-{
-    static const struct json_limits limits = {
-        .size = EXECUTE_BODY_MAX, .depth = 16, .values = JSON_VALUES_MAX};
-    struct error err = ERROR_INIT;
-
-    call->body = json_read(body, length, &limits, &err);
-    if (!call->body)
-        return api_error_set(error, API_INTERNAL_ERROR, "Failed to parse request body: %s",
-                             err.message);
-    return execute_request_read(call->body, &call->request->pool, &call->ask, error);
-}
-
-static void body_arrived(struct http_request *request, const char *body, size_t length)
-{
-    AUTO(api_error) struct api_error error = API_ERROR_INIT;
-    struct execute_call *call = request->data;
-    int failure = 0;
-
-    if (read_body(call, body, length, &error) < 0 || check_forms(call, &error) < 0) {
-        refuse(call, &error);
-        return;
+        options.launch.arguments = shell_command_split(ask->command, environment, call->call->pool);
     }
     agent_note_work(call->agent);
-    call->started_ms = loop_now(&call->agent->loop);
-    for (size_t i = 0; i < EXEC_OUTPUTS; i++)
-        call->encoder[i].base64 = call->ask.base64;
-    if (start(call, &failure) < 0) {
-        const struct exec_result result = {.error = failure, .stage = LAUNCH_STAGE_PROGRAM};
+    call->exec = exec_start(&call->agent->execs, &options, &exec_events, call, &failed.error);
+    environment_free(environment);
+    if (!call->exec)
+        fail_launch(call, &failed);
+}
 
-        refuse_failure(call, &result);
+/* --- in a session --------------------------------------------------------------------------- */
+
+static void command_started(struct session_command *command)
+{
+    struct execute_call *call = command->owner;
+
+    call->form->start(call);
+}
+
+static void command_wrote(struct session_command *command, enum exec_output which,
+                          const char *bytes, size_t length)
+{
+    struct execute_call *call = command->owner;
+
+    call->form->output(call, which, bytes, length);
+    if (call->call->state != CALL_FRESH && call_is_full(call->call))
+        session_pause(command);
+}
+
+static void add_session(struct execute_call *call, struct api_error *error, int exit_code)
+{
+    struct json_writer json;
+
+    json_writer_init_text(&json, &error->context);
+    json_begin_object(&json);
+    json_add_text(&json, "sessionId", call->call->session);
+    if (exit_code >= 0)
+        json_add_integer(&json, "exitCode", exit_code);
+    json_end_object(&json);
+    (void) json_writer_finish(&json); /* an id is short */
+}
+
+static void format_exit(int code, char ret_text[static NUMBER_TEXT_SIZE])
+{
+    if (code < 0)
+        (void) snprintf(ret_text, NUMBER_TEXT_SIZE, "unknown");
+    else
+        (void) number_format(code, ret_text);
+}
+
+static void fail_in_session(struct execute_call *call, const struct session_result *result)
+{
+    AUTO(api_error) struct api_error error = API_ERROR_INIT;
+    char shown[NUMBER_TEXT_SIZE];
+    const char *session = call->call->session;
+    int code = execute_exit_code(&result->exec);
+
+    switch (result->outcome) {
+    case SESSION_TERMINATED:
+        add_session(call, &error, code);
+        format_exit(code, shown);
+        api_error_fill(&error, API_SESSION_TERMINATED, "Session '%s' shell exited (exit code: %s)",
+                       session, shown);
+        break;
+    case SESSION_DESTROYED:
+        add_session(call, &error, -1);
+        api_error_fill(&error, API_SESSION_DESTROYED, "Session '%s' was destroyed", session);
+        break;
+    case SESSION_TIMED_OUT:
+        add_command(call, &error);
+        api_error_fill(&error, API_COMMAND_EXECUTION_ERROR,
+                       "Command execution failed: Command timeout after %llums",
+                       (unsigned long long) result->timeout_ms);
+        break;
+    case SESSION_FAILED:
+    case SESSION_ENDED:
+        fail_launch(call, &result->exec);
+        return;
+    }
+    fail(call, &error);
+}
+
+static void command_ended(struct session_command *command, const struct session_result *result)
+{
+    struct execute_call *call = command->owner;
+    struct exec_result seen = {.exit = {.kind = SYS_EXIT_STATUS, .value = result->status}};
+    bool shell_ended = result->outcome == SESSION_TERMINATED;
+
+    if (result->outcome != SESSION_ENDED &&
+        !(shell_ended && (call->form->tells_exit || call->call->state != CALL_FRESH))) {
+        fail_in_session(call, result);
+        return;
+    }
+    if (shell_ended)
+        seen = result->exec;
+    call->form->end(call, &seen, "");
+    call_free(call);
+}
+
+static const struct session_command_events command_events = {
+    .on_start = command_started,
+    .on_output = command_wrote,
+    .on_end = command_ended,
+};
+
+static void start_in_session(struct execute_call *call)
+{
+    AUTO(api_error) struct api_error error = API_ERROR_INIT;
+    const struct execute_request *ask = &call->ask;
+
+    call->in_session = true;
+    call->command = (struct session_command){
+        .text = ask->command,
+        .directory = ask->directory,
+        .changes = ask->variables.changes,
+        .change_count = ask->variables.count,
+        .timeout_ms = ask->timeout_ms,
+        .events = &command_events,
+        .owner = call,
+    };
+    if (session_run(call->agent, call->call->session, &call->command, &error) < 0)
+        fail(call, &error);
+}
+
+/* --- the call ------------------------------------------------------------------------------- */
+
+static void client_left(struct call *call)
+{
+    struct execute_call *execute = call->data;
+
+    if (execute->exec)
+        exec_cancel(execute->exec);
+    if (execute->in_session)
+        session_abandon(&execute->command);
+    call_free(execute);
+}
+
+static void client_took(struct call *call)
+{
+    struct execute_call *execute = call->data;
+
+    if (execute->exec)
+        exec_resume(execute->exec);
+    if (execute->in_session)
+        session_resume(&execute->command);
+}
+
+/* `argv` and `stdin` are nothing for a shell; who names no session and uses them means none. */
+static bool is_alone(const struct execute_call *call)
+{
+    return call_is_sessionless(call->call) ||
+           (!call->call->has_session && (call->ask.arguments || call->ask.input));
+}
+
+static void start(struct execute_call *call)
+{
+    if (is_alone(call)) {
+        start_alone(call);
+    } else if (call->ask.arguments || call->ask.input) {
+        AUTO(api_error) struct api_error error = API_ERROR_INIT;
+
+        (void) api_error_field(&error, call->ask.arguments ? "argv" : "stdin",
+                               "is for commands without a session only: " CALL_NO_SESSION);
+        fail(call, &error);
+    } else {
+        start_in_session(call);
     }
 }
 
-static void handle(struct http_request *request, const struct execute_form *form,
-                   const char *operation)
+static struct execute_call *execute_call_new(struct call *call, const struct execute_form *form)
 {
-    struct execute_call *call = mem_alloc(sizeof(*call));
+    struct execute_call *execute = mem_alloc(sizeof(*execute));
 
-    call->agent = request->context;
-    call->request = request;
-    call->form = form;
-    call->operation = operation;
-    call->live = -1;
-    request->data = call;
-    request->on_gone = client_left;
-    request->on_drain = client_took;
-    http_request_collect(request, body_arrived);
+    *execute = (struct execute_call){
+        .agent = call->agent,
+        .call = call,
+        .form = form,
+        .started_ms = loop_now(&call->agent->loop),
+        .live = -1,
+        .live_room = call->transport->unlimited_json ? SIZE_MAX : EXECUTE_LIVE_MAX,
+    };
+    for (size_t i = 0; i < EXEC_OUTPUTS; i++)
+        execute->lines[i] = (struct session_lines) SESSION_LINES_INIT;
+    call->data = execute;
+    call->on_gone = client_left;
+    call->on_drain = client_took;
+    return execute;
 }
 
-void execute_handle(struct http_request *request)
+static void run(struct call *call, const struct execute_form *form)
 {
-    handle(request, &execute_form_json, "command.execute");
+    AUTO(api_error) struct api_error error = API_ERROR_INIT;
+    struct execute_request ask;
+    struct execute_call *execute;
+
+    if (execute_request_read(call->arguments, call->pool, &ask, &error) < 0) {
+        call_fail(call, &error);
+        return;
+    }
+    if (ask.background) {
+        process_start_background(call);
+        return;
+    }
+    execute = execute_call_new(call, form);
+    execute->ask = ask;
+    for (size_t i = 0; i < EXEC_OUTPUTS; i++)
+        execute->encoder[i].base64 = ask.base64;
+    start(execute);
 }
 
-void execute_handle_stream(struct http_request *request)
+static void run_json(struct call *call)
 {
-    handle(request, &execute_form_events, "command.stream");
+    run(call, &execute_form_json);
 }
+
+static void run_events(struct call *call)
+{
+    run(call, &execute_form_events);
+}
+
+static const struct operation rows[] = {
+    {.method = "POST",
+     .path = "/api/execute",
+     .rpc = "commands.execute",
+     .parameters = {"command", "sessionId", OPERATION_FIELDS},
+     .run = run_json,
+     .name = "command.execute",
+     .summary = "Run a command and wait",
+     .body_limit = EXECUTE_BODY_MAX,
+     .starts_work = true},
+    {.method = "POST",
+     .path = "/api/execute/stream",
+     .rpc = "commands.executeStream",
+     .parameters = {"command", "sessionId", OPERATION_FIELDS},
+     .run = run_events,
+     .name = "command.stream",
+     .summary = "Run a command, as events",
+     .body_limit = EXECUTE_BODY_MAX,
+     .has_events = true,
+     .starts_work = true},
+};
+
+const struct operation_table execute_operations = {rows, ARRAY_COUNT(rows)};

@@ -1,28 +1,23 @@
-/* The answer as server-sent events, each flushed the moment it is written. */
+/* The answer as events, each flushed the moment it is written. */
 #include "agent/execute_form.h"
 #include "json/json_write.h"
-#include "net/sse.h"
 
 #define EVENT_MAX ((size_t) 4096)
 
-static void begin_event(struct execute_call *call, struct json_writer *json, struct text *event,
-                        const char *type)
+static void begin_event(struct json_writer *json, struct text *event, const char *type)
 {
-    (void) call;
     json_writer_init_text(json, event);
     json_begin_object(json);
     json_add_text(json, "type", type);
 }
 
-static void end_event(struct execute_call *call, struct json_writer *json, struct text *event)
+static void end_event(struct execute_call *call, struct json_writer *json, struct text *event,
+                      const char *type)
 {
-    char time[CLOCK_TEXT_SIZE];
-
-    clock_format(clock_wall_ms(call->agent->clock), time);
-    json_add_text(json, "timestamp", time);
+    call_add_timestamp(call->call, json);
     json_end_object(json);
     (void) json_writer_finish(json); /* every event has room enough */
-    sse_send(call->request, NULL, NULL, text_string(event), event->length);
+    call_event(call->call, type, text_string(event), event->length);
 }
 
 static void events_start(struct execute_call *call)
@@ -30,12 +25,16 @@ static void events_start(struct execute_call *call)
     AUTO(text) struct text event = TEXT_INIT(EVENT_MAX + EXECUTE_COMMAND_MAX * 6);
     struct json_writer json;
 
-    sse_begin(call->request);
-    begin_event(call, &json, &event, "start");
+    call_begin_events(call->call);
+    begin_event(&json, &event, "start");
     json_add_text(&json, "command", call->ask.command);
-    json_add_integer(&json, "pid", exec_pid(call->exec));
-    end_event(call, &json, &event);
+    json_add_text(&json, "sessionId", call->call->session);
+    json_add_integer(&json, "pid",
+                     call->in_session ? session_command_pid(&call->command) : exec_pid(call->exec));
+    end_event(call, &json, &event, "start");
 }
+
+static const char *const output_names[EXEC_OUTPUTS] = {"stdout", "stderr"};
 
 /* Written by hand and at once: this is where a gigabyte goes through. */
 static void send_output(struct execute_call *call, enum exec_output which, const char *bytes,
@@ -47,8 +46,8 @@ static void send_output(struct execute_call *call, enum exec_output which, const
     size_t before;
 
     text_clear(event);
-    text_append(event, which == EXEC_STDOUT ? "data: {\"type\":\"stdout\",\"data\":\""
-                                            : "data: {\"type\":\"stderr\",\"data\":\"");
+    text_append(event, which == EXEC_STDOUT ? "{\"type\":\"stdout\",\"data\":\""
+                                            : "{\"type\":\"stderr\",\"data\":\"");
     before = event->length;
     output_text_feed(encoder, event, bytes, length);
     if (last || encoder->base64) /* every event is base64 by itself */
@@ -58,14 +57,37 @@ static void send_output(struct execute_call *call, enum exec_output which, const
     clock_format(clock_wall_ms(call->agent->clock), time);
     text_append(event, "\",\"timestamp\":\"");
     text_append(event, time);
-    text_append(event, "\"}\n\n");
-    http_reply_write(call->request, text_string(event), event->length);
+    text_append(event, "\"}");
+    call_event(call->call, output_names[which], text_string(event), event->length);
 }
+
+static void send_stdout_line(void *context, const char *bytes, size_t length)
+{
+    send_output(context, EXEC_STDOUT, bytes, length, false);
+}
+
+static void send_stderr_line(void *context, const char *bytes, size_t length)
+{
+    send_output(context, EXEC_STDERR, bytes, length, false);
+}
+
+static session_output_sink *const line_sinks[EXEC_OUTPUTS] = {send_stdout_line, send_stderr_line};
 
 static void events_output(struct execute_call *call, enum exec_output which, const char *bytes,
                           size_t length)
 {
-    send_output(call, which, bytes, length, false);
+    if (execute_is_text_of_session(call))
+        session_lines_feed(&call->lines[which], bytes, length, line_sinks[which], call);
+    else
+        send_output(call, which, bytes, length, false);
+}
+
+static void send_rest(struct execute_call *call, const char *note)
+{
+    for (size_t i = 0; i < EXEC_OUTPUTS; i++)
+        session_lines_end(&call->lines[i], line_sinks[i], call);
+    send_output(call, EXEC_STDOUT, "", 0, true);
+    send_output(call, EXEC_STDERR, note, strlen(note), true);
 }
 
 static void send_complete(struct execute_call *call, const struct exec_result *result)
@@ -74,9 +96,10 @@ static void send_complete(struct execute_call *call, const struct exec_result *r
     char signal[EXECUTE_SIGNAL_SIZE];
     const char *signal_name = execute_signal_name(result, signal);
     int code = execute_exit_code(result);
+    const char *type = code < 0 ? "error" : "complete";
     struct json_writer json;
 
-    begin_event(call, &json, &event, code < 0 ? "error" : "complete");
+    begin_event(&json, &event, type);
     if (code < 0)
         json_add_text(&json, "error",
                       "The command's exit status is unknown: it was killed "
@@ -87,22 +110,36 @@ static void send_complete(struct execute_call *call, const struct exec_result *r
         json_add_text(&json, "signal", signal_name);
     if (result->out_of_memory)
         json_add_boolean(&json, "outOfMemory", true);
-    end_event(call, &json, &event);
+    end_event(call, &json, &event, type);
 }
 
 static void events_end(struct execute_call *call, const struct exec_result *result,
                        const char *note)
 {
-    if (call->request->state == HTTP_REQUEST_FRESH)
+    if (call->call->state == CALL_FRESH)
         events_start(call); /* it ended before it could be said that it began */
-    send_output(call, EXEC_STDOUT, "", 0, true);
-    send_output(call, EXEC_STDERR, note, strlen(note), true);
+    send_rest(call, note);
     send_complete(call, result);
-    http_reply_end(call->request);
+    call_end(call->call);
+}
+
+static void events_fail(struct execute_call *call, const struct api_error *error)
+{
+    AUTO(text) struct text event = TEXT_INIT(EVENT_MAX);
+    struct json_writer json;
+
+    send_rest(call, "");
+    begin_event(&json, &event, "error");
+    json_add_text(&json, "error", error->message);
+    json_add_text(&json, "code", api_code_text(error->code));
+    end_event(call, &json, &event, "error");
+    call_end(call->call);
 }
 
 const struct execute_form execute_form_events = {
     .start = events_start,
     .output = events_output,
     .end = events_end,
+    .fail = events_fail,
+    .tells_exit = true,
 };

@@ -22,7 +22,14 @@ static void send_live(struct execute_call *call, const char *bytes, size_t lengt
 
     text_clear(scratch);
     output_text_feed(&call->encoder[call->live], scratch, bytes, length);
-    http_reply_write(call->request, text_string(scratch), scratch->length);
+    if (scratch->length > call->live_room) {
+        call->truncated[call->live] = true;
+        call->live_room = 0; /* no later piece may follow a missing one */
+        return;
+    }
+    if (call->live_room != SIZE_MAX)
+        call->live_room -= scratch->length;
+    call_write(call->call, text_string(scratch), scratch->length);
 }
 
 static void go_live(struct execute_call *call, enum exec_output which)
@@ -30,8 +37,8 @@ static void go_live(struct execute_call *call, enum exec_output which)
     struct text *held = &call->held[which];
 
     call->live = (int) which;
-    http_reply_begin(call->request, 200, "application/json", HTTP_LENGTH_UNKNOWN);
-    http_reply_write(call->request, which == EXEC_STDOUT ? "{\"stdout\":\"" : "{\"stderr\":\"", 11);
+    call_begin_json(call->call);
+    call_write(call->call, which == EXEC_STDOUT ? "{\"stdout\":\"" : "{\"stderr\":\"", 11);
     send_live(call, text_string(held), held->length);
     text_done(held);
 }
@@ -48,8 +55,8 @@ static void hold(struct execute_call *call, enum exec_output which, const char *
     text_append_bytes(held, bytes, length > room ? room : length);
 }
 
-static void json_output(struct execute_call *call, enum exec_output which, const char *bytes,
-                        size_t length)
+static void add_output(struct execute_call *call, enum exec_output which, const char *bytes,
+                       size_t length)
 {
     if (call->live < 0 && call->held[which].length + length > EXECUTE_HOLD_MAX)
         go_live(call, which);
@@ -57,6 +64,27 @@ static void json_output(struct execute_call *call, enum exec_output which, const
         send_live(call, bytes, length);
     else
         hold(call, which, bytes, length);
+}
+
+static void add_stdout(void *context, const char *bytes, size_t length)
+{
+    add_output(context, EXEC_STDOUT, bytes, length);
+}
+
+static void add_stderr(void *context, const char *bytes, size_t length)
+{
+    add_output(context, EXEC_STDERR, bytes, length);
+}
+
+static void json_output(struct execute_call *call, enum exec_output which, const char *bytes,
+                        size_t length)
+{
+    static session_output_sink *const sinks[EXEC_OUTPUTS] = {add_stdout, add_stderr};
+
+    if (execute_is_text_of_session(call))
+        session_trim_feed(&call->trim[which], bytes, length, sinks[which], call);
+    else
+        add_output(call, which, bytes, length);
 }
 
 /* --- the end -------------------------------------------------------------------------------- */
@@ -76,12 +104,11 @@ static void append_output(struct execute_call *call, struct text *document, enum
 static void append_rest(struct execute_call *call, struct text *document,
                         const struct exec_result *result)
 {
-    char time[CLOCK_TEXT_SIZE], signal[EXECUTE_SIGNAL_SIZE];
+    char signal[EXECUTE_SIGNAL_SIZE];
     const char *signal_name = execute_signal_name(result, signal);
     int code = execute_exit_code(result);
     struct json_writer json;
 
-    clock_format(clock_wall_ms(call->agent->clock), time);
     json_writer_init_text(&json, document);
     json_begin_object(&json);
     json_add_boolean(&json, "success", code == 0);
@@ -100,8 +127,8 @@ static void append_rest(struct execute_call *call, struct text *document,
     json_add_text(&json, "command", call->ask.command);
     json_add_integer(&json, "duration",
                      (int64_t) (loop_now(&call->agent->loop) - call->started_ms));
-    json_add_text(&json, "timestamp", time);
-    json_add_text(&json, "sessionId", call->ask.session ? call->ask.session : "default");
+    call_add_timestamp(call->call, &json);
+    json_add_text(&json, "sessionId", call->call->session);
     json_end_object(&json);
     (void) json_writer_finish(&json); /* the document has room for it */
 }
@@ -143,15 +170,23 @@ static void json_end(struct execute_call *call, const struct exec_result *result
     json_output(call, EXEC_STDERR, note, strlen(note));
     append_document(call, &document, result);
     if (call->live < 0) {
-        http_reply(call->request, 200, "application/json", text_string(&document), document.length);
+        call_reply(call->call, &document);
     } else {
-        http_reply_write(call->request, text_string(&document), document.length);
-        http_reply_end(call->request);
+        call_write(call->call, text_string(&document), document.length);
+        call_end(call->call);
     }
+}
+
+/* Half an object is worth nothing, and nobody must take it for the whole. */
+static void json_fail(struct execute_call *call, const struct api_error *error)
+{
+    (void) error;
+    call_break(call->call);
 }
 
 const struct execute_form execute_form_json = {
     .start = json_start,
     .output = json_output,
     .end = json_end,
+    .fail = json_fail,
 };

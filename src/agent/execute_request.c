@@ -1,7 +1,6 @@
 #include "agent/execute_request.h"
 
 #include <string.h>
-#include <strings.h>
 
 #include "base/encode.h"
 #include "json/json_read.h"
@@ -120,8 +119,7 @@ static int read_settings(const struct json_place *root, struct execute_request *
     struct error err = ERROR_INIT;
     int64_t timeout_ms = 0;
 
-    if (read_text(root, "sessionId", EXECUTE_PATH_MAX, &request->session, error) < 0 ||
-        read_text(root, "cwd", EXECUTE_PATH_MAX, &request->directory, error) < 0 ||
+    if (read_text(root, "cwd", EXECUTE_PATH_MAX, &request->directory, error) < 0 ||
         read_encoding(root, "encoding", &request->base64, error) < 0)
         return -1;
     if (json_field_integer(root, "timeoutMs", JSON_OPTIONAL, 0, EXECUTE_TIMEOUT_MAX, &timeout_ms,
@@ -130,8 +128,6 @@ static int read_settings(const struct json_place *root, struct execute_request *
     if (json_field_boolean(root, "background", JSON_OPTIONAL, &request->background, &err) < 0)
         return refuse(error, "background", &err);
     request->timeout_ms = (uint64_t) timeout_ms;
-    if (request->session && is_blank(request->session))
-        return api_error_field(error, "sessionId", "must not be empty");
     if (request->directory && !request->directory[0])
         request->directory = NULL;
     return 0;
@@ -152,20 +148,4 @@ int execute_request_read(json_t *body, struct pool *pool, struct execute_request
         return -1;
     *ret_request = request;
     return 0;
-}
-
-const char *execute_request_session(struct http_request *request, const char *in_body,
-                                    bool authorization_is_token)
-{
-    static const char scheme[] = "Bearer ";
-    const char *value = http_request_header(request, "authorization");
-
-    if (in_body)
-        return in_body;
-    if (value && !authorization_is_token && strncasecmp(value, scheme, sizeof(scheme) - 1) == 0)
-        return value + sizeof(scheme) - 1;
-    value = http_request_header(request, "x-session-id");
-    if (!value)
-        value = http_request_query(request, "session");
-    return value ? value : http_request_query(request, "sessionId");
 }

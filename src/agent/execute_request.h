@@ -1,4 +1,4 @@
-/* What a client asks of /api/execute and /api/execute/stream, read and checked.
+/* What a client asks of commands.execute and commands.executeStream, read and checked.
  *
  * Cloudflare's fields, and some of ours: `argv` instead of `command` (no shell), `stdin` with
  * `stdinEncoding`, and `encoding` ("utf-8" or "base64") for the output. */
@@ -19,13 +19,9 @@
 #define EXECUTE_ARGUMENTS_MAX ((size_t) 16384)
 #define EXECUTE_TIMEOUT_MAX   (INT64_C(365) * 24 * 3600 * 1000)
 
-/* The session id that means: no session. */
-#define EXECUTE_NO_SESSION "__DISABLE_SESSION__"
-
 struct execute_request {
     const char *command;          /* for the shell; with `arguments` only to be repeated */
     const char *const *arguments; /* NULL: the shell decides */
-    const char *session;          /* as given; NULL when none was */
     const char *directory;        /* NULL: the usual one */
     struct variables variables;
     const char *input; /* NULL: none */
@@ -38,8 +34,3 @@ struct execute_request {
 /* Everything returned lives in the pool or in `body`. Returns 0, or -1 with the error to answer. */
 int execute_request_read(json_t *body, struct pool *pool, struct execute_request *ret_request,
                          struct api_error *error);
-
-/* Which session a request means: the body's, else that of the headers or the query. NULL: none
- * named. */
-const char *execute_request_session(struct http_request *request, const char *in_body,
-                                    bool authorization_is_token);

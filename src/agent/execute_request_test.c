@@ -40,7 +40,6 @@ static void all_fields_are_read(void **state)
     assert_int_equal(reading.result, 0);
     assert_string_equal(request->command, "ls");
     assert_null(request->arguments);
-    assert_string_equal(request->session, "s");
     assert_string_equal(request->directory, "/x");
     assert_int_equal(request->timeout_ms, 500);
     assert_int_equal(request->variables.count, 2);
@@ -61,7 +60,6 @@ static void nulls_and_absent_fields_are_defaults(void **state)
     read_json(&reading, "{\"command\":\"ls\",\"sessionId\":null,\"timeoutMs\":null,\"env\":null,"
                         "\"cwd\":\"\"}");
     assert_int_equal(reading.result, 0);
-    assert_null(reading.request.session);
     assert_null(reading.request.directory);
     assert_null(reading.request.input);
     assert_int_equal(reading.request.timeout_ms, 0);
@@ -103,7 +101,6 @@ static void wrong_requests_name_their_field(void **state)
         {"{\"command\":\"a\",\"env\":{\"A B\":\"1\"}}", API_VALIDATION_FAILED, "env"},
         {"{\"command\":\"a\",\"timeoutMs\":-1}", API_VALIDATION_FAILED, "timeoutMs"},
         {"{\"command\":\"a\",\"timeoutMs\":1.5}", API_VALIDATION_FAILED, "timeoutMs"},
-        {"{\"command\":\"a\",\"sessionId\":\"  \"}", API_VALIDATION_FAILED, "sessionId"},
         {"{\"command\":\"a\",\"encoding\":\"latin1\"}", API_VALIDATION_FAILED, "encoding"},
         {"{\"command\":\"a\",\"stdin\":\"?\",\"stdinEncoding\":\"base64\"}", API_VALIDATION_FAILED,
          "stdin"},

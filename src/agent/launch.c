@@ -183,16 +183,17 @@ static int send_message(int socket, const char *bytes, size_t length, const int 
 int launch_send(int socket, const char *bytes, size_t length, const int fds[LAUNCH_DESCRIPTORS])
 {
     AUTO(close) int memory = -EBADF;
+    size_t count = fds[LAUNCH_CHANNEL] < 0 ? LAUNCH_CHANNEL : LAUNCH_DESCRIPTORS;
     int all[LAUNCH_DESCRIPTORS + 1];
 
     if (length <= LAUNCH_INLINE_MAX)
-        return send_message(socket, bytes, length, fds, LAUNCH_DESCRIPTORS);
+        return send_message(socket, bytes, length, fds, count);
     memory = sys_memfd_from_bytes("launch", SYS_MEMFD_DATA, bytes, length);
     if (memory < 0)
         return memory;
-    memcpy(all, fds, LAUNCH_DESCRIPTORS * sizeof(*fds));
-    all[LAUNCH_DESCRIPTORS] = memory;
-    return send_message(socket, "", 1, all, LAUNCH_DESCRIPTORS + 1);
+    memcpy(all, fds, count * sizeof(*fds));
+    all[count++] = memory;
+    return send_message(socket, "", 1, all, count); /* one byte: shorter than any header */
 }
 
 static ssize_t read_memory(int fd, char **ret_bytes)
@@ -231,13 +232,15 @@ ssize_t launch_receive(int socket, char buffer[static LAUNCH_INLINE_MAX], const 
         return length;
     *ret_owned = NULL;
     *ret_bytes = buffer;
-    if (count == LAUNCH_DESCRIPTORS + 1) {
-        length = read_memory(fds[LAUNCH_DESCRIPTORS], ret_owned);
-        fds[LAUNCH_DESCRIPTORS] = fd_close(fds[LAUNCH_DESCRIPTORS]);
+    if (length == 1 && count > LAUNCH_CHANNEL) {
+        length = read_memory(fds[--count], ret_owned);
+        fds[count] = fd_close(fds[count]);
         *ret_bytes = *ret_owned;
-    } else if (count != LAUNCH_DESCRIPTORS) {
-        length = -EBADMSG;
     }
+    if (count == LAUNCH_CHANNEL)
+        fds[LAUNCH_CHANNEL] = -EBADF;
+    else if (length >= 0 && count != LAUNCH_DESCRIPTORS)
+        length = -EBADMSG;
     if (length >= 0 && (size_t) length < sizeof(struct launch_header)) {
         free(TAKE_PTR(*ret_owned));
         length = -EBADMSG;

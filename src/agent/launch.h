@@ -30,6 +30,7 @@ enum launch_descriptor {
     LAUNCH_STDIN,
     LAUNCH_STDOUT,
     LAUNCH_STDERR,
+    LAUNCH_CHANNEL, /* becomes 3; negative: none */
     LAUNCH_DESCRIPTORS,
 };
 
@@ -61,7 +62,8 @@ AUTO_DEFINE(launch, struct launch, launch_done);
 void launch_set_serial(char *bytes, uint64_t serial);
 uint64_t launch_serial(const char *bytes);
 
-/* Send an encoded launch with its descriptors, which stay the caller's. Returns 0 or -errno:
+/* Send an encoded launch with its descriptors (all but the channel must be there), which stay the
+ * caller's. Returns 0 or -errno:
  * -EAGAIN when a non-blocking socket is full. */
 int launch_send(int socket, const char *bytes, size_t length, const int fds[LAUNCH_DESCRIPTORS]);
 
@@ -93,9 +95,10 @@ struct report {
 };
 
 enum order_type {
-    ORDER_KILL,   /* kill everything that descends from the command */
-    ORDER_SIGNAL, /* send `value` to the command's process group */
-    ORDER_OUTPUT, /* two descriptors come along: read and forget what is still written there */
+    ORDER_KILL,        /* kill everything that descends from the command */
+    ORDER_SIGNAL,      /* send `value` to the command's process group */
+    ORDER_SIGNAL_TREE, /* send `value` to everything that descends from the command */
+    ORDER_OUTPUT,      /* two descriptors come along: read and forget what is still written there */
 };
 
 struct order {

@@ -41,6 +41,7 @@ struct operation {
     const char *summary; /* one line for documents */
     size_t body_limit;   /* of HTTP; 0: CALL_BODY_DEFAULT */
     bool has_events;     /* a good answer is a stream of events */
+    bool starts_work;    /* runs something, or changes files: refused while quiet (quiesce.h) */
 };
 
 struct operation_table {

@@ -69,8 +69,10 @@ struct spawn {
 
 static int place_stdio(const int *stdio)
 {
-    for (int to = 0; to < 3; to++) {
-        if (stdio[to] == to) { /* dup2 would leave it close-on-exec */
+    for (int to = 0; to < PROGRAM_DESCRIPTORS; to++) {
+        if (stdio[to] < 0) {
+            continue;
+        } else if (stdio[to] == to) { /* dup2 would leave it close-on-exec */
             if (fcntl(to, F_SETFD, 0) < 0)
                 return -errno;
         } else if (dup2(stdio[to], to) < 0) {
@@ -190,7 +192,8 @@ static pid_t start_directly(struct spawn *spawn, const struct launch *launch)
     return pid;
 }
 
-pid_t program_start(const struct launch *launch, const int stdio[static 3], _Atomic pid_t *note)
+pid_t program_start(const struct launch *launch, const int stdio[static PROGRAM_DESCRIPTORS],
+                    _Atomic pid_t *note)
 {
     struct spawn spawn = {.stdio = stdio, .note = note, .terminal = launch->terminal};
     pid_t pid = -ENOENT;

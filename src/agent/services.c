@@ -4,11 +4,28 @@
 
 #include "agent/agent.h"
 #include "agent/api_error.h"
+#include "agent/backup_service.h"
 #include "agent/call.h"
 #include "agent/call_http.h"
+#include "agent/call_websocket.h"
+#include "agent/code_context.h"
+#include "agent/code_service.h"
 #include "agent/execute.h"
-#include "agent/execute_request.h"
+#include "agent/file_archive.h"
+#include "agent/file_service.h"
+#include "agent/file_watch.h"
+#include "agent/git_checkout.h"
+#include "agent/last_words.h"
+#include "agent/port_watch.h"
+#include "agent/process_service.h"
+#include "agent/process_set.h"
+#include "agent/quiesce.h"
+#include "agent/rpc.h"
+#include "agent/rpc_tunnels.h"
 #include "agent/run.h"
+#include "agent/session_service.h"
+#include "agent/session_set.h"
+#include "agent/terminal.h"
 #include "agent/variables.h"
 #include "base/memory.h"
 #include "json/json_write.h"
@@ -17,8 +34,9 @@
 
 /* What this agent can do beyond Cloudflare's API; names are never taken away or reused. */
 static const char *const capabilities[] = {
-    "execute",        "execute.stream", "execute.argv", "execute.stdin",
-    "execute.base64", "activity",       "environment",  "run",
+    "execute",  "execute.stream", "execute.argv", "execute.stdin", "execute.base64",
+    "activity", "environment",    "run",          "processes",     "ports",
+    "quiesce",  "sessions",       "last-words",   "archive",
 };
 
 static void begin(struct json_writer *json, struct text *body)
@@ -48,6 +66,7 @@ static void ping(struct call *call)
 
     call_begin_success(&json, &body);
     json_add_text(&json, "status", "healthy");
+    json_add_text(&json, "message", "healthy"); /* what Cloudflare's client looks for, in vain */
     call_finish_success(call, &json, &body);
 }
 
@@ -113,17 +132,28 @@ static void activity(struct http_request *request)
     struct agent *agent = request->context;
     AUTO(text) struct text body = TEXT_INIT(BODY_MAX);
     uint64_t now = loop_now(&agent->loop);
+    /* Shells that wait for a command are no activity. */
+    size_t code_execs, code_running;
+    size_t running = agent->execs.running_count - session_idle_count(agent);
     struct json_writer json;
 
+    code_count(agent, &code_execs, &code_running);
+    running = running - code_execs + code_running; /* nor are interpreters that wait for code */
     begin(&json, &body);
-    json_add_integer(&json, "running", (int64_t) agent->execs.running_count);
+    json_add_integer(&json, "running", (int64_t) running);
     json_add_integer(&json, "background", (int64_t) agent->execs.background_count);
+    json_add_integer(&json, "processes", (int64_t) agent->processes->live_count);
     json_add_integer(&json, "started", (int64_t) agent->execs.started);
     json_add_integer(&json, "connections", (int64_t) http_server_connections(agent->server));
-    json_add_integer(&json, "idleMs",
-                     agent->execs.running_count ? 0 : (int64_t) (now - agent->last_work));
+    json_add_integer(&json, "idleMs", running ? 0 : (int64_t) (now - agent->last_work));
     json_add_integer(&json, "uptimeMs", (int64_t) (now - agent->born));
     reply(request, &json, &body);
+}
+
+static void run_unless_quiet(struct http_request *request)
+{
+    if (!quiesce_refuses_request(request))
+        run_handle(request);
 }
 
 /* --- everything else ------------------------------------------------------------------------ */
@@ -144,15 +174,19 @@ static void not_found(struct http_request *request)
 /* What is not an operation: documents of our own, and streams both ways. */
 static const struct http_route plain_routes[] = {
     {"GET", "/", greet, .summary = "Name and version"},
-    {"POST", "/api/execute", execute_handle, .summary = "Run a command and wait",
-     .body_limit = EXECUTE_BODY_MAX},
-    {"POST", "/api/execute/stream", execute_handle_stream, .summary = "Run a command, as events",
-     .body_limit = EXECUTE_BODY_MAX, .reply_type = "text/event-stream"},
     {"GET", "/burrow/handshake", handshake, .summary = "Protocol, version, capabilities"},
     {"GET", "/burrow/activity", activity, .summary = "What is going on"},
     {"PUT", "/burrow/environment", variables_handle,
      .summary = "Change the environment of later commands", .body_limit = VARIABLES_BODY_MAX},
-    {"GET", "/burrow/run", run_handle, .summary = "One interactive command, as a WebSocket"},
+    {"GET", "/rpc", rpc_handle, .summary = "Every operation by capnweb, as a WebSocket"},
+    {"GET", "/burrow/run", run_unless_quiet, .summary = "One interactive command, as a WebSocket"},
+    {"GET", "/ws", call_websocket_handle, .summary = "Many requests over one WebSocket"},
+    {"GET", "/api/ws", call_websocket_handle, .summary = "The same"},
+    {"GET", "/ws/pty", terminal_handle, .summary = "The terminal of a session"},
+    {"GET", "/burrow/archive", file_archive_get, .summary = "A folder as a tar archive",
+     .reply_type = "application/x-tar"},
+    {"PUT", "/burrow/archive", file_archive_put, .summary = "A tar archive into a folder",
+     .body_limit = HTTP_BODY_UNLIMITED},
     {"OPTIONS", "/{path...}", allow, .summary = "For browsers"},
     {"GET", "/{path...}", not_found, .summary = "Unknown routes"},
     {"POST", "/{path...}", not_found, .summary = "Unknown routes"},
@@ -194,7 +228,10 @@ static const struct operation basic_rows[] = {
 static const struct operation_table basic_operations = {basic_rows, ARRAY_COUNT(basic_rows)};
 
 static const struct operation_table *const tables[] = {
-    &basic_operations,
+    &basic_operations,       &backup_operations, &execute_operations,    &session_operations,
+    &code_operations,        &file_operations,   &file_watch_operations, &git_operations,
+    &process_operations,     &port_operations,   &quiesce_operations,    &last_words_operations,
+    &rpc_tunnels_operations,
 };
 
 struct services {

@@ -30,12 +30,11 @@ struct session_query {
 /* Ask where a session is and what it exports; unknown sessions are created. The answer comes when
  * its shell is free: a command that runs in it is waited for. For CALL_NO_SESSION it is what
  * commands without a session get. Never answers from inside. */
-void session_ask(struct agent *agent, const char *session, struct session_query *query);
+void session_ask(struct agent *agent, const char *id, struct session_query *query);
 
 /* No answer, please. Safe at any time after session_ask. */
 void session_forget(struct session_query *query);
 
 /* Where a session is now, for relative paths: at once, without creating one. For unknown sessions
  * where a new one would be. */
-void session_directory(const struct agent *agent, const char *session,
-                       char ret_path[static PATH_MAX]);
+void session_directory(const struct agent *agent, const char *id, char ret_path[static PATH_MAX]);

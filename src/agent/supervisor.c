@@ -139,6 +139,13 @@ static void kill_tree(struct supervisor *supervisor)
         supervisor->round_ms < KILL_ROUND_MAX_MS ? supervisor->round_ms * 2 : KILL_ROUND_MAX_MS;
 }
 
+/* One round and not two ways: a second SIGTERM means something else to many programs. */
+static void signal_tree(const struct supervisor *supervisor, int signal)
+{
+    if (process_tree_signal(getpid(), signal) < 0 && supervisor->command)
+        (void) kill(-supervisor->command, signal); /* without /proc the group is all there is */
+}
+
 static void begin_killing(struct supervisor *supervisor)
 {
     if (supervisor->killing)
@@ -180,6 +187,8 @@ static bool take_order(struct supervisor *supervisor)
         begin_killing(supervisor);
     else if (order.type == ORDER_SIGNAL && supervisor->command)
         (void) kill(-supervisor->command, order.value);
+    else if (order.type == ORDER_SIGNAL_TREE)
+        signal_tree(supervisor, order.value);
     return true;
 }
 

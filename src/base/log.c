@@ -43,6 +43,9 @@ struct log {
     uint64_t dropped;      /* lines lost in all */
     uint64_t dropped_said; /* of these, reported in a line */
 
+    void (*on_line)(void *data, const char *message, const char *line, size_t length);
+    void *listener; /* borrowed: outlives us */
+
     int64_t second_ms; /* the second that `time` shows, or INT64_MIN */
     char time[CLOCK_TEXT_SIZE];
 };
@@ -214,8 +217,13 @@ static void update_time(struct log *log)
 static void add_line(struct log *log, enum log_level level, const char *message,
                      const struct log_field *fields, size_t count)
 {
-    log->end += log_line_format(log->format, log->buffer + log->end, log->time, level, message,
-                                fields, count);
+    const char *line = log->buffer + log->end;
+    size_t length = log_line_format(log->format, log->buffer + log->end, log->time, level, message,
+                                    fields, count);
+
+    log->end += length;
+    if (log->on_line)
+        log->on_line(log->listener, message, line, length);
 }
 
 static void say_dropped(struct log *log)
@@ -254,6 +262,14 @@ void log_flush(struct log *log)
 {
     if (log)
         write_waiting(log);
+}
+
+void log_listen(struct log *log,
+                void (*on_line)(void *data, const char *message, const char *line, size_t length),
+                void *data)
+{
+    log->on_line = on_line;
+    log->listener = data;
 }
 
 uint64_t log_dropped(const struct log *log)

@@ -64,6 +64,12 @@ bool log_enabled(const struct log *log, enum log_level level);
 /* Write what is buffered, as far as the reader takes it without blocking. */
 void log_flush(struct log *log);
 
+/* Call `on_line` with every line that is written from now on, borrowed for the call. It must not
+ * write to the log. At most one listener. */
+void log_listen(struct log *log,
+                void (*on_line)(void *data, const char *message, const char *line, size_t length),
+                void *data);
+
 /* Lines lost so far because the reader stalled. */
 uint64_t log_dropped(const struct log *log);
 

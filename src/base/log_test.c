@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -476,6 +477,44 @@ static void a_stopped_terminal_does_not_block(void **state)
     assert_int_equal(log_dropped(setup->log), dropped);
 }
 
+struct heard {
+    char message[64];
+    char line[LOG_LINE_MAX];
+    size_t length;
+    int count;
+};
+
+static void hear(void *data, const char *message, const char *line, size_t length)
+{
+    struct heard *heard = data;
+
+    (void) snprintf(heard->message, sizeof(heard->message), "%s", message);
+    memcpy(heard->line, line, length);
+    heard->length = length;
+    heard->count++;
+}
+
+static void a_listener_hears_what_is_written(void **state)
+{
+    AUTO(setup) struct setup *setup = setup_pipe();
+    struct heard heard = {.count = 0};
+
+    (void) state;
+    LOG_INFO(setup->log, "before");
+    log_listen(setup->log, hear, &heard);
+    assert_int_equal(heard.count, 0);
+    setup_restart(setup);
+    log_flush(setup->log);
+    (void) drain(setup);
+    setup_restart(setup);
+    LOG_WARNING(setup->log, "the roof burns", log_number("floors", 3));
+    assert_int_equal(heard.count, 1);
+    assert_string_equal(heard.message, "the roof burns");
+    (void) drain(setup);
+    assert_int_equal(heard.length, setup->length);
+    assert_memory_equal(heard.line, setup->got, heard.length);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -495,6 +534,7 @@ int main(void)
         cmocka_unit_test(a_full_disk_is_waited_for),
         cmocka_unit_test(a_terminal_gets_readable_lines),
         cmocka_unit_test(a_stopped_terminal_does_not_block),
+        cmocka_unit_test(a_listener_hears_what_is_written),
     };
 
     return cmocka_run_group_tests_name("log", tests, NULL, NULL);

@@ -91,9 +91,12 @@ json_t *json_read(const char *bytes, size_t length, const struct json_limits *li
     json_error_t failure;
     json_t *value;
 
-    if (check_limits(bytes, length, limits ? limits : &default_limits, err) < 0)
+    if (!limits)
+        limits = &default_limits;
+    if (check_limits(bytes, length, limits, err) < 0)
         return NULL;
-    value = json_loadb(bytes, length, JSON_REJECT_DUPLICATES, &failure);
+    value = json_loadb(bytes, length, JSON_REJECT_DUPLICATES | (limits->nul ? JSON_ALLOW_NUL : 0u),
+                       &failure);
     if (!value) {
         hide_token(&failure);
         (void) error_set(err, ERR_INVALID, 0, "invalid JSON at line %d, column %d: %s",

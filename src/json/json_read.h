@@ -30,6 +30,7 @@ struct json_limits {
     size_t size;   /* bytes of text */
     size_t depth;  /* arrays and objects inside each other */
     size_t values; /* opening brackets and commas: "[]" takes two bytes here, a hundred in memory */
+    bool nul;      /* texts, but not keys, may hold \u0000: ask json_string_length */
 };
 
 #define JSON_SIZE_MAX   (1 << 20)

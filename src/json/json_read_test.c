@@ -110,6 +110,18 @@ static void nul_characters_are_refused(void **state)
                    "invalid JSON at line 1, column 9: \\u0000 is not allowed");
 }
 
+static void nul_characters_are_taken_when_the_limits_say_so(void **state)
+{
+    const struct json_limits limits = {.size = 64, .depth = 2, .values = 4, .nul = true};
+    struct error err = ERROR_INIT;
+    AUTO(json) json_t *value = json_read("[\"a\\u0000b\"]", 12, &limits, &err);
+
+    (void) state;
+    assert_non_null(value);
+    assert_int_equal(json_string_length(json_array_get(value, 0)), 3);
+    assert_null(json_read("{\"\\u0000\":1}", 12, &limits, &err));
+}
+
 static void messages_do_not_repeat_values(void **state)
 {
     static const char *const with_secret[] = {
@@ -458,6 +470,7 @@ int main(void)
         cmocka_unit_test(errors_say_line_and_column),
         cmocka_unit_test(everything_but_json_is_refused),
         cmocka_unit_test(nul_characters_are_refused),
+        cmocka_unit_test(nul_characters_are_taken_when_the_limits_say_so),
         cmocka_unit_test(messages_do_not_repeat_values),
         cmocka_unit_test(nesting_is_limited),
         cmocka_unit_test(brackets_in_strings_do_not_count),

@@ -15,14 +15,14 @@
 struct disk_pool {
     enum disk_pool_kind kind;
     enum sys_btrfs_quota quota;
-    bool is_sparse;      /* a file that grows and can be trimmed */
-    uint64_t reserve;    /* bytes */
-    uint64_t clean_from; /* the accounting record to look at next */
-    int folder;          /* owned: DATA/pool */
-    int store;           /* owned: its filesystem */
-    int sets[2];         /* owned, by enum disk_pool_set */
-    int trash;           /* owned */
-    int spares;          /* owned */
+    bool is_sparse;                              /* a file that grows and can be trimmed */
+    uint64_t reserve;                            /* bytes */
+    uint64_t clean_from;                         /* the accounting record to look at next */
+    int folder;                                  /* owned: DATA/pool */
+    int store;                                   /* owned: its filesystem */
+    int sets[2];                                 /* owned, by enum disk_pool_set */
+    int trash;                                   /* owned */
+    int spares;                                  /* owned */
     struct id spare_names[DISK_POOL_SPARES_MAX]; /* that were there when we looked */
     size_t spare_count;
     char path[PATH_MAX]; /* of DATA/pool */

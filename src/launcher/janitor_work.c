@@ -54,7 +54,7 @@ struct work {
     size_t lingering_count;
     atomic_size_t next_to_close;
     uint64_t linger_end_ns; /* of the first of them */
-    uint64_t tidy_ns; /* not before */
+    uint64_t tidy_ns;       /* not before */
     unsigned int tidied;
     bool has_trash;
 };

@@ -418,8 +418,7 @@ static void set_pool_read_only(const struct kit *kit)
     char path[128];
 
     (void) snprintf(path, sizeof(path), "%s/data/pool/store", kit->folder);
-    assert_int_equal(mount(NULL, path, NULL,
-                           MS_REMOUNT | MS_NOSUID | MS_NODEV | MS_RDONLY, NULL),
+    assert_int_equal(mount(NULL, path, NULL, MS_REMOUNT | MS_NOSUID | MS_NODEV | MS_RDONLY, NULL),
                      0);
 }
 

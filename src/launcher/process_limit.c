@@ -137,9 +137,8 @@ int process_limit_hide_image(int image)
 int process_limit_apply_shares(int directory, bool late)
 {
     for (size_t i = 0; i < ARRAY_COUNT(shares); i++) {
-        int result = shares[i].late == late
-                         ? write_number(directory, shares[i].file, shares[i].value)
-                         : 0;
+        int result =
+            shares[i].late == late ? write_number(directory, shares[i].file, shares[i].value) : 0;
 
         if (result < 0 && (shares[i].required || result != -ENOENT))
             return result;

@@ -57,8 +57,8 @@ static void print(const struct record *record, const char *boot, struct text *te
 static int write_new(int folder, const struct record *record, const struct text *text)
 {
     AUTO(close)
-    int fd = sys_file_open(folder, RECORD_UNFINISHED, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW,
-                           0600);
+    int fd =
+        sys_file_open(folder, RECORD_UNFINISHED, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
     int r = fd;
 
     if (r >= 0)

@@ -60,5 +60,6 @@ int record_remove(int folder, const struct id *id);
 /* Where a record is before it is whole; a crash may leave it, until record_list. */
 #define RECORD_UNFINISHED "unfinished"
 
-/* For who starts: the ids of all records, in no order. The caller frees the array; NULL when there are none. */
+/* For who starts: the ids of all records, in no order. The caller frees the array; NULL when there
+ * are none. */
 int record_list(int folder, struct id **ret_ids, size_t *ret_count);

@@ -240,7 +240,8 @@ static char *run_inside(struct contract *contract, const struct id *id, const ch
     struct error err = ERROR_INIT;
     struct http_origin *origin;
     struct http_exchange *exchange;
-    int length = snprintf(body, sizeof(body), "{\"command\":\"%s\"}", command);
+    int length = snprintf(body, sizeof(body),
+                          "{\"command\":\"%s\",\"sessionId\":\"__DISABLE_SESSION__\"}", command);
     struct http_exchange_request request = {.method = "POST",
                                             .target = "/api/execute",
                                             .headers = headers,

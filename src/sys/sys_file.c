@@ -163,6 +163,19 @@ int sys_file_sync_parent(int directory, const char *path)
     return parent < 0 ? parent : sys_file_sync(parent);
 }
 
+#define TEMPORARY_BEGIN  ".burrow-"
+#define TEMPORARY_DIGITS 16
+#define TEMPORARY_END    ".tmp"
+
+bool sys_file_is_temporary_name(const char *name)
+{
+    size_t begin = strlen(TEMPORARY_BEGIN);
+
+    return strncmp(name, TEMPORARY_BEGIN, begin) == 0 &&
+           strspn(name + begin, "0123456789abcdef") == TEMPORARY_DIGITS &&
+           strcmp(name + begin + TEMPORARY_DIGITS, TEMPORARY_END) == 0;
+}
+
 int sys_file_temporary_name(char ret_name[static SYS_FILE_NAME_SIZE])
 {
     uint64_t number = 0;
@@ -175,7 +188,8 @@ int sys_file_temporary_name(char ret_name[static SYS_FILE_NAME_SIZE])
     } while (count == -EINTR);
     if (count != sizeof(number))
         return count < 0 ? (int) count : -EIO;
-    (void) snprintf(ret_name, SYS_FILE_NAME_SIZE, ".burrow-%016" PRIx64 ".tmp", number);
+    (void) snprintf(ret_name, SYS_FILE_NAME_SIZE, TEMPORARY_BEGIN "%016" PRIx64 TEMPORARY_END,
+                    number);
     return 0;
 }
 

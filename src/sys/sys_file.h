@@ -56,6 +56,9 @@ int sys_file_poll(int fd, short events, int timeout_ms);
 
 #define SYS_FILE_NAME_SIZE 32
 
+/* Whether a name is one of these. */
+bool sys_file_is_temporary_name(const char *name);
+
 /* A name no other process is likely to take: ".burrow-<16 hex digits>.tmp". */
 int sys_file_temporary_name(char ret_name[static SYS_FILE_NAME_SIZE]);
 

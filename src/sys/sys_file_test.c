@@ -421,11 +421,30 @@ static void nonblocking_is_set_and_cleared(void **state)
 
 #define SCRATCH_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+static void temporary_names_are_recognised(void **state)
+{
+    static const char *const others[] = {"",
+                                         ".burrow-",
+                                         ".burrow-0123456789abcde.tmp",
+                                         ".burrow-0123456789abcdef0.tmp",
+                                         ".burrow-0123456789ABCDEF.tmp",
+                                         ".burrow-0123456789abcdef.tmpx",
+                                         "x.burrow-0123456789abcdef.tmp"};
+    char name[SYS_FILE_NAME_SIZE];
+
+    (void) state;
+    assert_int_equal(sys_file_temporary_name(name), 0);
+    assert_true(sys_file_is_temporary_name(name));
+    for (size_t i = 0; i < ARRAY_COUNT(others); i++)
+        assert_false(sys_file_is_temporary_name(others[i]));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         SCRATCH_TEST(opened_files_close_on_exec),
         SCRATCH_TEST(interrupted_calls_are_made_again),
+        cmocka_unit_test(temporary_names_are_recognised),
         cmocka_unit_test(reads_are_complete_however_the_bytes_arrive),
         cmocka_unit_test(writes_are_complete_however_slowly_they_are_read),
         SCRATCH_TEST(positioned_transfers_do_not_move_the_file),

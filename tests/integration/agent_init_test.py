@@ -12,7 +12,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
-from agent import Init, can_unshare  # noqa: E402
+from agent import NO_SESSION, Init, can_unshare  # noqa: E402
 from program import wait_until  # noqa: E402
 from tap import equal, main, skip, test  # noqa: E402
 
@@ -90,7 +90,8 @@ def stopping_everything_inside_does_not_stop_the_agent():
     with init() as agent, agent.open_stream("echo up; sleep 600", timeoutMs=4000) as connection:
         wait_until(lambda: agent.activity()["running"] == 1, "it runs")
         time.sleep(0.2)
-        equal(agent.post("/api/execute", {"command": "kill -STOP -1; exit 5", "timeoutMs": 1000})
+        equal(agent.post("/api/execute", {"command": "kill -STOP -1; exit 5", "timeoutMs": 1000,
+                                          "sessionId": NO_SESSION})
               .status, 200, "who did it")
         started = time.monotonic()
         equal(agent.run("echo on")["stdout"], "on\n", "the next one")
@@ -196,7 +197,7 @@ def commands_are_moved_into_the_groups_they_are_given():
                 env=agent.environment)
         try:
             wait_until(agent.is_ready, "ready")
-            response = agent.post("/api/execute", {"command": "true"})
+            response = agent.post("/api/execute", {"command": "true", "sessionId": NO_SESSION})
             equal(json.loads(response.body)["code"], "COMMAND_EXECUTION_ERROR", "without a group")
         finally:
             process.terminate()

@@ -15,14 +15,14 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
-from agent import Agent, find_processes  # noqa: E402
+from agent import NO_SESSION, Agent, find_processes  # noqa: E402
 from http_raw import Connection, connect  # noqa: E402
 from program import program, wait_until  # noqa: E402
 from tap import equal, main, test  # noqa: E402
 
 MIB = 1 << 20
-ASK_TRUE = (b"POST /api/execute HTTP/1.1\r\nHost: a\r\nContent-Length: 23\r\n\r\n"
-            b'{"command":"/bin/true"}')
+ASK_TRUE = (b"POST /api/execute HTTP/1.1\r\nHost: a\r\nContent-Length: 57\r\n\r\n"
+            b'{"command":"/bin/true","sessionId":"__DISABLE_SESSION__"}')
 MARK = f"burrow-test-{os.getpid()}"
 
 
@@ -84,7 +84,7 @@ def a_timeout_of_a_stream_is_told_as_events():
 def a_client_that_leaves_cancels_its_command():
     for path in ("/api/execute", "/api/execute/stream"):
         name = "left" + path.replace("/", "-")
-        body = json.dumps({"command": tree(name)}).encode()
+        body = json.dumps({"command": tree(name), "sessionId": NO_SESSION}).encode()
         connection = connect(SHARED.address)
         connection.send(b"POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s"
                         % (path.encode(), len(body), body))
@@ -128,7 +128,8 @@ def a_killed_supervisor_does_not_lose_the_status():
 def a_status_that_nobody_saw_is_unknown_and_never_0():
     """Killed before it could even report, a supervisor leaves at worst an error."""
     for _ in range(20):
-        response = SHARED.post("/api/execute", {"command": "/bin/kill -9 0; exec kill -9 $PPID"})
+        response = SHARED.post("/api/execute", {"command": "/bin/kill -9 0; exec kill -9 $PPID",
+                                                 "sessionId": NO_SESSION})
         if response.status == 200:
             assert json.loads(response.body)["exitCode"] != 0, response
         else:
@@ -258,7 +259,7 @@ def running_out_of_descriptors_is_survived():
                 held.append(Connection(raw))
             held[0].send(b"GET /api/ping HTTP/1.1\r\nHost: a\r\n\r\n")
             equal(held[0].response().status, 200, "ping of one that got in")
-            body = b'{"command":"echo hi"}'
+            body = b'{"command":"echo hi","sessionId":"__DISABLE_SESSION__"}'
             held[0].send(b"POST /api/execute HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s"
                          % (len(body), body))
             error = json.loads(held[0].response().body)
@@ -266,7 +267,8 @@ def running_out_of_descriptors_is_survived():
         finally:
             for connection in held:
                 connection.close()
-        wait_until(lambda: agent.post("/api/execute", {"command": "echo hi"}).status == 200,
+        wait_until(lambda: agent.post("/api/execute", {"command": "echo hi",
+                                                            "sessionId": NO_SESSION}).status == 200,
                    "commands run again")
 
 

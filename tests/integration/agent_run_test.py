@@ -477,7 +477,7 @@ def a_wrong_environment_changes_nothing():
 def the_handshake_names_what_is_new():
     names = json.loads(SHARED.get("/burrow/handshake").body)["capabilities"]
     assert {"run", "environment"} <= set(names), names
-    assert re.fullmatch(r"[a-z.0-9 ]+", " ".join(names)), names
+    assert re.fullmatch(r"[a-z.0-9 -]+", " ".join(names)), names
 
 
 with Agent() as SHARED:

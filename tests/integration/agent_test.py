@@ -15,7 +15,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
-from agent import Agent  # noqa: E402
+from agent import NO_SESSION, Agent  # noqa: E402
 from http_raw import connect, get, request  # noqa: E402
 from program import clean_environment, program, wait_until  # noqa: E402
 from tap import equal, main, test  # noqa: E402
@@ -130,7 +130,8 @@ def bytes_that_are_no_text_become_replacement_characters():
 def a_long_command_runs_and_one_too_long_is_refused():
     text = "x" * 100000
     equal(SHARED.run(f"printf %s {text} | wc -c")["stdout"].strip(), "100000", "100 kB")
-    response = SHARED.post("/api/execute", {"command": "echo " + "x" * 200000})
+    response = SHARED.post("/api/execute", {"command": "echo " + "x" * 200000,
+                                             "sessionId": NO_SESSION})
     error = json.loads(response.body)
     equal((response.status, error["code"]), (500, "COMMAND_EXECUTION_ERROR"), "200 kB")
     assert "128 KiB" in error["message"], error
@@ -258,8 +259,8 @@ def errors_have_their_codes():
             ({}, 400, "VALIDATION_FAILED"),
             ({"command": ""}, 400, "INVALID_COMMAND"),
             ({"command": "ls", "sessionId": " "}, 400, "VALIDATION_FAILED"),
-            ({"command": "ls", "sessionId": "mine"}, 400, "VALIDATION_FAILED"),
-            ({"command": "ls", "background": True}, 400, "VALIDATION_FAILED"),
+            ({"argv": ["ls"], "sessionId": "mine"}, 400, "VALIDATION_FAILED"),
+            ({"command": "ls", "stdin": "x", "sessionId": "mine"}, 400, "VALIDATION_FAILED"),
             ({"command": "ls", "env": {"A-B": "x"}}, 400, "VALIDATION_FAILED")):
         for path in ("/api/execute", "/api/execute/stream"):
             response = SHARED.post(path, document)

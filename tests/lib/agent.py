@@ -16,6 +16,7 @@ from http_raw import connect, get, request
 from program import Program, program, wait_until
 
 RUN_SECONDS = 60.0
+NO_SESSION = "__DISABLE_SESSION__"  # a process of its own: what run() and stream() mean
 
 
 class Agent(Program):
@@ -44,6 +45,7 @@ class Agent(Program):
         """The answer of a command that must run, whatever its status."""
         if command is not None:
             fields["command"] = command
+        fields.setdefault("sessionId", NO_SESSION)
         response = self.post("/api/execute", fields)
         if response.status != 200:
             raise AssertionError(f"{fields}: {response}")
@@ -52,7 +54,7 @@ class Agent(Program):
     @contextlib.contextmanager
     def open_stream(self, command, **fields):
         """A connection behind the head of a good answer to /api/execute/stream."""
-        body = json.dumps({"command": command, **fields}).encode()
+        body = json.dumps({"command": command, "sessionId": NO_SESSION, **fields}).encode()
         with connect(self.address, RUN_SECONDS) as connection:
             connection.send(b"POST /api/execute/stream HTTP/1.1\r\nHost: a\r\n"
                             b"Content-Length: %d\r\n\r\n%s" % (len(body), body))

@@ -1,0 +1,25 @@
+/* The fork server: one warmed Python per agent, that becomes a new context by forking.
+ *
+ * Started with the first context, ended CODE_SERVER_IDLE_MS after the last; a dead one is replaced
+ * by the next that is needed. Contexts outlive it. All functions belong to the loop's thread. */
+#pragma once
+
+#include "agent/code_launch.h"
+
+/* Without contexts it is kept so long. */
+#define CODE_SERVER_IDLE_MS 300000
+
+struct code_server;
+
+struct code_server *code_server_new(struct agent *agent);
+
+/* Become a context with these (borrowed). What goes wrong after this shows as the end of the
+ * channel. Returns 0 or -errno. */
+int code_server_fork(struct code_server *server, const int fds[static CODE_DESCRIPTORS]);
+
+/* Whether it is an exec now. */
+bool code_server_has_exec(const struct code_server *server);
+
+/* One context more, or fewer. */
+void code_server_hold(struct code_server *server);
+void code_server_let_go(struct code_server *server);

@@ -1,0 +1,644 @@
+#!/usr/bin/python3
+"""Background processes of the agent: their states, logs, viewers and ends.
+
+# timeout: 300
+"""
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+
+from agent import Agent, find_processes  # noqa: E402
+from http_raw import connect, request  # noqa: E402
+from program import wait_until  # noqa: E402
+from tap import equal, main, test  # noqa: E402
+
+MIB = 1 << 20
+NO_SESSION = "__DISABLE_SESSION__"
+FINISHED_MAX = 256
+LOG_MAX = 2 * MIB
+
+# A grandchild in a session of its own whose parents have ended; `%s` is its mark. Silent, so that
+# nothing but its ancestry leads to it.
+DAEMON = ("/usr/bin/python3 -c 'import os,time\n"
+          "if os.fork(): os._exit(0)\n"
+          "os.setsid()\n"
+          "if os.fork(): os._exit(0)\n"
+          "for fd in 0, 1, 2: os.close(fd)\n"
+          "time.sleep(300)' %s")
+
+
+# --- asking --------------------------------------------------------------------------------------
+
+
+def answer(response, status=200):
+    equal(response.status, status, f"status of {response}")
+    return json.loads(response.body)
+
+
+def post(path, document, status=200, agent=None):
+    return answer((agent or SHARED).post(path, document), status)
+
+
+def get(path, status=200, agent=None):
+    return answer((agent or SHARED).get(path), status)
+
+
+def delete(path, status=200, agent=None):
+    return answer(request((agent or SHARED).address, "DELETE", path, timeout=30), status)
+
+
+def start(command, agent=None, **fields):
+    fields.setdefault("sessionId", NO_SESSION)
+    return post("/api/process/start", {"command": command, **fields}, agent=agent)["processId"]
+
+
+def process(identity, agent=None):
+    return get(f"/api/process/{identity}", agent=agent)["process"]
+
+
+def ended(identity, agent=None):
+    return wait_until(lambda: "endTime" in process(identity, agent) and process(identity, agent),
+                      f"end of {identity}")
+
+
+def logs(identity, agent=None):
+    return get(f"/api/process/{identity}/logs", agent=agent)
+
+
+def listed(**query):
+    words = "&".join(f"{name}={value}" for name, value in query.items())
+    return [found["id"] for found in get(f"/api/process/list?{words}")["processes"]]
+
+
+@contextlib.contextmanager
+def viewing(identity, agent=None):
+    """A connection behind the head of a log stream."""
+    with connect((agent or SHARED).address, 60) as connection:
+        connection.send(f"GET /api/process/{identity}/stream HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+        head = connection.response_head()
+        equal((head.status, head.headers["content-type"]), (200, "text/event-stream"), "head")
+        yield connection
+
+
+def events_on(connection):
+    pending = b""
+    for chunk in connection.chunks():
+        *frames, pending = (pending + chunk).split(b"\n\n")
+        for frame in frames:
+            yield json.loads(frame.removeprefix(b"data: "))
+    equal(pending, b"", "rest behind the last event")
+
+
+def events(identity, agent=None):
+    with viewing(identity, agent) as connection:
+        yield from events_on(connection)
+
+
+def data(found, kind="stdout"):
+    return "".join(event["data"] for event in found if event["type"] == kind)
+
+
+# --- states --------------------------------------------------------------------------------------
+
+
+@test
+def a_process_is_started_with_a_pid_and_an_id():
+    reply = post("/api/process/start", {"command": "sleep 300 # mark", "sessionId": NO_SESSION})
+    equal(sorted(reply), ["command", "pid", "processId", "success", "timestamp"], "fields")
+    equal((reply["success"], reply["command"]), (True, "sleep 300 # mark"), "reply")
+    words = reply["processId"].split("_")
+    equal((words[0], len(words[2]), words[1].isdigit()), ("proc", 6, True), "id")
+    found = process(reply["processId"])
+    equal((found["id"], found["pid"], found["status"]),
+          (reply["processId"], reply["pid"], "running"), "process")
+    assert "exitCode" not in found and "endTime" not in found, found
+    os.kill(reply["pid"], 0)
+    delete(f"/api/process/{reply['processId']}")
+
+
+@test
+def the_exit_status_decides_between_completed_and_failed():
+    good, bad = ended(start("echo hi")), ended(start("exit 3"))
+    equal((good["status"], good["exitCode"]), ("completed", 0), "good")
+    equal((bad["status"], bad["exitCode"]), ("failed", 3), "bad")
+    assert "signal" not in bad, bad
+    assert good["startTime"] <= good["endTime"], good
+
+
+@test
+def a_signal_is_told_from_a_status():
+    crashed = ended(start("kill -SEGV $$"))
+    equal((crashed["status"], crashed["exitCode"], crashed["signal"]),
+          ("failed", 139, "SIGSEGV"), "crashed")
+    murdered = ended(start("kill -KILL $$"))
+    equal((murdered["status"], murdered["exitCode"], murdered["signal"]),
+          ("killed", 137, "SIGKILL"), "killed from inside")
+
+
+@test
+def the_end_is_known_even_when_the_supervisor_was_killed():
+    identity = start("sleep 0.3; kill -STOP $PPID; exit 7")
+    pid = process(identity)["pid"]
+    supervisor = wait_until(lambda: parent_of_zombie(pid), "a command that nobody reaps")
+    os.kill(supervisor, signal.SIGKILL)
+    found = ended(identity)
+    equal((found["status"], found["exitCode"]), ("failed", 7), "end")
+
+
+@test
+def a_missing_directory_is_an_error_and_remembered_as_one():
+    reply = post("/api/process/start", {"command": "true", "cwd": "/nowhere/at/all",
+                                        "processId": "lost", "sessionId": NO_SESSION}, 500)
+    equal((reply["code"], reply["context"], reply["operation"]),
+          ("PROCESS_ERROR", {"processId": "lost"}, "process.start"), "error")
+    found = process("lost")
+    equal((found["status"], found["exitCode"], "pid" in found), ("error", None, False), "process")
+    assert "working directory" in logs("lost")["stderr"], logs("lost")
+    equal([event["type"] for event in events("lost")], ["process_info", "stderr", "exit"],
+          "its stream")
+    assert "lost" in listed(status="error")
+
+
+@test
+def what_is_no_request_is_refused():
+    for document, code in (({"command": " \n"}, "INVALID_COMMAND"),
+                           ({}, "VALIDATION_FAILED"),
+                           ({"command": 7}, "VALIDATION_FAILED"),
+                           ({"command": "x" * 200000}, "VALIDATION_FAILED"),
+                           ({"command": "true", "timeoutMs": -1}, "VALIDATION_FAILED"),
+                           ({"command": "true", "env": {"A B": "1"}}, "VALIDATION_FAILED"),
+                           ({"command": "true", "processId": "a/b"}, "VALIDATION_FAILED"),
+                           ({"command": "true", "processId": "list"}, "VALIDATION_FAILED"),
+                           ({"command": "true", "processId": ""}, "VALIDATION_FAILED"),
+                           ({"command": "true", "sessionId": " "}, "VALIDATION_FAILED")):
+        equal(post("/api/process/start", document, 400)["code"], code, str(document)[:80])
+    equal(get("/api/process/list?status=lazy", 400)["code"], "VALIDATION_FAILED", "status")
+
+
+@test
+def an_unknown_process_is_not_found():
+    for path in ("", "/logs", "/stream"):
+        reply = get("/api/process/nobody" + path, 404)
+        equal((reply["code"], reply["context"]),
+              ("PROCESS_NOT_FOUND", {"processId": "nobody"}), path)
+    equal(delete("/api/process/nobody", 404)["code"], "PROCESS_NOT_FOUND", "kill")
+
+
+@test
+def an_id_of_ones_own_is_unique_while_it_lives():
+    equal(start("sleep 300", processId="mine"), "mine", "id")
+    reply = post("/api/process/start", {"command": "true", "processId": "mine"}, 409)
+    equal((reply["code"], reply["context"]["processId"]), ("RESOURCE_BUSY", "mine"), "error")
+    delete("/api/process/mine")
+    equal(start("echo second", processId="mine"), "mine", "id again")
+    equal((ended("mine")["command"], listed().count("mine")), ("echo second", 1), "the new one")
+
+
+@test
+def the_list_has_all_and_filters():
+    alive, done = start("sleep 300"), start("true")
+    ended(done)
+    everything = listed()
+    assert everything.index(alive) < everything.index(done), everything
+    assert alive in listed(status="running") and done not in listed(status="running")
+    assert done in listed(status="completed") and alive not in listed(status="completed")
+    delete(f"/api/process/{alive}")
+    assert alive in listed(status="killed")
+
+
+@test
+def directory_and_variables_are_those_of_the_call():
+    identity = start("pwd; echo $COLOUR", cwd="/usr", env={"COLOUR": "green", "NONE": None})
+    ended(identity)
+    equal(logs(identity)["stdout"], "/usr\ngreen\n", "output")
+
+
+@test
+def stdin_is_empty_and_a_syntax_error_is_the_commands_own():
+    identity = start("cat; echo done")
+    ended(identity)
+    equal(logs(identity)["stdout"], "done\n", "output")
+    broken = start("echo 'unfinished")
+    equal(ended(broken)["status"], "failed", "status")
+    assert "unexpected EOF" in logs(broken)["stderr"], logs(broken)
+
+
+@test
+def a_timeout_kills_the_whole_tree():
+    mark = "burrow-timeout-301"
+    identity = start(f"{DAEMON % mark}; sleep 300", timeoutMs=500)
+    wait_until(lambda: find_processes(mark), "the daemon")
+    found = ended(identity)
+    equal((found["status"], found["exitCode"], found["timedOut"]), ("killed", 124, True), "end")
+    wait_until(lambda: not find_processes(mark), "end of the daemon")
+    assert "timed out after 500ms" in logs(identity)["stderr"]
+
+
+@test
+def who_cleans_up_after_himself_is_forgotten_soon():
+    identity = start("echo quick", autoCleanup=True)
+    equal(ended(identity)["status"], "completed", "status")
+    equal(logs(identity)["stdout"], "quick\n", "logs for who has waited")
+    wait_until(lambda: identity not in listed(), "to be forgotten", 15)
+    get(f"/api/process/{identity}", 404)
+
+
+@test
+def only_so_many_finished_ones_are_remembered():
+    with Agent() as agent:
+        first = start("echo first", agent=agent)
+        ended(first, agent)
+        for _ in range(FINISHED_MAX + 10):
+            last = start("true", agent=agent)
+        ended(last, agent)
+        wait_until(lambda: agent.activity()["processes"] == 0, "the end of all")
+        found = get("/api/process/list", agent=agent)["processes"]
+        equal(len(found), FINISHED_MAX, "remembered")
+        get(f"/api/process/{first}", 404, agent=agent)
+        equal(found[-1]["id"], last, "the newest")
+
+
+@test
+def running_processes_are_activity():
+    with Agent() as agent:
+        equal(agent.activity()["processes"], 0, "before")
+        identity = start("sleep 300", agent=agent)
+        found = agent.activity()
+        equal((found["processes"], found["running"], found["idleMs"]), (1, 1, 0), "meanwhile")
+        delete(f"/api/process/{identity}", agent=agent)
+        wait_until(lambda: agent.activity()["processes"] == 0, "the end")
+        equal(agent.activity()["background"], 0, "left behind")
+
+
+# --- sessions ------------------------------------------------------------------------------------
+
+
+@test
+def a_process_starts_where_its_session_is():
+    SHARED.run("cd /usr/lib; export COLOUR=blue; hue() { echo $COLOUR; }; export -f hue",
+               sessionId="painter")
+    identity = start("pwd; hue; COLOUR=red; cd /", sessionId="painter")
+    equal(ended(identity)["status"], "completed", "status")
+    equal(logs(identity)["stdout"], "/usr/lib\nblue\n", "output")
+    beside = start("pwd", sessionId="painter", cwd="../include")
+    ended(beside)
+    equal(logs(beside)["stdout"], "/usr/include\n", "a relative directory")
+    equal(SHARED.run("pwd; hue", sessionId="painter")["stdout"], "/usr/lib\nblue", "the session")
+
+
+@test
+def execute_in_the_background_starts_a_process():
+    reply = post("/api/execute", {"command": "echo hidden", "background": True})
+    equal(sorted(reply), ["command", "pid", "processId", "success", "timestamp"], "fields")
+    ended(reply["processId"])
+    equal(logs(reply["processId"])["stdout"], "hidden\n", "logs")
+
+
+@test
+def a_process_is_starting_until_its_session_is_free():
+    busy = threading.Thread(target=lambda: SHARED.run("sleep 2", sessionId="busy"))
+    busy.start()
+    wait_until(lambda: find_processes("sleep\0002"), "the session to be busy")
+    statuses = {}
+    starters = [threading.Thread(target=lambda name=name: statuses.update({name: SHARED.post(
+        "/api/process/start", {"command": "echo now", "sessionId": "busy", "processId": name})}))
+        for name in ("doomed", "patient")]
+    for starter in starters:
+        starter.start()
+    wait_until(lambda: {"doomed", "patient"} <= set(listed(status="starting")), "both to wait")
+    delete("/api/process/doomed")
+    found = process("doomed")
+    equal((found["status"], found["exitCode"], "pid" in found), ("killed", None, False), "doomed")
+    for thread in (*starters, busy):
+        thread.join()
+    equal((statuses["doomed"].status, json.loads(statuses["doomed"].body)["code"]),
+          (500, "PROCESS_ERROR"), "start of the doomed")
+    equal(statuses["patient"].status, 200, "start of the patient")
+    equal(ended("patient")["status"], "completed", "end of the patient")
+
+
+@test
+def a_deleted_session_takes_its_processes_along():
+    identity = start("sleep 300", sessionId="mortal")
+    other = start("sleep 300", sessionId="other")
+    post("/api/session/delete", {"sessionId": "mortal"})
+    equal(ended(identity)["status"], "killed", "status")
+    equal(process(other)["status"], "running", "that of another session")
+    delete(f"/api/process/{other}")
+
+
+# --- killing -------------------------------------------------------------------------------------
+
+
+@test
+def killing_is_done_when_it_is_answered():
+    identity = start("trap 'echo bye; exit 0' TERM; echo hi; while :; do sleep 0.05; done")
+    wait_until(lambda: logs(identity)["stdout"], "the trap to be set")
+    reply = delete(f"/api/process/{identity}")
+    equal((reply["success"], reply["processId"]), (True, identity), "reply")
+    found = process(identity)
+    equal((found["status"], found["exitCode"]), ("killed", 0), "a good end is still told")
+    equal(logs(identity)["stdout"], "hi\nbye\n", "last words")
+    plain = start("sleep 300")
+    delete(f"/api/process/{plain}")
+    found = process(plain)
+    equal((found["status"], found["exitCode"], found["signal"]), ("killed", 143, "SIGTERM"), "end")
+
+
+@test
+def what_has_ended_cannot_be_killed():
+    identity = start("true")
+    ended(identity)
+    wait_until(lambda: request(SHARED.address, "DELETE", f"/api/process/{identity}").status == 404,
+               "nothing to be left")
+    reply = delete(f"/api/process/{identity}", 404)
+    equal((reply["code"], reply["context"]), ("COMMAND_NOT_FOUND", {"processId": identity}),
+          "error")
+    equal(process(identity)["status"], "completed", "status")
+
+
+@test
+def a_daemon_dies_with_its_process():
+    mark = "burrow-daemon-302"
+    identity = start(f"{DAEMON % mark}; sleep 300")
+    wait_until(lambda: find_processes(mark), "the daemon")
+    delete(f"/api/process/{identity}")
+    equal(find_processes(mark), [], "daemons")
+
+
+@test
+def what_a_finished_process_left_can_be_killed_with_it():
+    mark = "burrow-left-303"
+    identity = start(DAEMON % mark)
+    found = ended(identity)
+    equal(found["status"], "completed", "status")
+    wait_until(lambda: find_processes(mark), "the daemon")
+    delete(f"/api/process/{identity}")
+    equal(find_processes(mark), [], "daemons")
+    equal(process(identity)["status"], "completed", "status of what had ended before")
+
+
+@test
+def sigkill_follows_for_who_ignores_sigterm():
+    mark = "burrow-stubborn-304"
+    identity = start("trap '' TERM; exec /usr/bin/python3 -c 'import time; time.sleep(300)' "
+                     f"{mark}")
+    wait_until(lambda: find_processes(mark), "the process")
+    begun = time.monotonic()
+    delete(f"/api/process/{identity}")
+    took = time.monotonic() - begun
+    assert 4.5 < took < 15, took
+    found = process(identity)
+    equal((found["status"], found["exitCode"], found["signal"]), ("killed", 137, "SIGKILL"), "end")
+    equal(find_processes(mark), [], "left")
+
+
+@test
+def stubborn_children_of_a_tame_process_are_killed_too():
+    mark = "burrow-stubborn-305"
+    identity = start("(trap '' TERM; /usr/bin/python3 -c 'import time; time.sleep(300)' "
+                     f"{mark}) & wait")
+    wait_until(lambda: find_processes(mark), "the child")
+    delete(f"/api/process/{identity}")
+    equal((process(identity)["status"], find_processes(mark)), ("killed", []), "end")
+
+
+@test
+def several_may_kill_the_same():
+    identity = start("trap '' TERM; echo hi; while :; do sleep 0.1; done")
+    wait_until(lambda: logs(identity)["stdout"], "the trap to be set")
+    statuses = []
+    killers = [threading.Thread(target=lambda: statuses.append(
+        request(SHARED.address, "DELETE", f"/api/process/{identity}", timeout=30).status))
+        for _ in range(5)]
+    for killer in killers:
+        killer.start()
+    for killer in killers:
+        killer.join()
+    equal(statuses, [200] * 5, "statuses")
+
+
+@test
+def a_killer_who_leaves_changes_nothing():
+    identity = start("trap '' TERM; while :; do sleep 0.1; done")
+    with connect(SHARED.address) as connection:
+        connection.send(f"DELETE /api/process/{identity} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+        time.sleep(0.2)
+    equal(ended(identity)["status"], "killed", "status")
+
+
+@test
+def kill_all_counts_and_leaves_none():
+    with Agent() as agent:
+        equal(delete("/api/process/kill-all", agent=agent)["cleanedCount"], 0, "of none")
+        for _ in range(20):
+            start("sleep 300", agent=agent)
+        ended(start("true", agent=agent), agent)
+        wait_until(lambda: agent.activity()["background"] == 0, "nothing left of the last")
+        equal(delete("/api/process/kill-all", agent=agent)["cleanedCount"], 20, "count")
+        equal(len(get("/api/process/list?status=killed", agent=agent)["processes"]), 20, "killed")
+        equal(agent.activity()["running"], 0, "running")
+
+
+@test
+def the_end_of_the_agent_is_the_end_of_all():
+    mark = "burrow-end-306"
+    with Agent() as agent:
+        start(f"{DAEMON % mark}; sleep 300", agent=agent)
+        wait_until(lambda: find_processes(mark), "the daemon")
+        with viewing(start("sleep 300", agent=agent), agent), \
+                agent.open_stream("sleep 300", sessionId=NO_SESSION):
+            agent.stop()
+    wait_until(lambda: not find_processes(mark), "the end of the daemon")
+
+
+# --- logs and viewers ----------------------------------------------------------------------------
+
+
+@test
+def the_two_outputs_are_kept_apart():
+    identity = start("printf out; printf err >&2; printf ' more'; printf '\\377\\0z'")
+    ended(identity)
+    reply = logs(identity)
+    equal(sorted(reply), ["processId", "stderr", "stdout", "success", "timestamp"], "fields")
+    equal((reply["stdout"], reply["stderr"]), ("out more\ufffd\0z", "err"), "logs")
+
+
+@test
+def the_log_of_what_just_ended_is_complete():
+    for _ in range(20):
+        identity = start("seq 2000; echo last >&2")
+        if "endTime" in process(identity):
+            reply = logs(identity)
+            equal((reply["stdout"].splitlines()[-1:], reply["stderr"]), (["2000"], "last\n"),
+                  "logs")
+    found = list(events(identity))
+    equal((len(data(found)), data(found, "stderr")), (len(logs(identity)["stdout"]), "last\n"),
+          "streamed")
+
+
+@test
+def a_stream_replays_then_goes_on_and_ends():
+    identity = start("echo one; while [ ! -e $GO ]; do sleep 0.02; done; echo two >&2; exit 5",
+                     env={"GO": f"{SHARED.folder}/go"})
+    wait_until(lambda: "one" in logs(identity)["stdout"], "the first line")
+    stream = events(identity)
+    info, first = next(stream), next(stream)
+    equal((info["type"], info["processId"], info["status"]),
+          ("process_info", identity, "running"), "info")
+    assert info["command"].startswith("echo one"), info
+    equal((first["type"], first["data"], first["processId"]), ("stdout", "one\n", identity),
+          "replayed")
+    with open(f"{SHARED.folder}/go", "w", encoding="ascii"):
+        pass
+    second, last = stream
+    os.unlink(f"{SHARED.folder}/go")
+    equal((second["type"], second["data"]), ("stderr", "two\n"), "live")
+    equal((last["type"], last["exitCode"], last["data"], last["processId"]),
+          ("exit", 5, "Process completed with exit code 5", identity), "exit")
+    replay = list(events(identity))
+    equal([event["type"] for event in replay], ["process_info", "stdout", "stderr", "exit"],
+          "the whole again")
+
+
+@test
+def output_is_seen_the_moment_it_is_written():
+    identity = start("while :; do date +%s.%N; sleep 0.2; done")
+    delays = []
+    for event in events(identity):
+        if event["type"] == "stdout":
+            delays.append(time.time() - float(event["data"].split()[-1]))
+        if len(delays) == 6:
+            break
+    delete(f"/api/process/{identity}")
+    assert sorted(delays[1:])[2] < 0.1, delays
+
+
+@test
+def characters_cut_by_a_piece_are_whole_in_the_stream():
+    text = "\u00e4\u20ac\U0001f600" * 5000
+    identity = start("cat \"$FILE\"", env={"FILE": write("wide", text)})
+    ended(identity)
+    equal(data(events(identity)), text, "streamed")
+    equal(logs(identity)["stdout"], text, "logs")
+
+
+@test
+def many_viewers_see_the_same():
+    identity = start("for i in $(seq 200); do echo line $i; sleep 0.005; done")
+    seen = []
+    viewers = [threading.Thread(target=lambda: seen.append(data(events(identity))))
+               for _ in range(40)]
+    for viewer in viewers:
+        viewer.start()
+    for viewer in viewers:
+        viewer.join()
+    expected = "".join(f"line {i}\n" for i in range(1, 201))
+    equal(len(seen), 40, "viewers")
+    equal([text for text in seen if text != expected], [], "different views")
+
+
+@test
+def old_output_is_dropped_and_that_is_said():
+    size = 5 * MIB
+    identity = start(f"echo beginning; head -c {size} /dev/zero | tr '\\0' x; echo end")
+    ended(identity)
+    reply = logs(identity)
+    kept = reply["stdout"]
+    equal((reply["truncated"], reply["droppedBytes"] + len(kept)), (True, size + 14), "said")
+    assert kept.endswith("xend\n") and LOG_MAX * 0.9 < len(kept) <= LOG_MAX, len(kept)
+    found = list(events(identity))
+    equal((found[1]["type"], found[1]["droppedBytes"]), ("stdout", reply["droppedBytes"]), "note")
+    assert str(reply["droppedBytes"]) in found[1]["data"], found[1]
+    equal(data(found[2:]), kept, "the rest of the stream")
+
+
+@test
+def a_slow_viewer_stalls_nobody_and_misses_no_end():
+    with Agent() as agent:
+        size = 20 * MIB
+        identity = start("read x < $GO; head -c %d /dev/zero | tr '\\0' y; echo; echo end" % size,
+                         env={"GO": fifo(agent, "go")}, agent=agent)
+        with viewing(identity, agent) as slow:
+            with open(f"{agent.folder}/go", "w", encoding="ascii") as file:
+                file.write("\n")
+            fast = list(events(identity, agent))  # to the end, while the other does not read
+            equal(process(identity, agent)["status"], "completed", "status")
+            late = list(events_on(slow))
+        for found in (fast, late):
+            dropped = sum(event.get("droppedBytes", 0) for event in found)
+            text = "".join(event["data"] for event in found
+                           if event["type"] == "stdout" and "droppedBytes" not in event)
+            equal(dropped + len(text), size + 5, "seen and missed together")
+            assert text.endswith("end\n"), text[-10:]
+            equal(found[-1]["type"], "exit", "last event")
+        assert any("droppedBytes" in event for event in late), "the slow one missed nothing"
+        assert agent.memory_kb() < 24 * 1024, agent.memory_kb()
+
+
+@test
+def all_logs_together_are_bounded():
+    with Agent() as agent:
+        quiet = start("echo quiet", agent=agent)
+        for identity in [start(f"head -c {3 * MIB} /dev/zero | tr '\\0' z", agent=agent)
+                         for _ in range(12)]:
+            ended(identity, agent)
+        equal(logs(quiet, agent)["stdout"], "quiet\n", "who said little keeps it")
+        assert agent.memory_kb() < 24 * 1024, agent.memory_kb()
+
+
+@test
+def a_viewer_who_leaves_is_nobodys_concern():
+    identity = start("while :; do seq 1000; done")
+    for _ in range(20):
+        with viewing(identity) as connection:
+            connection.read_some()
+    equal(process(identity)["status"], "running", "status")
+    delete(f"/api/process/{identity}")
+
+
+@test
+def logs_are_read_by_slow_clients_while_they_grow():
+    identity = start("yes 0123456789")
+    wait_until(lambda: "truncated" in logs(identity), "a full log")
+    with connect(SHARED.address, 30) as connection:
+        connection.send(f"GET /api/process/{identity}/logs HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+        time.sleep(0.5)
+        found = json.loads(connection.response().body)
+    delete(f"/api/process/{identity}")
+    assert found["truncated"] and "0123456789\n" in found["stdout"], found["droppedBytes"]
+
+
+# --- small things --------------------------------------------------------------------------------
+
+
+def parent_of_zombie(pid):
+    """The parent of a process that has ended; None while it lives."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        state, parent = file.read().rpartition(")")[2].split()[:2]
+    return int(parent) if state == "Z" else None
+
+
+def write(name, text):
+    path = os.path.join(SHARED.folder, name)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    return path
+
+
+def fifo(agent, name):
+    path = os.path.join(agent.folder, name)
+    os.mkfifo(path)
+    return path
+
+
+if __name__ == "__main__":
+    with Agent() as SHARED:
+        main()
