@@ -16,7 +16,7 @@
 #define CODE_CONTEXTS_MAX 64
 /* Runs that wait for one context. */
 #define CODE_WAITING_MAX  64
-#define CODE_INTERRUPT_MS 2000
+#define CODE_INTERRUPT_MS 5000
 /* How long an interpreter may take to start. */
 #define CODE_START_MS 60000
 

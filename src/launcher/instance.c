@@ -3,7 +3,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,10 +16,11 @@
 #include "sys/sys_file.h"
 #include "sys/sys_lock.h"
 
-#define LOCK_MS 10000
-#define LOCK    "lock"
-#define RECORDS "records"
-#define AGENTS  "agents"
+#define LOCK_MS  10000
+#define DYING_MS 3000
+#define LOCK     "lock"
+#define RECORDS  "records"
+#define AGENTS   "agents"
 
 static int fill_folder(struct instance *instance, struct error *err)
 {
@@ -140,6 +143,15 @@ struct search {
     void *context;
 };
 
+/* The name ends in the launcher's pid. When that is gone, its janitor is on its way out and has the
+ * lock until then: a commit of the pool may hold it up. */
+static int patience_for(const char *pid_text)
+{
+    pid_t pid = (pid_t) strtol(pid_text, NULL, 10);
+
+    return pid > 0 && kill(pid, 0) < 0 && errno == ESRCH ? DYING_MS : 0;
+}
+
 static void report_dead(void *context, int folder, const char *name)
 {
     struct search *search = context;
@@ -148,7 +160,8 @@ static void report_dead(void *context, int folder, const char *name)
     if (strncmp(name, search->prefix, strlen(search->prefix)) != 0)
         return;
     lock = openat(folder, LOCK, O_RDWR | O_CLOEXEC);
-    if (lock < 0 || sys_lock_take(lock, SYS_LOCK_EXCLUSIVE, 0) < 0)
+    if (lock < 0 ||
+        sys_lock_take(lock, SYS_LOCK_EXCLUSIVE, patience_for(name + strlen(search->prefix))) < 0)
         return;
     sys_lock_release(lock);
     search->found(search->context, name);

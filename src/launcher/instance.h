@@ -39,7 +39,8 @@ void instance_close(struct instance *instance);
 void instance_remove(struct instance *instance);
 
 /* Call `found` with the name of every instance in `run` whose name begins with `prefix` and whose
- * launcher is dead. Never fails: what cannot be looked at is skipped. */
+ * launcher is dead. `prefix` is followed by its pid. Never fails: what cannot be looked at is
+ * skipped. Waits some seconds for one that is dying. */
 void instance_find_dead(const char *run, const char *prefix,
                         void (*found)(void *context, const char *name), void *context);
 

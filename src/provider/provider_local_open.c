@@ -52,6 +52,9 @@ static void give_up(struct local *local, const char *doing, const struct error *
 {
     struct error err = *failure;
 
+    /* One that ended before it could be greeted is as much not there as one that ends later. */
+    if (err.code == ERR_GONE)
+        err.code = ERR_UNAVAILABLE;
     (void) error_wrap(&err, "%s", doing);
     (void) local_open_failed(local, &err);
 }
