@@ -52,12 +52,14 @@ static void http_call_begin_events(struct call *call)
 
 static void http_call_event(struct call *call, const char *type, const char *json, size_t length)
 {
-    struct http_request *request = of(call)->request;
+    const struct iovec parts[] = {
+        {.iov_base = (void *) (uintptr_t) "data: ", .iov_len = 6},
+        {.iov_base = (void *) (uintptr_t) json, .iov_len = length},
+        {.iov_base = (void *) (uintptr_t) "\n\n", .iov_len = 2},
+    };
 
     (void) type; /* the object says it */
-    http_reply_write(request, "data: ", 6);
-    http_reply_write(request, json, length);
-    http_reply_write(request, "\n\n", 2);
+    http_reply_write_parts(of(call)->request, parts, ARRAY_COUNT(parts));
 }
 
 static void http_call_begin_bytes(struct call *call, const char *head, size_t length)

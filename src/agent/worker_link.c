@@ -245,11 +245,12 @@ static void stall_is_over(struct deadline *deadline)
     struct worker_link *worker = CONTAINER_OF(deadline, struct worker_link, stall);
     pid_t pid = atomic_load(&worker->settings.notes->worker);
 
-    if (atomic_load(&worker->settings.notes->received) >= worker->last_sent || !worker->watch.open)
+    if (last_received(worker) >= worker->last_sent || !worker->watch.open)
         return;
-    if (pid && sys_process_is_child(pid) > 0)
+    /* What is under way may have been sent a moment ago: only one that received nothing stalls. */
+    if (last_received(worker) == worker->received_before && pid && sys_process_is_child(pid) > 0)
         (void) kill(pid, SIGKILL); /* our child: the number is nobody else's */
-    deadline_set(&worker->stall, WORKER_STALL_MS);
+    expect_progress(worker);
 }
 
 static void free_when_closed(struct worker_link *worker)

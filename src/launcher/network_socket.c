@@ -12,7 +12,7 @@
 #include "launcher/network_namespace.h"
 #include "sys/sys_file.h"
 
-#define BACKLOG 128
+#define BACKLOG 4096
 
 int network_sockets(int inside, int home, int family, int *ret_fds, size_t count, struct error *err)
 {

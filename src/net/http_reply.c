@@ -163,24 +163,35 @@ void http_reply_begin(struct http_request *request, int status, const char *cont
         http_connection_settle(request->connection);
 }
 
-void http_reply_write(struct http_request *request, const void *bytes, size_t length)
+void http_reply_write_parts(struct http_request *request, const struct iovec *given, int count)
 {
+    struct stream *stream = request->connection->stream;
+    struct iovec parts[HTTP_PARTS_MAX + 2];
     char size_line[20];
-    struct iovec parts[3] = {
-        {.iov_base = size_line},
-        {.iov_base = (void *) (uintptr_t) bytes, .iov_len = length},
-        {.iov_base = (void *) (uintptr_t) "\r\n", .iov_len = 2},
-    };
+    size_t length = 0;
 
+    for (int i = 0; i < count; i++) {
+        parts[i + 1] = given[i];
+        length += given[i].iov_len;
+    }
     if (!length || request->no_reply_body)
         return;
     count_sent(request, length);
     if (!request->chunked) {
-        stream_write(request->connection->stream, bytes, length);
+        stream_write_parts(stream, parts + 1, count);
         return;
     }
+    parts[0].iov_base = size_line;
     parts[0].iov_len = (size_t) snprintf(size_line, sizeof(size_line), "%zx\r\n", length);
-    stream_write_parts(request->connection->stream, parts, 3);
+    parts[count + 1] = (struct iovec){.iov_base = (void *) (uintptr_t) "\r\n", .iov_len = 2};
+    stream_write_parts(stream, parts, count + 2);
+}
+
+void http_reply_write(struct http_request *request, const void *bytes, size_t length)
+{
+    struct iovec part = {.iov_base = (void *) (uintptr_t) bytes, .iov_len = length};
+
+    http_reply_write_parts(request, &part, 1);
 }
 
 bool http_reply_is_full(const struct http_request *request)

@@ -20,6 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 #include "base/error.h"
 #include "base/id.h"
@@ -149,6 +150,10 @@ void http_reply_begin(struct http_request *request, int status, const char *cont
 
 /* A piece of the body. Never blocks; when http_reply_is_full, wait for on_drain. */
 void http_reply_write(struct http_request *request, const void *bytes, size_t length);
+
+/* The same in up to HTTP_PARTS_MAX parts, which travel as one. */
+#define HTTP_PARTS_MAX 4
+void http_reply_write_parts(struct http_request *request, const struct iovec *parts, int count);
 
 bool http_reply_is_full(const struct http_request *request);
 

@@ -412,7 +412,8 @@ def a_program_may_close_its_terminal_and_open_it_again():
 @test
 def output_at_a_terminal_is_whole():
     for _ in range(5):
-        end, out, _ = run(["bash", "-c", "stty raw; head -c 300000 /dev/zero"], terminal=TERMINAL)
+        end, out, _ = run(["bash", "-c", "stty raw -echo; head -c 300000 /dev/zero"],
+                          terminal=TERMINAL)
         equal((end.get("code"), len(out)), (0, 300000), "end")
 
 
