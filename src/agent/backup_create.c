@@ -196,6 +196,18 @@ static int make_repository(struct create *create)
     return write_file(create, "git/HEAD", head, sizeof(head) - 1);
 }
 
+/* Not in a repository, but its .gitignore counts all the same. */
+static void list_without_repository(struct create *create)
+{
+    int r = make_repository(create);
+
+    create->own_repository = true;
+    if (r < 0)
+        fail(create, "The folder for the archive cannot be written", r);
+    else
+        list_ignored(create);
+}
+
 static void ignored_listed(struct tool *tool, const struct exec_result *result)
 {
     struct create *create = CONTAINER_OF(tool, struct create, job.tool);
@@ -213,10 +225,8 @@ static void ignored_listed(struct tool *tool, const struct exec_result *result)
     } else if (tool_is_missing(result)) {
         create->warning = NOTHING_IGNORED "git is not installed in this image";
         archive(create);
-    } else if (!create->own_repository && strstr(tool_complaint(tool), "not a git repository") &&
-               make_repository(create) == 0) {
-        create->own_repository = true;
-        list_ignored(create);
+    } else if (!create->own_repository && strstr(tool_complaint(tool), "not a git repository")) {
+        list_without_repository(create);
     } else {
         backup_job_fail_tool(&create->job, API_BACKUP_CREATE_FAILED, "git ls-files", "git",
                              &context);
@@ -224,13 +234,18 @@ static void ignored_listed(struct tool *tool, const struct exec_result *result)
     }
 }
 
-/* Nothing that the repository has configured is run for it. */
+/* Nothing that the repository has configured is run for it: neither a monitor, nor the programs of
+ * a remote from which git would fetch a .gitignore that a partial clone has not. */
 static void list_ignored(struct create *create)
 {
     static const struct environment_change changes[] = {
-        {.name = "GIT_DIR", .text = NULL},        {.name = "GIT_WORK_TREE", .text = NULL},
-        {.name = "GIT_INDEX_FILE", .text = NULL}, {.name = "GIT_OPTIONAL_LOCKS", .text = "0"},
-        {.name = "LC_ALL", .text = "C"},          {.name = "LANGUAGE", .text = NULL},
+        {.name = "GIT_DIR", .text = NULL},
+        {.name = "GIT_WORK_TREE", .text = NULL},
+        {.name = "GIT_INDEX_FILE", .text = NULL},
+        {.name = "GIT_OPTIONAL_LOCKS", .text = "0"},
+        {.name = "LC_ALL", .text = "C"},
+        {.name = "LANGUAGE", .text = NULL},
+        {.name = "GIT_ALLOW_PROTOCOL", .text = ""},
     };
     const char *arguments[20] = {"git", "-c", "safe.directory=*", "-c", "core.fsmonitor=false"};
     static const char *const command[] = {"ls-files",           "--others",    "--ignored",

@@ -1,6 +1,6 @@
 /* Restoring an archive.
  *
- *     unsquashfs ──► swap (backup_swap.h) ──► rm of what was there before */
+ *     unsquashfs ──► swap (backup_swap.h) ──► what was there before is deleted, in slices */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -15,14 +15,19 @@
 #include "agent/backup_swap.h"
 #include "json/json_write.h"
 #include "sys/sys_file.h"
+#include "sys/sys_tree.h"
 
 #define FOLDER_MODE 0777
 #define WORK_MODE   0700
+
+/* Entries that are deleted in one turn of the loop. */
+#define CLEAN_ENTRIES 64
 
 struct restore {
     struct backup_job job;
     struct backup_request request;
     struct backup_swap swap;
+    struct loop_task cleaning;
     char work[SYS_FILE_NAME_SIZE]; /* a name in the folder; "" when it was not made yet */
     bool made_folder;
     bool keep_work; /* it holds what could not be put back */
@@ -57,24 +62,26 @@ static void finish(struct restore *restore)
     backup_job_end(&restore->job);
 }
 
-static void removed(struct tool *tool, const struct exec_result *result)
+/* A link that somebody put in its place is not followed. Rubbish in a hidden folder does not make a
+ * restore fail. */
+static void clean(struct loop_task *task)
 {
-    (void) result; /* rubbish in a hidden folder does not make a restore fail */
-    finish(CONTAINER_OF(tool, struct restore, job.tool));
+    struct restore *restore = CONTAINER_OF(task, struct restore, cleaning);
+    AUTO(close)
+    int folder = sys_file_open(AT_FDCWD, restore->request.folder, O_PATH | O_DIRECTORY, 0);
+
+    if (folder >= 0 && sys_tree_delete_small(folder, restore->work, CLEAN_ENTRIES) == -E2BIG)
+        loop_defer(&restore->job.agent->loop, &restore->cleaning);
+    else
+        finish(restore);
 }
 
 static void end(struct restore *restore)
 {
-    const char *path = in_work(restore, "");
-    const char *const arguments[] = {"rm", "-rf", "--", path, NULL};
-    const struct tool_options options = {.arguments = arguments};
-
-    if (!restore->work[0] || restore->keep_work || rmdir(path) == 0) {
+    if (!restore->work[0] || restore->keep_work)
         finish(restore);
-        return;
-    }
-    restore->job.tool.on_end = removed;
-    tool_start(&restore->job.tool, &options);
+    else
+        loop_defer(&restore->job.agent->loop, &restore->cleaning);
 }
 
 static void fail(struct restore *restore, enum api_code code, const char *what, int error)
@@ -215,6 +222,7 @@ void backup_restore_run(struct call *call)
     struct backup_job *job = backup_job_new(call, &kind);
     struct restore *restore = CONTAINER_OF(job, struct restore, job);
 
+    loop_task_init(&restore->cleaning, clean);
     if (backup_request_read(call->arguments, &job->pool, &restore->request, &error) < 0) {
         backup_job_drop(job);
         call_fail(call, &error);

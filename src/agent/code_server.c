@@ -1,5 +1,8 @@
 #include "agent/code_server.h"
 
+#include <linux/sockios.h>
+#include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "base/memory.h"
@@ -13,10 +16,12 @@ struct code_server {
     int control;         /* owned; negative: none runs */
     size_t contexts;
     struct deadline idle;
+    struct deadline stall; /* for what it was sent, and others before that */
 };
 
 static void stop(struct code_server *server)
 {
+    deadline_clear(&server->stall);
     server->control = fd_close(server->control);
     /* Not killed: its contexts would be too. It ends when it finds the socket closed. */
     server->exec = NULL;
@@ -27,6 +32,27 @@ static void idle_due(struct deadline *deadline)
     stop(CONTAINER_OF(deadline, struct code_server, idle));
 }
 
+/* Whether there is something that it did not read. */
+static bool is_behind(const struct code_server *server)
+{
+    int unread = 0;
+
+    return ioctl(server->control, SIOCOUTQ, &unread) == 0 && unread > 0;
+}
+
+/* Not its contexts: they are groups of their own. Its supervisor may be stopped like itself, so the
+ * signal is ours; the pid is the server's until its end is known. */
+static void stall_is_over(struct deadline *deadline)
+{
+    struct code_server *server = CONTAINER_OF(deadline, struct code_server, stall);
+
+    if (!is_behind(server))
+        return;
+    if (server->exec && exec_pid(server->exec) && !exec_is_ending(server->exec))
+        (void) kill(-exec_pid(server->exec), SIGKILL);
+    stop(server);
+}
+
 struct code_server *code_server_new(struct agent *agent)
 {
     struct code_server *server = mem_alloc(sizeof(*server));
@@ -34,6 +60,7 @@ struct code_server *code_server_new(struct agent *agent)
     server->agent = agent;
     server->control = -EBADF;
     deadline_init(&agent->loop, &server->idle, idle_due);
+    deadline_init(&agent->loop, &server->stall, stall_is_over);
     return server;
 }
 
@@ -101,9 +128,14 @@ static int start(struct code_server *server)
 
 static int send_descriptors(struct code_server *server, const int *fds)
 {
+    bool was_behind = is_behind(server);
     ssize_t sent = sys_fd_pass_send(server->control, "", 1, fds, CODE_DESCRIPTORS);
 
-    return sent < 0 ? (int) sent : 0;
+    if (sent < 0)
+        return (int) sent;
+    if (!was_behind)
+        deadline_set(&server->stall, CODE_SERVER_STALL_MS);
+    return 0;
 }
 
 int code_server_fork(struct code_server *server, const int fds[static CODE_DESCRIPTORS])

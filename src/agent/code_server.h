@@ -1,13 +1,16 @@
 /* The fork server: one warmed Python per agent, that becomes a new context by forking.
  *
  * Started with the first context, ended CODE_SERVER_IDLE_MS after the last; a dead one is replaced
- * by the next that is needed. Contexts outlive it. All functions belong to the loop's thread. */
+ * by the next that is needed, and so is one that was stopped. Contexts outlive it. All functions
+ * belong to the loop's thread. */
 #pragma once
 
 #include "agent/code_launch.h"
 
 /* Without contexts it is kept so long. */
 #define CODE_SERVER_IDLE_MS 300000
+/* One that does not even read what it is asked for so long is killed. */
+#define CODE_SERVER_STALL_MS 10000
 
 struct code_server;
 

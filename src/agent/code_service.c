@@ -425,8 +425,9 @@ static int read_timeout(const struct json_place *root, uint64_t *ret_ms, struct 
     if (json_is_integer(value))
         ms = json_integer_value(value);
     else if (json_is_real(value))
-        ms = (int64_t) (json_real_value(value) < (double) TIMEOUT_MAX_MS ? json_real_value(value)
-                                                                         : -1.0);
+        ms = json_real_value(value) >= 1 && json_real_value(value) <= (double) TIMEOUT_MAX_MS
+                 ? (int64_t) json_real_value(value)
+                 : -1;
     else if (!json_is_string(value) ||
              number_parse(json_string_value(value), 1, TIMEOUT_MAX_MS, &ms) < 0)
         ms = -1;

@@ -133,18 +133,24 @@ static void reader_left(struct http_request *request)
     close_get(request->data);
 }
 
-/* "a,b/c" -> {"a", "b/c", NULL}; "./" before them is no matter. */
+/* "a,b/c" -> {"a", "b/c", NULL}; "./" before them is no matter. NULL when the request was answered:
+ * what cannot be left out must not come along unnoticed. */
 static const char *const *read_excludes(struct http_request *request)
 {
     const char *value = http_request_query(request, "excludes");
     const char **excludes = pool_alloc(&request->pool, (EXCLUDES_MAX + 1) * sizeof(*excludes));
 
-    for (size_t count = 0; value && *value && count < EXCLUDES_MAX;) {
+    for (size_t count = 0; value && *value;) {
         size_t length = strcspn(value, ",");
         char *path = pool_copy_bytes(&request->pool, value, length);
 
-        if (tar_extract_plain_path(path, path) == 0 && path[0])
+        if (tar_extract_plain_path(path, path) == 0 && path[0]) {
+            if (count == EXCLUDES_MAX) {
+                fail_parameter(request, "archive.export", "excludes", "are too many");
+                return NULL;
+            }
             excludes[count++] = path;
+        }
         value += length + (value[length] == ',');
     }
     return excludes;
@@ -154,14 +160,15 @@ void file_archive_get(struct http_request *request)
 {
     struct archive_get *get = pool_alloc(&request->pool, sizeof(*get));
     AUTO(file_place) struct file_place place = FILE_PLACE_INIT;
+    const char *const *excludes = read_excludes(request);
     int fd, r;
 
-    if (read_place(request, "archive.export", &place) < 0)
+    if (!excludes || read_place(request, "archive.export", &place) < 0)
         return;
     *get = (struct archive_get){.request = request, .piece = TEXT_INIT(TAR_EXPORT_PIECE)};
     fd = r = sys_file_open(place.base, place.path, O_RDONLY | O_DIRECTORY | O_NONBLOCK, 0);
     if (fd >= 0)
-        get->export = tar_export_new(fd, read_excludes(request), &r);
+        get->export = tar_export_new(fd, excludes, &r);
     if (!get->export) {
         fail_request(request, "archive.export", place.path, r);
         return;

@@ -215,6 +215,16 @@ static int check_target(const struct spot *source, const struct spot *target)
     return S_ISDIR(from.st_mode) && !S_ISDIR(to.st_mode) ? -ENOTDIR : 0;
 }
 
+/* One name in one folder, seen through two mounts: what takes its place would be deleted as the
+ * source. rename(2) of a name to itself does nothing. */
+static bool is_itself(const struct spot *source, const struct spot *target)
+{
+    struct stat from, to;
+
+    return strcmp(source->name, target->name) == 0 && fstat(source->parent, &from) == 0 &&
+           fstat(target->parent, &to) == 0 && from.st_dev == to.st_dev && from.st_ino == to.st_ino;
+}
+
 /* Two names of one file: rename(2) leaves both. */
 static int rename_spot(const struct spot *source, const struct spot *target)
 {
@@ -247,6 +257,8 @@ static void move_places(struct call *call, const struct file_place *from,
         r = find_target(to, &source, &target);
     if (r == 0)
         r = rename_spot(&source, &target);
+    if (r == -EXDEV && is_itself(&source, &target))
+        r = 0;
     if (r == -EXDEV)
         r = check_target(&source, &target) < 0 ? check_target(&source, &target) : -EXDEV;
     if (r == -EXDEV)

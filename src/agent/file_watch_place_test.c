@@ -62,12 +62,14 @@ struct scene {
 static int set_up(void **state)
 {
     struct scene *scene = mem_alloc(sizeof(*scene));
+    const char *folder;
     int fd;
 
     (void) snprintf(scene->folder, sizeof(scene->folder), "/tmp/burrow-place-XXXXXX");
-    if (!mkdtemp(scene->folder))
+    folder = mkdtemp(scene->folder);
+    if (!folder)
         return -1;
-    (void) snprintf(scene->root, sizeof(scene->root), "%s/root", scene->folder);
+    (void) snprintf(scene->root, sizeof(scene->root), "%s/root", folder);
     fd = open(scene->folder, O_PATH | O_CLOEXEC);
     assert_int_equal(mkdirat(fd, "root", 0700) | mkdirat(fd, "root/a", 0700) |
                          mkdirat(fd, "root/a/b", 0700) | mkdirat(fd, "out", 0700),

@@ -41,8 +41,12 @@ static int set_patterns(struct call *call, struct watch_request *request, const 
                         const struct json_texts *texts)
 {
     struct glob glob;
+    size_t size = 0;
 
     for (size_t i = 0; i < texts->count; i++) {
+        size += strlen(texts->items[i]);
+        if (size > WATCH_PATTERNS_SIZE_MAX)
+            return fail(call, field, "is too long: all patterns together have at most 4096 bytes");
         if (glob_read(texts->items[i], call->pool, &glob) < 0)
             return fail(call, field,
                         "contains unsupported glob syntax. Supported tokens: *, **, ? and path "

@@ -11,6 +11,10 @@
 
 #define WATCH_PATTERNS_MAX 128
 
+/* Of all patterns together. Every event is compared with all of them, and in the worst case every
+ * character of its path with every character of theirs. */
+#define WATCH_PATTERNS_SIZE_MAX ((size_t) 4 * 1024)
+
 struct watch_request {
     const char *path;            /* normalized */
     const char *const *patterns; /* sorted, each once */

@@ -32,6 +32,7 @@ struct session {
     struct deadline deadline; /* of the running command */
     struct loop_task advance;
     uint64_t serial;
+    int lost_shells; /* that ended before they could answer, in a row */
     bool ready : 1;  /* the shell can be talked to */
     bool busy : 1;   /* it is at something */
     bool asking : 1; /* which is a question of ours */

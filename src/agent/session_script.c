@@ -62,7 +62,8 @@ static void append_quoted(enum session_dialect dialect, struct text *script, con
 
 /* The empty line makes bash forget the state in which the syntax error of the last command left its
  * parser. Nothing of ours shall be seen when `set -x` is on: that goes to /dev/null. The variable
- * is gone before the command runs: `set -a` would export it. */
+ * is gone before the command runs: `set -a` would export it. The line behind the frame is read once
+ * that is done: so it is known whether the shell is still at it. */
 static void append_frame(enum session_dialect dialect, struct text *script,
                          const struct text *frame)
 {
@@ -74,8 +75,7 @@ static void append_frame(enum session_dialect dialect, struct text *script,
     else
         text_append(script, "\n{ ");
     text_append_bytes(script, text_string(frame), frame->length);
-    if (dialect == SESSION_SH)
-        text_append(script, "; } 2>/dev/null\n");
+    text_append(script, dialect == SESSION_SH ? "; } 2>/dev/null\n" : "\n");
     if (frame->overflowed)
         script->overflowed = true;
 }

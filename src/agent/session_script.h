@@ -12,7 +12,9 @@
  *
  * Bash reads a script from a pipe byte by byte. Therefore each script for bash begins with a short
  * line that reads the rest of it in one go, counted in characters; the rest is ASCII, which has one
- * byte for a character in every locale that a session may choose. */
+ * byte for a character in every locale that a session may choose. An empty line ends it, which the
+ * shell reads when it is done with the rest: a shell that has read it and did not report never
+ * will. */
 #pragma once
 
 #include <stddef.h>

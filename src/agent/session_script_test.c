@@ -25,7 +25,9 @@ static const char *frame_of(const struct text *script)
     const char *line = strstr(text_string(script), "-rN ");
     const char *frame = strchr(line, '\n') + 1;
 
-    assert_int_equal(strtoul(line + strlen("-rN "), NULL, 10), strlen(frame));
+    /* And before the line that tells whether the shell is done. */
+    assert_int_equal(strtoul(line + strlen("-rN "), NULL, 10), strlen(frame) - 1);
+    assert_int_equal(frame[strlen(frame) - 1], '\n');
     return frame;
 }
 

@@ -9,7 +9,8 @@
 #include "base/number.h"
 #include "json/json_write.h"
 
-/* A command that no shell has read yet when its shell ends is given to so many shells in all. */
+/* A command that no shell has read yet when its shell ends is given to so many shells in all; and
+ * so many in a row are asked a question. */
 #define ATTEMPTS_MAX 3
 /* Longest timeout that COMMAND_TIMEOUT_MS may set. */
 #define TIMEOUT_MAX (INT64_C(365) * 24 * 3600 * 1000)
@@ -278,6 +279,7 @@ static void shell_reported(struct session_shell *shell, void *owner, int status,
 
     (void) shell;
     session->busy = false;
+    session->lost_shells = 0;
     if (session->deleted)
         return;
     agent_note_work(session->agent);
@@ -303,11 +305,26 @@ static bool try_again(struct session *session)
     return true;
 }
 
+/* Shells that end before they answer (BASH_ENV says `exit`, bash is none) would follow each other
+ * for ever. A command that ended its shell is no reason to give up. */
+static void count_lost(struct session *session, bool had_command)
+{
+    AUTO(api_error) struct api_error error = API_ERROR_INIT;
+
+    if (had_command || list_is_empty(&session->queries) || ++session->lost_shells < ATTEMPTS_MAX)
+        return;
+    session->lost_shells = 0;
+    api_error_fill(&error, API_SESSION_TERMINATED,
+                   "Session '%s' has no shell: it ends before it can be used", session->id);
+    session_question_tell(session, NULL, &error);
+}
+
 static void shell_ended(struct session_shell *shell, void *owner, const struct exec_result *result,
                         bool untouched)
 {
     struct session *session = owner;
     const struct session_result terminated = {.outcome = SESSION_TERMINATED, .exec = *result};
+    bool had_command = session->busy && !session->asking;
 
     (void) shell;
     session->shell = NULL;
@@ -324,6 +341,7 @@ static void shell_ended(struct session_shell *shell, void *owner, const struct e
     }
     if (!untouched || !try_again(session))
         end_running(session, &terminated);
+    count_lost(session, had_command);
     if (!list_is_empty(&session->waiting) || !list_is_empty(&session->queries))
         session_advance_soon(session); /* with a fresh shell */
 }

@@ -19,6 +19,9 @@
 #define READS_PER_EVENT 4
 /* Longest report: two numbers. */
 #define REPORT_MAX 64
+/* How soon it is looked whether a shell still is at what it was given; then ever more rarely. */
+#define DOUBT_MIN_MS 500
+#define DOUBT_MAX_MS 8000
 
 struct candidate {
     const char *arguments[4];
@@ -51,7 +54,9 @@ struct session_shell {
     size_t candidate;
     int theirs[LINES]; /* owned, until it has started */
     struct shell_line lines[LINES];
-    int handles; /* lines open or closing */
+    struct deadline doubt; /* whether a script that runs will ever report */
+    uint64_t doubt_ms;
+    int handles; /* lines and the deadline, open or closing */
 
     struct text script;      /* what is not written yet, from `sent` on */
     size_t sent;             /* of the script */
@@ -105,13 +110,21 @@ static void line_closed(struct watch *watch)
     free_when_closed(shell);
 }
 
+static void doubt_closed(struct deadline *deadline)
+{
+    struct session_shell *shell = CONTAINER_OF(deadline, struct session_shell, doubt);
+
+    shell->handles--;
+    free_when_closed(shell);
+}
+
 static void close_all(struct session_shell *shell)
 {
     close_theirs(shell);
     shell->over = true;
     for (size_t i = 0; i < LINES; i++)
         watch_close(&shell->lines[i].watch);
-    free_when_closed(shell);
+    deadline_close(&shell->doubt, doubt_closed);
 }
 
 /* --- output --------------------------------------------------------------------------------- */
@@ -164,6 +177,8 @@ static bool read_some(struct session_shell *shell, size_t which)
     size_t wanted = counting && shell->left[which] < READ_SIZE ? shell->left[which] : READ_SIZE;
     ssize_t got = wanted ? read(watch->fd, buffer, wanted) : 0;
 
+    if (got < 0 && errno == EAGAIN)
+        shell->left[which] = 0; /* what was counted, somebody else has read */
     if (!wanted || (got < 0 && (errno == EAGAIN || errno == EINTR)))
         return false;
     if (got <= 0) {
@@ -359,6 +374,42 @@ void session_shell_run(struct session_shell *shell, struct text *script, uint64_
     text_append_bytes(&shell->script, text_string(script), script->length);
     text_done(script);
     write_script(shell);
+    shell->doubt_ms = DOUBT_MIN_MS;
+    deadline_set(&shell->doubt, shell->doubt_ms);
+}
+
+static int unread_input(const struct session_shell *shell)
+{
+    int unread = 0;
+
+    return ioctl(shell->lines[LINE_INPUT].watch.fd, FIONREAD, &unread) < 0 ? -errno : unread;
+}
+
+/* `set -n`, `set -r`, a function `command`, a trap that skips everything: the shell has passed by
+ * what it was given, and would be waited for for ever. Only of bash it can be known: it reads byte
+ * by byte, and the line behind a script (session_script.h) not before that is done. */
+static bool is_lost(struct session_shell *shell)
+{
+    if (session_shell_dialect(shell) != SESSION_BASH || shell->script.length ||
+        unread_input(shell) != 0)
+        return false;
+    read_channel(shell); /* the report came first */
+    return !shell->reported;
+}
+
+static void doubt_due(struct deadline *deadline)
+{
+    struct session_shell *shell = CONTAINER_OF(deadline, struct session_shell, doubt);
+
+    if (!shell->busy || shell->reported || shell->ended || shell->killed)
+        return;
+    if (is_lost(shell)) {
+        session_shell_kill(shell);
+        return;
+    }
+    if (shell->doubt_ms < DOUBT_MAX_MS)
+        shell->doubt_ms *= 2;
+    deadline_set(&shell->doubt, shell->doubt_ms);
 }
 
 /* --- what follows --------------------------------------------------------------------------- */
@@ -371,6 +422,7 @@ static bool has_output_left(const struct session_shell *shell)
 static void tell_report(struct session_shell *shell)
 {
     shell->busy = shell->reported = false;
+    deadline_clear(&shell->doubt);
     if (shell->ended)
         count_output(shell); /* background jobs may have written more: none of it matters much */
     watch_outputs(shell);
@@ -385,7 +437,11 @@ static void settle(struct loop_task *task)
 {
     struct session_shell *shell = CONTAINER_OF(task, struct session_shell, settle);
 
-    if (shell->over || has_output_left(shell))
+    if (shell->over)
+        return;
+    if (has_output_left(shell) && !shell->paused)
+        read_what_is_left(shell); /* no event tells of what somebody else has read meanwhile */
+    if (has_output_left(shell))
         return;
     if (shell->reported) {
         tell_report(shell);
@@ -424,10 +480,9 @@ static void wrote(struct exec *exec, void *owner, enum exec_output which, const 
 /* Whether anything of the last script was read. */
 static bool is_untouched(struct session_shell *shell)
 {
-    int unread = 0;
+    int unread = unread_input(shell);
 
-    return shell->busy && !shell->reported &&
-           ioctl(shell->lines[LINE_INPUT].watch.fd, FIONREAD, &unread) == 0 &&
+    return shell->busy && !shell->reported && unread >= 0 &&
            shell->written - (uint64_t) unread <= shell->written_before;
 }
 
@@ -519,6 +574,8 @@ struct session_shell *session_shell_start(struct agent *agent,
     shell->script = (struct text) TEXT_INIT(SESSION_SCRIPT_MAX);
     shell->answer = (struct text) TEXT_INIT(SESSION_ANSWER_MAX);
     loop_task_init(&shell->settle, settle);
+    deadline_init(&agent->loop, &shell->doubt, doubt_due);
+    shell->handles = 1;
     for (size_t i = 0; i < LINES; i++) {
         shell->theirs[i] = -EBADF;
         shell->lines[i].shell = shell;

@@ -93,24 +93,29 @@ static struct seen *find_seen(struct tar_export *export, const struct stat *stat
     }
 }
 
-/* The path under which this file went before, or NULL; then it is kept for the next time. */
+/* The path under which this file went before, or NULL. */
 static const char *earlier_path(struct tar_export *export, const struct stat *status)
+{
+    const struct seen *seen = status->st_nlink < 2 ? NULL : find_seen(export, status);
+
+    return seen && seen->inode ? export->paths.data + seen->path : NULL;
+}
+
+/* Keep the path for the next name of this file: it is in the archive now. */
+static void keep_path(struct tar_export *export, const struct stat *status)
 {
     size_t length = export->path.length + 1;
     struct seen *seen;
 
-    if (status->st_nlink < 2)
-        return NULL;
+    if (status->st_nlink < 2 || export->seen_count == TAR_EXPORT_LINKS_MAX ||
+        export->paths.length + length > export->paths.maximum)
+        return;
     seen = find_seen(export, status);
     if (seen->inode)
-        return export->paths.data + seen->path;
-    if (export->seen_count == TAR_EXPORT_LINKS_MAX ||
-        export->paths.length + length > export->paths.maximum)
-        return NULL;
+        return;
     *seen = (struct seen){status->st_dev, status->st_ino, export->paths.length};
     export->seen_count++;
     text_append_bytes(&export->paths, text_string(&export->path), length);
-    return NULL;
 }
 
 /* --- entries -------------------------------------------------------------------------------- */
@@ -165,6 +170,7 @@ static int append_file(struct tar_export *export, struct text *out,
     if (!S_ISREG(status.st_mode))
         return 0; /* it was one a moment ago */
     append(export, out, TAR_FILE, "", &status);
+    keep_path(export, &status); /* of the one that was opened: the name may be another's by now */
     if (!status.st_size)
         return 0;
     export->left = (uint64_t) status.st_size;

@@ -18,6 +18,8 @@
 #define FOLDERS_MAX ((size_t) 8 * 1024 * 1024)
 /* In one call of tar_extract_finish. */
 #define FOLDERS_PER_STEP 64
+/* Beside -errno: the link would lead out of the folder. */
+#define LEADS_OUT EBADMSG
 
 /* Behind the folder's path in `folders`, so that they can be taken from the end. */
 struct folder {
@@ -172,22 +174,23 @@ static void remember_folder(struct tar_extract *extract, const struct tar_entry 
     text_append_bytes(&extract->folders, &folder, sizeof(folder));
 }
 
-/* Who may not give things away keeps them. Returns whether the owner is now right. */
+/* Who may not give things away keeps them. An empty name: the descriptor itself. Returns whether
+ * the owner is now right. */
 static bool give_away(int directory, const char *name, const struct tar_entry *entry)
 {
-    return geteuid() == 0 &&
-           fchownat(directory, name, entry->uid, entry->gid, AT_SYMLINK_NOFOLLOW) == 0;
+    return geteuid() == 0 && fchownat(directory, name, entry->uid, entry->gid,
+                                      AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) == 0;
 }
 
 static int make_folder(struct tar_extract *extract, int parent, const char *name,
                        const struct tar_entry *entry)
 {
-    int fd = open_folder(parent, name, true);
+    AUTO(close) int fd = open_folder(parent, name, true);
 
     if (fd < 0)
         return fd;
-    (void) fd_close(fd);
-    (void) give_away(parent, name, entry);
+    /* The folder that was opened: its name may be that of another thing by now. */
+    (void) give_away(fd, "", entry);
     remember_folder(extract, entry);
     return 0;
 }
@@ -257,6 +260,21 @@ static int make_pipe(int parent, const char *name, const struct tar_entry *entry
     return 0;
 }
 
+/* A link leads elsewhere from another place: it is judged by the one it gets. */
+static int check_linked(const struct tar_extract *extract, int directory, const char *name)
+{
+    char target[PATH_MAX];
+    ssize_t length;
+
+    if (extract->links_out)
+        return 0;
+    length = readlinkat(directory, name, target, sizeof(target) - 1);
+    if (length < 0)
+        return -errno;
+    target[length] = '\0';
+    return tar_extract_link_stays(extract->path, target) ? 0 : -LEADS_OUT;
+}
+
 /* Another name for a file that is in the folder already, or for a link, which is not followed. */
 static int make_hard_link(const struct tar_extract *extract, int parent, const char *name,
                           const char *target)
@@ -275,7 +293,9 @@ static int make_hard_link(const struct tar_extract *extract, int parent, const c
     if (fstatat(parent, name, &here, AT_SYMLINK_NOFOLLOW) == 0 && here.st_ino == status.st_ino &&
         here.st_dev == status.st_dev)
         return 0; /* they are one already */
-    r = clear_way(parent, name);
+    r = S_ISLNK(status.st_mode) ? check_linked(extract, other, target_name) : 0;
+    if (r == 0)
+        r = clear_way(parent, name);
     if (r < 0)
         return r;
     return linkat(other, target_name, parent, name, 0) < 0 ? -errno : 0;
@@ -400,6 +420,8 @@ static int entry_began(void *owner, const struct tar_entry *entry, struct error 
     r = parent < 0 ? parent : make_entry(extract, parent, name, entry, link);
     if (r == -ELOOP)
         return refuse(extract, err, "its path leads through a symbolic link");
+    if (r == -LEADS_OUT)
+        return refuse(extract, err, "it is a link that leads out of the folder");
     return r < 0 ? fail(extract, err, r) : 0;
 }
 

@@ -163,28 +163,28 @@ void http_reply_begin(struct http_request *request, int status, const char *cont
         http_connection_settle(request->connection);
 }
 
-void http_reply_write_parts(struct http_request *request, const struct iovec *given, int count)
+void http_reply_write_parts(struct http_request *request, const struct iovec *parts, int count)
 {
     struct stream *stream = request->connection->stream;
-    struct iovec parts[HTTP_PARTS_MAX + 2];
+    struct iovec all[HTTP_PARTS_MAX + 2];
     char size_line[20];
     size_t length = 0;
 
     for (int i = 0; i < count; i++) {
-        parts[i + 1] = given[i];
-        length += given[i].iov_len;
+        all[i + 1] = parts[i];
+        length += parts[i].iov_len;
     }
     if (!length || request->no_reply_body)
         return;
     count_sent(request, length);
     if (!request->chunked) {
-        stream_write_parts(stream, parts + 1, count);
+        stream_write_parts(stream, parts, count);
         return;
     }
-    parts[0].iov_base = size_line;
-    parts[0].iov_len = (size_t) snprintf(size_line, sizeof(size_line), "%zx\r\n", length);
-    parts[count + 1] = (struct iovec){.iov_base = (void *) (uintptr_t) "\r\n", .iov_len = 2};
-    stream_write_parts(stream, parts, count + 2);
+    all[0].iov_base = size_line;
+    all[0].iov_len = (size_t) snprintf(size_line, sizeof(size_line), "%zx\r\n", length);
+    all[count + 1] = (struct iovec){.iov_base = (void *) (uintptr_t) "\r\n", .iov_len = 2};
+    stream_write_parts(stream, all, count + 2);
 }
 
 void http_reply_write(struct http_request *request, const void *bytes, size_t length)

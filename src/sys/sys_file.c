@@ -169,11 +169,16 @@ int sys_file_sync_parent(int directory, const char *path)
 
 bool sys_file_is_temporary_name(const char *name)
 {
-    size_t begin = strlen(TEMPORARY_BEGIN);
+    size_t begin = strlen(TEMPORARY_BEGIN), end = begin + TEMPORARY_DIGITS;
 
-    return strncmp(name, TEMPORARY_BEGIN, begin) == 0 &&
-           strspn(name + begin, "0123456789abcdef") == TEMPORARY_DIGITS &&
-           strcmp(name + begin + TEMPORARY_DIGITS, TEMPORARY_END) == 0;
+    if (strlen(name) != end + strlen(TEMPORARY_END) || memcmp(name, TEMPORARY_BEGIN, begin) != 0 ||
+        memcmp(name + end, TEMPORARY_END, strlen(TEMPORARY_END)) != 0)
+        return false;
+    for (size_t i = begin; i < end; i++) {
+        if (!strchr("0123456789abcdef", name[i]))
+            return false;
+    }
+    return true;
 }
 
 int sys_file_temporary_name(char ret_name[static SYS_FILE_NAME_SIZE])

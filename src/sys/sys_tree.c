@@ -60,6 +60,9 @@ static int enter_level(struct walk *walk, int parent, const char *name)
         fd = sys_file_open(parent, name, flags, 0);
     if (fd < 0)
         return fd;
+    /* One that may be read but not changed: nothing in it could be removed. */
+    if (faccessat(fd, ".", W_OK | X_OK, 0) < 0 && errno == EACCES)
+        (void) fchmod(fd, 0700); /* another's folder: then removing fails, and says so */
     level->entries = fdopendir(fd);
     if (!level->entries) {
         int result = -errno;

@@ -1,10 +1,10 @@
 /* Deleting a tree that a stranger filled.
  *
  * Nothing outside the tree is touched, whatever is in it: links are removed and never followed, and
- * every step goes by descriptor. It works for directories that may not be read (when the caller
- * may change their mode), and at any depth: at most SYS_TREE_DEPTH_MAX levels are open at once, and
- * a directory beneath those is moved to the top of the tree and done from there. So there is no
- * recursion, and memory and descriptors have a bound.
+ * every step goes by descriptor. It works for directories that may not be read or changed (when
+ * the caller may change their mode), and at any depth: at most SYS_TREE_DEPTH_MAX levels are open
+ * at once, and a directory beneath those is moved to the top of the tree and done from there. So
+ * there is no recursion, and memory and descriptors have a bound.
  *
  * Meant for a helper process: it takes as long as the tree is large. Nobody else should work in the
  * tree; whoever does may make it fail with -ENOTEMPTY, not make it leave the tree. */

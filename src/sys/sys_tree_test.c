@@ -187,6 +187,32 @@ static void directories_of_mode_zero_are_deleted(void **state)
     run_in_child(delete_unreadable, "");
 }
 
+static void delete_read_only(void)
+{
+    char folder[] = "/tmp/burrow-test-XXXXXX";
+    AUTO(close) int top = -EBADF;
+
+    if (geteuid() == 0)
+        CHECK_EQUAL(setgid(65534) + setuid(65534), 0);
+    CHECK(mkdtemp(folder) != NULL);
+    CHECK_EQUAL(chdir(folder), 0);
+    top = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CHECK_EQUAL(mkdir("a", 0700), 0);
+    CHECK_EQUAL(mkdir("a/b", 0700), 0);
+    CHECK_EQUAL(mkdir("a/b/empty", 0500), 0);
+    CHECK_EQUAL(symlink("/", "a/b/link"), 0);
+    CHECK_EQUAL(chmod("a/b", 0555), 0);
+    CHECK_EQUAL(chmod("a", 0400), 0);
+    CHECK_EQUAL(sys_tree_delete(top, "a"), 0);
+    CHECK_EQUAL(rmdir(folder), 0);
+}
+
+static void directories_that_are_read_only_are_deleted(void **state)
+{
+    (void) state;
+    run_in_child(delete_read_only, "");
+}
+
 /* A mount inside cannot be removed: the error is told, and what is mounted survives. */
 static void meet_a_mount(void)
 {
@@ -218,6 +244,7 @@ int main(void)
         cmocka_unit_test(a_hundred_thousand_levels_are_no_problem),
         cmocka_unit_test(wide_and_deep_together_are_deleted),
         cmocka_unit_test(directories_of_mode_zero_are_deleted),
+        cmocka_unit_test(directories_that_are_read_only_are_deleted),
         cmocka_unit_test(what_cannot_be_removed_is_told),
     };
 

@@ -1,0 +1,219 @@
+#!/usr/bin/python3
+"""Files, archives and backups in a place where somebody works against the agent.
+
+Links and mounts where folders are expected, repositories that want to run something, disks that
+are full. The agent runs in namespaces of its own, with a fresh /var/backups.
+
+# timeout: 300
+"""
+
+import io
+import json
+import os
+import shutil
+import sys
+import tarfile
+import tempfile
+import urllib.parse
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+
+from agent import Init, can_unshare  # noqa: E402
+from git_server import git  # noqa: E402
+from http_raw import request  # noqa: E402
+from tap import equal, main, skip, test  # noqa: E402
+
+COUNTER = iter(range(1000))
+
+
+class Machine(Init):
+    """With an empty /var/backups that goes away with it."""
+
+    def start(self):
+        if not can_unshare():
+            skip("unprivileged user namespaces")
+        super().start()
+        self.shell("mount -t tmpfs tmpfs /var/backups")
+
+    def shell(self, command):
+        """Inside, where mounts can be made. Its output."""
+        answer = self.run(command)
+        equal(answer["exitCode"], 0, f"{command}: {answer['stderr']}")
+        return answer["stdout"]
+
+
+def fresh():
+    folder = os.path.join(FOLDER, f"folder-{next(COUNTER)}")
+    os.makedirs(folder)
+    return folder
+
+
+def put(path, content):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(content)
+
+
+def call(route, agent=None, **fields):
+    response = (agent or SHARED).post(route, fields)
+    return response.status, json.loads(response.body)
+
+
+def import_tar(path, *entries):
+    """(status, document): entries are (name, type, link)."""
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w") as archive:
+        for name, kind, link in entries:
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.linkname = kind, link
+            archive.addfile(entry)
+    response = request(SHARED.address, "PUT",
+                       "/burrow/archive?" + urllib.parse.urlencode({"path": path}), [],
+                       data.getvalue(), 60.0)
+    return response.status, json.loads(response.body)
+
+
+# --- moves ---------------------------------------------------------------------------------------
+
+@test
+def a_file_moved_to_itself_through_another_mount_is_not_lost():
+    folder = fresh()
+    SHARED.shell(f"mkdir {folder}/x {folder}/m && mount --bind {folder}/x {folder}/m")
+    put(f"{folder}/x/file", "precious")
+    for there in (f"{folder}/m/file", f"{folder}/m"):
+        equal(call("/api/move", sourcePath=f"{folder}/x/file", destinationPath=there)[0], 200,
+              there)
+        equal(SHARED.shell(f"cat {folder}/x/file"), "precious", "content")
+
+
+@test
+def an_empty_folder_moved_to_itself_through_another_mount_is_not_lost():
+    folder = fresh()
+    SHARED.shell(f"mkdir -p {folder}/x/empty {folder}/m && mount --bind {folder}/x {folder}/m")
+    equal(call("/api/move", sourcePath=f"{folder}/x/empty", destinationPath=f"{folder}/m")[0],
+          200, "answer")
+    equal(os.listdir(f"{folder}/x"), ["empty"], "what is there")
+
+
+@test
+def a_folder_moved_into_itself_through_another_mount_stays():
+    folder = fresh()
+    SHARED.shell(f"mkdir {folder}/x {folder}/m && mount --bind {folder}/x {folder}/m")
+    put(f"{folder}/x/file", "precious")
+    status, document = call("/api/move", sourcePath=f"{folder}/x",
+                            destinationPath=f"{folder}/m/y")
+    assert status >= 400, document
+    equal(os.listdir(f"{folder}/x"), ["file"], "what is there")
+
+
+# --- archives ------------------------------------------------------------------------------------
+
+@test
+def a_second_name_of_a_link_must_not_lead_out_either():
+    folder = fresh()
+    deep = ("a/b/link", tarfile.SYMTYPE, "../..")  # the folder itself
+    status, document = import_tar(folder, deep, ("out", tarfile.LNKTYPE, "a/b/link"))
+    equal((status, document["code"]), (400, "VALIDATION_FAILED"), str(document))
+    assert "leads out" in document["message"], document
+    equal(os.path.lexists(f"{folder}/out"), False, "the link")
+    equal(import_tar(folder, deep, ("c/d/in", tarfile.LNKTYPE, "a/b/link"))[0], 200, "inside")
+    equal(os.readlink(f"{folder}/c/d/in"), "../..", "link")
+
+
+@test
+def more_excludes_than_can_be_kept_are_refused():
+    folder = fresh()
+    query = {"path": folder, "excludes": ",".join(str(i) for i in range(257))}
+    response = SHARED.get("/burrow/archive?" + urllib.parse.urlencode(query))
+    equal((response.status, json.loads(response.body)["code"]), (400, "VALIDATION_FAILED"),
+          "answer")
+    query["excludes"] = ",".join(str(i) for i in range(256))
+    equal(SHARED.get("/burrow/archive?" + urllib.parse.urlencode(query)).status, 200, "256")
+
+
+@test
+def folders_of_an_archive_get_its_owners():
+    folder, data = fresh(), io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w") as archive:
+        entry = tarfile.TarInfo("d")
+        entry.type, entry.mode, entry.uid, entry.gid = tarfile.DIRTYPE, 0o2750, 0, 0
+        archive.addfile(entry)
+    response = request(SHARED.address, "PUT",
+                       "/burrow/archive?" + urllib.parse.urlencode({"path": folder}), [],
+                       data.getvalue(), 60.0)
+    equal(response.status, 200, "answer")
+    equal(SHARED.shell(f"stat -c '%u %g %a' {folder}/d"), "0 0 2750\n", "folder")
+
+
+# --- watches -------------------------------------------------------------------------------------
+
+@test
+def patterns_that_would_hold_up_everybody_are_refused():
+    slow = ["**a" * 330 + chr(ord("b") + i) for i in range(8)]
+    for field in ("include", "exclude"):
+        status, document = call("/api/watch", path="/workspace", **{field: slow})
+        equal((status, document["code"]), (400, "VALIDATION_FAILED"), str(document))
+        assert "too long" in document["message"], document
+
+
+# --- backups -------------------------------------------------------------------------------------
+
+@test
+def a_link_in_the_place_of_a_restores_work_is_not_followed():
+    folder, victim, tools = fresh(), fresh(), fresh()
+    put(f"{victim}/file", "precious")
+    put(f"{tools}/unsquashfs", f"""#!/bin/sh
+work=$(dirname "$3")
+mv "$work" {victim}-work && ln -s {victim} "$work"
+exit 1
+""")
+    os.chmod(f"{tools}/unsquashfs", 0o755)
+    with Machine(environment={"PATH": f"{tools}:{os.environ['PATH']}"}) as machine:
+        machine.shell("touch /var/backups/one.sqsh")
+        status, document = call("/api/backup/restore", machine, dir=folder,
+                                archivePath="/var/backups/one.sqsh")
+        equal((status, document["code"]), (500, "BACKUP_RESTORE_FAILED"), str(document))
+    equal(os.path.isdir(f"{victim}-work"), True, "the tool was run")
+    equal(os.listdir(victim), ["file"], "what the link led to")
+    equal(os.listdir(folder), [], "what is left in the folder")
+
+
+@test
+def a_partial_clone_cannot_make_a_backup_run_something():
+    folder, sign = fresh(), os.path.join(fresh(), "sign")
+    put(f"{folder}/.gitignore", "junk\n")
+    put(f"{folder}/junk", "1")
+    git("init", "--quiet", folder)
+    git("-C", folder, "add", ".gitignore")
+    blob = git("-C", folder, "rev-parse", ":.gitignore")
+    os.unlink(f"{folder}/.git/objects/{blob[:2]}/{blob[2:]}")
+    for key, value in (("core.repositoryformatversion", "1"),
+                       ("extensions.partialClone", "origin"),
+                       ("remote.origin.url", f"file://{folder}"),
+                       ("remote.origin.promisor", "true"),
+                       ("remote.origin.uploadpack", f"touch {sign}; false")):
+        git("-C", folder, "config", key, value)
+    git("-C", folder, "update-index", "--skip-worktree", ".gitignore")
+    os.unlink(f"{folder}/.gitignore")
+    status, document = call("/api/backup/create", dir=folder, gitignore=True,
+                            archivePath="/var/backups/partial.sqsh")
+    equal(status, 200, str(document))
+    equal(os.path.exists(sign), False, "the remote's program was run")
+
+
+@test
+def a_disk_without_room_for_a_repository_is_told_as_such():
+    folder = fresh()
+    SHARED.shell("mkdir /var/backups/small && "
+                 "mount -t tmpfs -o nr_inodes=3 tmpfs /var/backups/small")
+    status, document = call("/api/backup/create", dir=folder, gitignore=True,
+                            archivePath="/var/backups/small/one.sqsh")
+    equal((status, document["code"]), (500, "NO_SPACE"), str(document))
+    equal(SHARED.shell("ls -A /var/backups/small"), "", "what is left")
+
+
+FOLDER = tempfile.mkdtemp(prefix="burrow-test-hostile-")
+try:
+    with Machine() as SHARED:
+        main()
+finally:
+    shutil.rmtree(FOLDER, ignore_errors=True)
