@@ -115,7 +115,7 @@ def execute(command: str, session: str = "bench") -> tuple:
 
 def first_byte(context) -> Comparison:
     """From the write of a program until the client has read it."""
-    stamp = str(context.program("stamp"))
+    stamp = str(context.program("stamp").resolve())  # commands run elsewhere
     with running(context) as (agent, _):
         body = {"command": stamp, "sessionId": NO_SESSION}
         return take_turns(

@@ -18,7 +18,9 @@ static void check(bool promise)
 
 static void check_answer(const struct text *out, const char *id)
 {
-    AUTO(json) json_t *answer = json_read(out->data, out->length, NULL, NULL);
+    static const struct json_limits limits = {
+        .size = OUT_MAX, .depth = JSON_DEPTH_MAX, .values = JSON_VALUES_MAX, .nul = true};
+    AUTO(json) json_t *answer = json_read(out->data, out->length, &limits, NULL);
     const char *known = json_string_value(json_object_get(answer, "id"));
 
     check(answer && !out->overflowed);

@@ -29,8 +29,8 @@ static void check_secret(const struct git_url *url, struct pool *pool, const cha
     git_url_redact(url, pool, &redaction);
     redaction_append(&redaction, &out, text, strlen(text));
     redaction_append(&redaction, &out, secret, strlen(secret));
-    /* One that holds asterisks may come to be where asterisks stand for it. */
-    if (strlen(secret) >= REDACTION_SECRET_MIN && !strstr(secret, "**"))
+    /* One with asterisks may come to be where two texts meet and asterisks stand for it. */
+    if (strlen(secret) >= REDACTION_SECRET_MIN && !strchr(secret, '*'))
         check(!strstr(text_string(&out), secret));
     if (!is_telling(text, secret))
         return;
