@@ -95,6 +95,25 @@ export default [
   },
   {
     methods: ['files.writeFileStream'],
+    codes: ['OPERATION_INTERRUPTED'],
+    transports: ['rpc'],
+    name: 'a stream that breaks off leaves the old content',
+    async run(client, at) {
+      const path = `${at.folder}/half`;
+      await client.files.writeFile(path, 'old', at.session);
+      let pieces = 0;
+      const content = new ReadableStream({
+        pull(controller) {
+          if (pieces++ < 3) controller.enqueue(new Uint8Array(1000));
+          else controller.error(new Error('no more'));
+        },
+      });
+      await refused(client.files.writeFileStream(path, content, at.session), 'OPERATION_INTERRUPTED');
+      equal((await client.files.readFile(path, at.session)).content, 'old', 'content');
+    },
+  },
+  {
+    methods: ['files.writeFileStream'],
     transports: ['http', 'websocket'],
     name: 'the client itself says that only RPC can',
     async run(client) {
@@ -137,6 +156,18 @@ export default [
       equal((await client.files.readFile(`${at.folder}/sub/three`, at.session)).content, '1', 'content');
       await client.files.deleteFile(`${at.folder}/sub/three`, at.session);
       equal((await client.files.exists(`${at.folder}/sub/three`, at.session)).exists, false, 'gone');
+    },
+  },
+  {
+    methods: ['files.moveFile'],
+    codes: ['FILE_EXISTS'],
+    name: 'a folder is not moved over one with something in it',
+    async run(client, at) {
+      await client.files.writeFile(`${at.folder}/from/box/mine`, '1', at.session);
+      await client.files.writeFile(`${at.folder}/to/box/theirs`, '2', at.session);
+      await refused(client.files.moveFile(`${at.folder}/from/box`, `${at.folder}/to`, at.session), 'FILE_EXISTS');
+      equal((await client.files.readFile(`${at.folder}/from/box/mine`, at.session)).content, '1', 'still there');
+      equal((await client.files.readFile(`${at.folder}/to/box/theirs`, at.session)).content, '2', 'and this');
     },
   },
   {

@@ -79,6 +79,36 @@ export default [
   },
   {
     methods: ['processes.startProcess'],
+    codes: ['RESOURCE_BUSY'],
+    name: 'an id that a living one has',
+    async run(client, { session }) {
+      const processId = `busy-${session}`;
+      await client.processes.startProcess('sleep 60', session, { processId });
+      await refused(client.processes.startProcess('true', session, { processId }), 'RESOURCE_BUSY');
+      await client.processes.killProcess(processId);
+    },
+  },
+  {
+    methods: [],
+    codes: ['PORT_OPERATION_ERROR'],
+    transports: ['rpc'],
+    name: 'tunnels are made elsewhere',
+    async run(client) {
+      await refused(client.tunnels.runQuickTunnel('one', 8080), 'PORT_OPERATION_ERROR');
+      equal(await client.tunnels.listTunnels(), [], 'none');
+    },
+  },
+  {
+    methods: ['processes.startProcess'],
+    codes: ['PROCESS_ERROR'],
+    name: 'one that cannot be started',
+    async run(client, { session }) {
+      const error = await refused(client.processes.startProcess('true', session, { cwd: '/no/such' }), 'PROCESS_ERROR');
+      check(error.message.length > 0, 'a message');
+    },
+  },
+  {
+    methods: ['processes.startProcess'],
     codes: ['INVALID_COMMAND'],
     name: 'an empty command',
     async run(client, { session }) {
