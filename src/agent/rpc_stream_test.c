@@ -1,52 +1,7 @@
 /* Streams of a session, both ways: rpc_outlet.c and rpc_inlet.c. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include "agent/rpc_testing.h"
+#include "agent/rpc_expect.h"
 
 #define ROUNDS 20
-
-static void expect(struct testing *testing, const char *frame)
-{
-    const char *sent = testing_next(testing);
-
-    if (!sent || strcmp(sent, frame) != 0)
-        fail_msg("expected %s\n     got %s", frame, sent ? sent : "nothing");
-}
-
-static void expect_part(struct testing *testing, const char *part)
-{
-    const char *sent = testing_next(testing);
-
-    if (!sent || !strstr(sent, part))
-        fail_msg("expected ...%s...\n     got %s", part, sent ? sent : "nothing");
-}
-
-static void expect_silence(struct testing *testing)
-{
-    const char *sent = testing_next(testing);
-
-    if (sent)
-        fail_msg("expected nothing\n     got %s", sent);
-}
-
-static void expect_clean(struct testing *testing)
-{
-    struct rpc_session_counts counts;
-
-    expect_silence(testing);
-    rpc_session_count(testing->session, &counts);
-    assert_int_equal(counts.exports, 0);
-    assert_int_equal(counts.imports, 0);
-    assert_int_equal(counts.calls, 0);
-    assert_int_equal(counts.kept, 0);
-    assert_int_equal(counts.input, 0);
-    assert_false(testing->closed);
-}
 
 /* Numbers that are the same in every run. */
 static uint32_t next_random(uint32_t *state)
