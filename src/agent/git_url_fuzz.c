@@ -20,23 +20,36 @@ static bool is_telling(const char *text, const char *secret)
     return at && !strstr(at + 1, secret);
 }
 
-static void check_secret(const struct git_url *url, struct pool *pool, const char *text)
+/* Each text by itself: where two meet, anything may come to be. */
+static void check_redacted(const struct redaction *redaction, const char *text, const char *secret)
 {
     AUTO(text) struct text out = TEXT_INIT(8 * GIT_URL_MAX);
+
+    redaction_append(redaction, &out, text, strlen(text));
+    if (strlen(secret) >= REDACTION_SECRET_MIN && secret[strspn(secret, "*")])
+        check(!strstr(text_string(&out), secret));
+}
+
+/* A folder's name is made of the path: unescaped, with '-' for what is no letter, and with a word
+ * of ours when nothing is left. By these three it may spell the password by chance. */
+static bool may_spell(const struct git_url *url, const char *secret)
+{
+    return strchr(url->clean, '%') || strchr(secret, '-') || strstr("repository", secret);
+}
+
+static void check_secret(const struct git_url *url, struct pool *pool, const char *text)
+{
     const char *secret = url->raw_password[0] ? url->raw_password : url->raw_user;
     struct redaction redaction = {.count = 0};
 
     git_url_redact(url, pool, &redaction);
-    redaction_append(&redaction, &out, text, strlen(text));
-    redaction_append(&redaction, &out, secret, strlen(secret));
-    /* One with asterisks may come to be where two texts meet and asterisks stand for it. */
-    if (strlen(secret) >= REDACTION_SECRET_MIN && !strchr(secret, '*'))
-        check(!strstr(text_string(&out), secret));
+    check_redacted(&redaction, text, secret);
+    check_redacted(&redaction, secret, secret);
     if (!is_telling(text, secret))
         return;
     check(!strstr(url->clean, secret));
     check(!strstr(url->origin, secret));
-    if (!strchr(url->clean, '%')) /* a decoded name may spell it by chance */
+    if (!may_spell(url, secret))
         check(!strstr(url->name, secret));
 }
 
