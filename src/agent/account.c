@@ -65,19 +65,46 @@ static bool parse_line(const char *line, size_t length, struct account *account)
            copy_field(&fields[FIELD_SHELL], account->shell);
 }
 
-int account_find(const char *passwd, uid_t uid, struct account *ret_account)
+/* The first account that `is_it` says yes to. */
+static int find(const char *passwd,
+                bool (*is_it)(const struct account *account, const void *wanted),
+                const void *wanted, struct account *ret_account)
 {
     while (*passwd) {
         size_t length = strcspn(passwd, "\n");
         struct account account;
 
-        if (parse_line(passwd, length, &account) && account.uid == uid) {
+        if (parse_line(passwd, length, &account) && is_it(&account, wanted)) {
             *ret_account = account;
             return 0;
         }
         passwd += length + (passwd[length] == '\n');
     }
     return -ENOENT;
+}
+
+static bool has_uid(const struct account *account, const void *wanted)
+{
+    return account->uid == *(const uid_t *) wanted;
+}
+
+static bool has_name(const struct account *account, const void *wanted)
+{
+    return strcmp(account->name, wanted) == 0;
+}
+
+int account_find(const char *passwd, uid_t uid, struct account *ret_account)
+{
+    return find(passwd, has_uid, &uid, ret_account);
+}
+
+int account_find_name(const char *passwd, const char *name, struct account *ret_account)
+{
+    uint64_t number;
+
+    if (number_parse_digits(name, strlen(name), UINT32_MAX - 1, &number) == 0)
+        return account_find(passwd, (uid_t) number, ret_account);
+    return find(passwd, has_name, name, ret_account);
 }
 
 int account_read(uid_t uid, struct account *ret_account)
@@ -87,4 +114,13 @@ int account_read(uid_t uid, struct account *ret_account)
     int r = sys_file_read_all(AT_FDCWD, ACCOUNT_FILE, ACCOUNT_FILE_MAX, &passwd, &length);
 
     return r < 0 ? r : account_find(passwd, uid, ret_account);
+}
+
+int account_read_name(const char *name, struct account *ret_account)
+{
+    AUTO(free) char *passwd = NULL;
+    size_t length;
+    int r = sys_file_read_all(AT_FDCWD, ACCOUNT_FILE, ACCOUNT_FILE_MAX, &passwd, &length);
+
+    return r < 0 ? r : account_find_name(passwd, name, ret_account);
 }

@@ -19,5 +19,9 @@ struct account {
  * a field that is too long, are passed over. Returns 0 or -ENOENT. */
 int account_find(const char *passwd, uid_t uid, struct account *ret_account);
 
+/* The first account with that name; of a number, the account with that uid. */
+int account_find_name(const char *passwd, const char *name, struct account *ret_account);
+
 /* The same from ACCOUNT_FILE; also -errno when that cannot be read. May block. */
 int account_read(uid_t uid, struct account *ret_account);
+int account_read_name(const char *name, struct account *ret_account);

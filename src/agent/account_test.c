@@ -27,6 +27,21 @@ static void the_first_line_of_a_uid_counts(void **state)
     assert_string_equal(account.home, "");
 }
 
+static void names_and_numbers_find_the_same(void **state)
+{
+    struct account account;
+
+    (void) state;
+    assert_int_equal(account_find_name(passwd, "last", &account), 0);
+    assert_int_equal(account.gid, 5);
+    assert_int_equal(account_find_name(passwd, "4294967294", &account), 0);
+    assert_string_equal(account.name, "last");
+    assert_int_equal(account_find_name(passwd, "broken", &account), -ENOENT);
+    assert_int_equal(account_find_name(passwd, "las", &account), -ENOENT);
+    assert_int_equal(account_find_name(passwd, "99", &account), -ENOENT);
+    assert_int_equal(account_find_name(passwd, "", &account), -ENOENT);
+}
+
 static void a_last_line_without_newline_counts(void **state)
 {
     struct account account;
@@ -64,6 +79,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_line_of_a_uid_counts),
+        cmocka_unit_test(names_and_numbers_find_the_same),
         cmocka_unit_test(a_last_line_without_newline_counts),
         cmocka_unit_test(malformed_lines_are_passed_over),
         cmocka_unit_test(fields_that_are_too_long_are_passed_over),

@@ -251,6 +251,7 @@ static void make_environment(struct agent *agent, const char *const *own)
     const char *home = account_read(getuid(), &account) == 0 ? account.home : "/";
 
     agent->environment = environment_for_commands(own, home);
+    agent->first_environment = environment_merge(agent->environment, NULL, 0);
     agent->version = version ? version : BURROW_VERSION;
     agent->workspace = workspace && workspace[0] == '/' ? workspace : AGENT_DIRECTORY;
 }

@@ -49,9 +49,10 @@ struct agent {
     const struct clock *clock;
     struct log *log;
     const char *token;
-    const char *version;      /* what /api/version says; borrowed */
-    const char **environment; /* owned: what commands start from */
-    const char *workspace;    /* AGENT_DIRECTORY, or what $BURROW_WORKSPACE says; borrowed */
+    const char *version;            /* what /api/version says; borrowed */
+    const char **environment;       /* owned: what commands start from */
+    const char **first_environment; /* owned: the same, before anybody changed it */
+    const char *workspace;          /* AGENT_DIRECTORY, or what $BURROW_WORKSPACE says; borrowed */
     struct worker_link *worker;
     struct reaper *reaper;
     struct exec_set execs;

@@ -1,6 +1,6 @@
 /* Making an archive.
  *
- *     ignored files? ──► git ls-files ──► excludes written ──► mksquashfs ──► renamed
+ *     ignored files? ──► find ──► git ls-files ──► excludes written ──► mksquashfs ──► renamed
  *
  * Everything on the way is in one work folder beside the archive:
  *     .burrow-XXXX.tmp/excludes       what mksquashfs leaves out
@@ -30,6 +30,9 @@
 #define FOLDER_MODE     0700
 #define PARENT_MODE     0755
 #define NOTHING_IGNORED "gitignore was not applied: "
+#define TRAP_MAX        ((size_t) 1024)
+/* Of a look at all names of a folder: whoever sets a trap that is not seen holds us no longer. */
+#define LISTING_MS ((uint64_t) 5 * 60 * 1000)
 
 struct create {
     struct backup_job job;
@@ -257,6 +260,7 @@ static void list_ignored(struct create *create)
         .environment = environment,
         .directory = create->request.folder,
         .output_max = IGNORED_MAX,
+        .timeout_ms = LISTING_MS,
     };
     size_t count = 5;
 
@@ -270,6 +274,41 @@ static void list_ignored(struct create *create)
     create->job.tool.on_end = ignored_listed;
     tool_start(&create->job.tool, &options);
     environment_free(environment);
+}
+
+static void searched(struct tool *tool, const struct exec_result *result)
+{
+    struct create *create = CONTAINER_OF(tool, struct create, job.tool);
+    const struct backup_context context = {create->request.folder, create->request.archive, result};
+
+    if (tool->output.length)
+        backup_job_fail(&create->job, API_BACKUP_CREATE_FAILED, &context,
+                        "gitignore cannot be applied: %s is no regular file",
+                        text_string(&tool->output));
+    else if (result->timed_out)
+        backup_job_fail_tool(&create->job, API_BACKUP_CREATE_FAILED, "find", "findutils", &context);
+    if (create->job.failed)
+        end(create);
+    else /* an image without find has the deadline of git */
+        list_ignored(create);
+}
+
+/* git opens what it finds under these names, and would wait at a FIFO until somebody writes. */
+static void search_traps(struct create *create)
+{
+    static const char *const arguments[] = {"find",    ".",        "(", "-name", ".gitignore", "-o",
+                                            "-path",   "*/.git/*", ")", "!",     "-type",      "f",
+                                            "!",       "-type",    "d", "!",     "-type",      "l",
+                                            "-print0", "-quit",    NULL};
+    const struct tool_options options = {
+        .arguments = arguments,
+        .directory = create->request.folder,
+        .output_max = TRAP_MAX,
+        .timeout_ms = LISTING_MS,
+    };
+
+    create->job.tool.on_end = searched;
+    tool_start(&create->job.tool, &options);
 }
 
 /* --- the beginning --------------------------------------------------------------------------- */
@@ -311,7 +350,7 @@ static void begin(struct backup_job *job)
     if (r < 0)
         fail(create, "The folder for the archive cannot be made", r);
     else if (create->request.gitignore)
-        list_ignored(create);
+        search_traps(create);
     else
         archive(create);
 }

@@ -216,6 +216,8 @@ void backup_job_fail_tool(struct backup_job *job, enum api_code code, const char
     else if (result->error)
         backup_job_fail(job, code, context, "%s could not be started: %s", program,
                         strerrordesc_np(-result->error));
+    else if (result->timed_out)
+        backup_job_fail(job, code, context, "%s took too long and was ended", program);
     else if (line[0])
         backup_job_fail(job, code, context, "%s failed: %s", program, line);
     else

@@ -116,6 +116,10 @@ void exec_close_output(struct exec *exec, enum exec_output which);
 /* Change the size of the terminal; without one nothing happens. */
 void exec_resize(struct exec *exec, const struct exec_terminal *size);
 
+/* The command itself has the foreground of its terminal, and nothing that it started: a shell at
+ * its prompt. False without a terminal. */
+bool exec_has_foreground(const struct exec *exec);
+
 /* Send a signal to the command's process group; at a terminal those that keys send go to the
  * foreground's group instead, as from the keys. */
 void exec_signal(struct exec *exec, int signal);

@@ -58,6 +58,14 @@ void exec_resize(struct exec *exec, const struct exec_terminal *size)
         (void) sys_pty_set_size(exec->terminal_control, size->columns, size->rows);
 }
 
+bool exec_has_foreground(const struct exec *exec)
+{
+    pid_t group = -1;
+
+    return exec->pid && exec->terminal_control >= 0 && exec->output[EXEC_STDOUT].watch.open &&
+           ioctl(exec->terminal_control, TIOCGPGRP, &group) == 0 && group == exec->pid;
+}
+
 /* On a line that was begun the first one only ends the line. */
 void exec_end_line(struct exec *exec)
 {

@@ -68,6 +68,8 @@ static void fail(struct execute_call *call, struct api_error *error)
 
 static const char *failure_text(const struct exec_result *result)
 {
+    if (result->stage == LAUNCH_STAGE_USER)
+        return "its user cannot be found";
     if (result->stage == LAUNCH_STAGE_FORK)
         return "the sandbox has no room for another process";
     if (result->error == -E2BIG)
@@ -91,6 +93,11 @@ static void fail_launch(struct execute_call *call, const struct exec_result *res
 {
     AUTO(api_error) struct api_error error = API_ERROR_INIT;
 
+    if (result->stage == LAUNCH_STAGE_USER && result->error == -ENOENT) {
+        (void) api_error_field(&error, "user", "there is no such user in the sandbox");
+        fail(call, &error);
+        return;
+    }
     add_command(call, &error);
     api_error_fill(&error, API_COMMAND_EXECUTION_ERROR, "Command could not be run: %s: %s",
                    failure_text(result), strerrordesc_np(-result->error));
@@ -186,6 +193,7 @@ static void start_alone(struct execute_call *call)
                 .environment = environment,
                 .directory = ask->directory ? ask->directory : AGENT_DIRECTORY,
                 .any_directory = !ask->directory,
+                .user = ask->user,
             },
         .input = ask->input,
         .input_length = ask->input_length,
@@ -341,21 +349,28 @@ static void client_took(struct call *call)
         session_resume(&execute->command);
 }
 
-/* `argv` and `stdin` are nothing for a shell; who names no session and uses them means none. */
+/* What a session's shell cannot do; NULL: nothing of it is asked for. */
+static const char *lone_field(const struct execute_request *ask)
+{
+    return ask->arguments ? "argv" : ask->input ? "stdin" : ask->user ? "user" : NULL;
+}
+
+/* Who names no session and uses one of these means none. */
 static bool is_alone(const struct execute_call *call)
 {
-    return call_is_sessionless(call->call) ||
-           (!call->call->has_session && (call->ask.arguments || call->ask.input));
+    return call_is_sessionless(call->call) || (!call->call->has_session && lone_field(&call->ask));
 }
 
 static void start(struct execute_call *call)
 {
+    const char *field = lone_field(&call->ask);
+
     if (is_alone(call)) {
         start_alone(call);
-    } else if (call->ask.arguments || call->ask.input) {
+    } else if (field) {
         AUTO(api_error) struct api_error error = API_ERROR_INIT;
 
-        (void) api_error_field(&error, call->ask.arguments ? "argv" : "stdin",
+        (void) api_error_field(&error, field,
                                "is for commands without a session only: " CALL_NO_SESSION);
         fail(call, &error);
     } else {

@@ -27,8 +27,10 @@ static void events_start(struct execute_call *call)
 
     call_begin_events(call->call);
     begin_event(&json, &event, "start");
-    json_add_text(&json, "command", call->ask.command);
-    json_add_text(&json, "sessionId", call->call->session);
+    if (!call->ask.plain) {
+        json_add_text(&json, "command", call->ask.command);
+        json_add_text(&json, "sessionId", call->call->session);
+    }
     json_add_integer(&json, "pid",
                      call->in_session ? session_command_pid(&call->command) : exec_pid(call->exec));
     end_event(call, &json, &event, "start");
@@ -108,6 +110,8 @@ static void send_complete(struct execute_call *call, const struct exec_result *r
         json_add_integer(&json, "exitCode", code);
     if (signal_name)
         json_add_text(&json, "signal", signal_name);
+    if (result->timed_out)
+        json_add_boolean(&json, "timedOut", true);
     if (result->out_of_memory)
         json_add_boolean(&json, "outOfMemory", true);
     end_event(call, &json, &event, type);

@@ -118,17 +118,22 @@ static void append_rest(struct execute_call *call, struct text *document,
         json_add_null(&json, "exitCode");
     if (signal_name)
         json_add_text(&json, "signal", signal_name);
+    if (result->timed_out)
+        json_add_boolean(&json, "timedOut", true);
     if (result->out_of_memory)
         json_add_boolean(&json, "outOfMemory", true);
     for (size_t i = 0; i < EXEC_OUTPUTS; i++) {
         if (call->truncated[i])
             json_add_boolean(&json, truncated_names[i], true);
     }
-    json_add_text(&json, "command", call->ask.command);
+    if (!call->ask.plain)
+        json_add_text(&json, "command", call->ask.command);
     json_add_integer(&json, "duration",
                      (int64_t) (loop_now(&call->agent->loop) - call->started_ms));
-    call_add_timestamp(call->call, &json);
-    json_add_text(&json, "sessionId", call->call->session);
+    if (!call->ask.plain) {
+        call_add_timestamp(call->call, &json);
+        json_add_text(&json, "sessionId", call->call->session);
+    }
     json_end_object(&json);
     (void) json_writer_finish(&json); /* the document has room for it */
 }

@@ -120,6 +120,7 @@ static int read_settings(const struct json_place *root, struct execute_request *
     int64_t timeout_ms = 0;
 
     if (read_text(root, "cwd", EXECUTE_PATH_MAX, &request->directory, error) < 0 ||
+        read_text(root, "user", EXECUTE_USER_MAX, &request->user, error) < 0 ||
         read_encoding(root, "encoding", &request->base64, error) < 0)
         return -1;
     if (json_field_integer(root, "timeoutMs", JSON_OPTIONAL, 0, EXECUTE_TIMEOUT_MAX, &timeout_ms,
@@ -127,6 +128,8 @@ static int read_settings(const struct json_place *root, struct execute_request *
         return refuse(error, "timeoutMs", &err);
     if (json_field_boolean(root, "background", JSON_OPTIONAL, &request->background, &err) < 0)
         return refuse(error, "background", &err);
+    if (json_field_boolean(root, "plain", JSON_OPTIONAL, &request->plain, &err) < 0)
+        return refuse(error, "plain", &err);
     request->timeout_ms = (uint64_t) timeout_ms;
     if (request->directory && !request->directory[0])
         request->directory = NULL;

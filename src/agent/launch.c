@@ -13,10 +13,11 @@ enum launch_flags {
     LAUNCH_HAS_DIRECTORY = 1 << 2,
     LAUNCH_ANY_DIRECTORY = 1 << 3,
     LAUNCH_TERMINAL = 1 << 4,
-    LAUNCH_FLAGS_KNOWN = (1 << 5) - 1,
+    LAUNCH_HAS_USER = 1 << 5,
+    LAUNCH_FLAGS_KNOWN = (1 << 6) - 1,
 };
 
-/* Strings follow, each with its NUL: directory, shell command, arguments, environment. */
+/* Strings follow, each with its NUL: directory, user, shell command, arguments, environment. */
 struct launch_header {
     uint64_t serial;
     uint32_t flags;
@@ -53,13 +54,14 @@ int launch_encode(const struct launch *launch, struct text *bytes)
                  (launch->shell_command ? LAUNCH_HAS_SHELL : 0u) |
                  (launch->directory ? LAUNCH_HAS_DIRECTORY : 0u) |
                  (launch->any_directory ? LAUNCH_ANY_DIRECTORY : 0u) |
-                 (launch->terminal ? LAUNCH_TERMINAL : 0u),
+                 (launch->terminal ? LAUNCH_TERMINAL : 0u) | (launch->user ? LAUNCH_HAS_USER : 0u),
         .argument_count = count_strings(launch->arguments),
         .variable_count = count_strings(launch->environment),
     };
 
     text_append_bytes(bytes, &header, sizeof(header));
     append_string(bytes, launch->directory);
+    append_string(bytes, launch->user);
     append_string(bytes, launch->shell_command);
     append_strings(bytes, launch->arguments);
     append_strings(bytes, launch->environment);
@@ -129,6 +131,8 @@ static int take_all(struct cursor *cursor, const struct launch_header *header,
                     struct launch *launch)
 {
     if (header->flags & LAUNCH_HAS_DIRECTORY && !(launch->directory = take_string(cursor)))
+        return -EBADMSG;
+    if (header->flags & LAUNCH_HAS_USER && !(launch->user = take_string(cursor)))
         return -EBADMSG;
     if (header->flags & LAUNCH_HAS_SHELL && !(launch->shell_command = take_string(cursor)))
         return -EBADMSG;

@@ -41,6 +41,7 @@ struct launch {
     const char *shell_command;
     const char *const *environment;
     const char *directory; /* where to run; NULL: where the agent runs */
+    const char *user;      /* a name or a number, found in passwd; NULL: the agent's own */
     bool any_directory;    /* when `directory` is missing, $HOME or / will do */
     bool terminal;         /* stdin is a terminal: make it the controlling one */
 };
@@ -86,6 +87,7 @@ enum launch_stage {
     LAUNCH_STAGE_MESSAGE,   /* the launch could not be read */
     LAUNCH_STAGE_DIRECTORY, /* the working directory */
     LAUNCH_STAGE_PROGRAM,   /* the program, or every shell */
+    LAUNCH_STAGE_USER,      /* no such user, or no right to become it */
 };
 
 struct report {

@@ -28,6 +28,7 @@ static void what_was_encoded_is_read_back(void **state)
                                   .shell_command = "echo $X",
                                   .environment = environment,
                                   .directory = "/somewhere",
+                                  .user = "nobody",
                                   .any_directory = true};
     AUTO(text) struct text bytes = TEXT_INIT(LAUNCH_SIZE_MAX);
     AUTO(launch) struct launch read = {.arguments = NULL};
@@ -39,6 +40,7 @@ static void what_was_encoded_is_read_back(void **state)
     assert_same_strings(read.environment, environment);
     assert_string_equal(read.shell_command, "echo $X");
     assert_string_equal(read.directory, "/somewhere");
+    assert_string_equal(read.user, "nobody");
     assert_true(read.any_directory);
 }
 
@@ -54,6 +56,7 @@ static void what_is_absent_stays_absent(void **state)
     assert_int_equal(launch_decode(bytes.data, bytes.length, &read), 0);
     assert_null(read.arguments);
     assert_null(read.directory);
+    assert_null(read.user);
     assert_string_equal(read.shell_command, "");
     assert_null(read.environment[0]);
     assert_false(read.any_directory);

@@ -197,6 +197,7 @@ static const char *start_failure(const struct exec_result *result)
         return "could not be started: the sandbox has no room for another process";
     case LAUNCH_STAGE_MESSAGE:
     case LAUNCH_STAGE_PROGRAM:
+    case LAUNCH_STAGE_USER: /* processes run as the agent's own */
         break;
     }
     return "could not be started";

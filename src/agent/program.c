@@ -8,9 +8,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/account.h"
 #include "agent/environment.h"
 #include "base/number.h"
 #include "sys/sys_pty.h"
@@ -59,6 +61,7 @@ struct spawn {
     const int *stdio;
     _Atomic pid_t *note;
     bool terminal;
+    const struct account *account; /* NULL: as we are */
     const char *file;
     const char *const *arguments;
     const char *const *environment;
@@ -82,6 +85,17 @@ static int place_stdio(const int *stdio)
     return 0;
 }
 
+/* System calls as they are: the C library's would do the same to every thread, and this child
+ * shares its memory with somebody who must stay who it is. */
+static int become_user(const struct account *account)
+{
+    if (syscall(SYS_setgroups, 1, &account->gid) < 0 ||
+        syscall(SYS_setresgid, account->gid, account->gid, account->gid) < 0 ||
+        syscall(SYS_setresuid, account->uid, account->uid, account->uid) < 0)
+        return -errno;
+    return 0;
+}
+
 /* In the child: nothing here may change memory that the parent relies on. AddressSanitizer would
  * complain of the strange stack, on the command's stderr. */
 __attribute__((no_sanitize("address"))) static int become_program(void *data)
@@ -97,6 +111,8 @@ __attribute__((no_sanitize("address"))) static int become_program(void *data)
         spawn->error = place_stdio(spawn->stdio);
     if (spawn->error == 0 && spawn->terminal)
         spawn->error = sys_pty_take_control(STDIN_FILENO);
+    if (spawn->error == 0 && spawn->account)
+        spawn->error = become_user(spawn->account);
     if (spawn->error == 0) {
         /* The type of execve predates const; it changes neither array. */
         (void) execve(spawn->file, (char *const *) (uintptr_t) spawn->arguments,
@@ -193,9 +209,10 @@ static pid_t start_directly(struct spawn *spawn, const struct launch *launch)
 }
 
 pid_t program_start(const struct launch *launch, const int stdio[static PROGRAM_DESCRIPTORS],
-                    _Atomic pid_t *note)
+                    const struct account *account, _Atomic pid_t *note)
 {
-    struct spawn spawn = {.stdio = stdio, .note = note, .terminal = launch->terminal};
+    struct spawn spawn = {
+        .stdio = stdio, .note = note, .terminal = launch->terminal, .account = account};
     pid_t pid = -ENOENT;
 
     if (launch->arguments)

@@ -13,13 +13,16 @@
 /* What a program can be given: stdin, stdout, stderr and a channel of its own. */
 #define PROGRAM_DESCRIPTORS 4
 
+struct account;
+
 /* Start the program in the current directory, in a session of its own, with these descriptors as
  * 0, 1, 2 and 3 (negative: none) and no others, all signals at their defaults. With
  * `launch->terminal` the first of them becomes the controlling terminal of that session. Blocks
  * until it was exec'd. Returns the pid, an ordinary child of the caller, or -errno. `note`, when
- * not NULL, gets the pid before the program runs. The caller has one thread. */
+ * not NULL, gets the pid before the program runs. With `account` it becomes that user, with its one
+ * group. The caller has one thread. */
 pid_t program_start(const struct launch *launch, const int stdio[static PROGRAM_DESCRIPTORS],
-                    _Atomic pid_t *note);
+                    const struct account *account, _Atomic pid_t *note);
 
 /* Find `name` the way a shell does: as it is when it holds a '/', else along `path` (a list like
  * $PATH; empty parts mean the current directory). Returns 0 and the file's path in `ret_file`

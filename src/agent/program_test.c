@@ -61,7 +61,7 @@ static int run(const struct launch *launch, char *ret_output, size_t size)
     pid_t pid;
 
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-    pid = program_start(launch, (const int[]){null, ends[1], ends[1], -1}, &note);
+    pid = program_start(launch, (const int[]){null, ends[1], ends[1], -1}, NULL, &note);
     assert_int_equal(note, pid < 0 ? 0 : pid);
     (void) close(ends[1]);
     (void) close(null);

@@ -158,6 +158,7 @@ static const struct {
     [LAUNCH_STAGE_MESSAGE] = {"process", "the command could not be handed to the worker"},
     [LAUNCH_STAGE_DIRECTORY] = {"directory", "the working directory cannot be entered"},
     [LAUNCH_STAGE_PROGRAM] = {"program", "the program cannot be run"},
+    [LAUNCH_STAGE_USER] = {"user", "there is no such user"},
 };
 
 static void tell_failure(struct run *run, enum launch_stage stage, int error)
@@ -214,6 +215,7 @@ static void start(struct run *run, const struct run_request *ask, struct pool *p
                 .environment = environment,
                 .directory = ask->directory ? ask->directory : AGENT_DIRECTORY,
                 .any_directory = !ask->directory,
+                .user = ask->user,
             },
         .stream_input = true,
         .terminal = ask->has_terminal ? &ask->terminal : NULL,

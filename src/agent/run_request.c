@@ -98,6 +98,7 @@ static int read_rest(const struct json_place *root, struct run_request *request,
     int64_t timeout_ms = 0;
 
     if (json_field_text(root, "cwd", JSON_OPTIONAL, RUN_PATH_MAX, &request->directory, &err) < 0 ||
+        json_field_text(root, "user", JSON_OPTIONAL, RUN_USER_MAX, &request->user, &err) < 0 ||
         json_field_integer(root, "timeout", JSON_OPTIONAL, 0, RUN_TIMEOUT_MAX, &timeout_ms, &err) <
             0)
         return refuse(error, &err);
@@ -110,8 +111,8 @@ static int read_rest(const struct json_place *root, struct run_request *request,
 int run_request_read(json_t *message, struct pool *pool, struct run_request *ret_request,
                      struct api_error *error)
 {
-    /* "user" is not among them: commands run as the agent's own user. */
-    static const char *const fields[] = {"argv", "command", "cwd", "env", "timeout", "terminal"};
+    static const char *const fields[] = {"argv", "command", "cwd",     "env",
+                                         "user", "timeout", "terminal"};
     struct run_request request = {.command = NULL};
     struct error err = ERROR_INIT;
     struct json_place root;

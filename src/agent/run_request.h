@@ -13,6 +13,7 @@
 #define RUN_ARGUMENTS_MAX     ((size_t) 16384)
 #define RUN_TEXT_MAX          ((size_t) 1024 * 1024)
 #define RUN_PATH_MAX          ((size_t) 4095)
+#define RUN_USER_MAX          ((size_t) 64)
 #define RUN_TERMINAL_NAME_MAX ((size_t) 64)
 #define RUN_TERMINAL_SIZE_MAX 4096 /* columns or rows */
 #define RUN_TIMEOUT_MAX       (INT64_C(365) * 24 * 3600 * 1000)
@@ -21,6 +22,7 @@ struct run_request {
     const char *const *arguments; /* NULL: `command` is for the shell */
     const char *command;
     const char *directory; /* NULL: the usual one */
+    const char *user;      /* NULL: the agent's own */
     struct variables variables;
     uint64_t timeout_ms; /* 0: none */
     bool has_terminal;
@@ -28,8 +30,9 @@ struct run_request {
     const char *terminal_name; /* for TERM */
 };
 
-/* {"argv":[...] or "command":"...", "cwd", "env", "timeout", "terminal":{"columns","rows","name"}}.
- * What is returned lives in the pool or in `message`. Returns 0, or -1 with the error to tell. */
+/* {"argv":[...] or "command":"...", "cwd", "env", "user", "timeout",
+ * "terminal":{"columns","rows","name"}}. What is returned lives in the pool or in `message`.
+ * Returns 0, or -1 with the error to tell. */
 int run_request_read(json_t *message, struct pool *pool, struct run_request *ret_request,
                      struct api_error *error);
 

@@ -96,7 +96,7 @@ static void what_is_wrong_is_refused(void **state)
     assert_refused("{\"argv\":\"ls\"}");
     assert_refused("{\"argv\":[\"a\"],\"command\":\"a\"}");
     assert_refused("{\"command\":\" \\n\"}");
-    assert_refused("{\"argv\":[\"a\"],\"user\":\"root\"}");
+    assert_refused("{\"argv\":[\"a\"],\"group\":\"root\"}");
     assert_refused("{\"argv\":[\"a\"],\"timeout\":1.5}");
     assert_refused("{\"argv\":[\"a\"],\"env\":{\"1A\":\"\"}}");
     assert_refused("{\"argv\":[\"a\"],\"env\":{\"1A\":null}}");

@@ -12,7 +12,9 @@
 #include "agent/code_service.h"
 #include "agent/execute.h"
 #include "agent/file_archive.h"
+#include "agent/file_download.h"
 #include "agent/file_service.h"
+#include "agent/file_upload.h"
 #include "agent/file_watch.h"
 #include "agent/git_checkout.h"
 #include "agent/last_words.h"
@@ -36,7 +38,7 @@
 static const char *const capabilities[] = {
     "execute",  "execute.stream", "execute.argv", "execute.stdin", "execute.base64",
     "activity", "environment",    "run",          "processes",     "ports",
-    "quiesce",  "sessions",       "last-words",   "archive",
+    "quiesce",  "sessions",       "last-words",   "archive",       "file",
 };
 
 static void begin(struct json_writer *json, struct text *body)
@@ -134,7 +136,8 @@ static void activity(struct http_request *request)
     uint64_t now = loop_now(&agent->loop);
     /* Shells that wait for a command are no activity. */
     size_t code_execs, code_running;
-    size_t running = agent->execs.running_count - session_idle_count(agent);
+    size_t idle = session_idle_count(agent) + terminal_idle_count(agent);
+    size_t running = agent->execs.running_count - idle;
     struct json_writer json;
 
     code_count(agent, &code_execs, &code_running);
@@ -186,6 +189,10 @@ static const struct http_route plain_routes[] = {
     {"GET", "/burrow/archive", file_archive_get, .summary = "A folder as a tar archive",
      .reply_type = "application/x-tar"},
     {"PUT", "/burrow/archive", file_archive_put, .summary = "A tar archive into a folder",
+     .body_limit = HTTP_BODY_UNLIMITED},
+    {"GET", "/burrow/file", file_download, .summary = "A file as it is, or a range of it",
+     .reply_type = "application/octet-stream"},
+    {"PUT", "/burrow/file", file_upload, .summary = "The body becomes a file",
      .body_limit = HTTP_BODY_UNLIMITED},
     {"OPTIONS", "/{path...}", allow, .summary = "For browsers"},
     {"GET", "/{path...}", not_found, .summary = "Unknown routes"},

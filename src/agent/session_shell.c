@@ -2,26 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "agent/watch.h"
+#include "agent/session_shell_internal.h"
 #include "base/memory.h"
-#include "base/number.h"
 #include "sys/sys_file.h"
-
-#define EXIT_STATUS_MAX 255
-#define READ_SIZE       ((size_t) 64 * 1024)
-/* Reads per event: fair to others, as in exec_stdio.c. */
-#define READS_PER_EVENT 4
-/* Longest report: two numbers. */
-#define REPORT_MAX 64
-/* How soon it is looked whether a shell still is at what it was given; then ever more rarely. */
-#define DOUBT_MIN_MS 500
-#define DOUBT_MAX_MS 8000
 
 struct candidate {
     const char *arguments[4];
@@ -33,51 +19,6 @@ static const struct candidate candidates[] = {
     {{"/usr/bin/bash", "--norc", "--noprofile"}, SESSION_BASH},
     {{"/bin/sh"}, SESSION_SH},
     {{"/usr/bin/sh"}, SESSION_SH},
-};
-
-/* Pipes between us and the shell: what it gets is closed here once it has it. */
-enum line { LINE_INPUT, LINE_STDOUT, LINE_STDERR, LINE_CHANNEL, LINES };
-
-struct shell_line {
-    struct watch watch;
-    struct session_shell *shell;
-};
-
-/* Facts are noted where they are met; `settle` alone decides what follows from them. */
-struct session_shell {
-    struct agent *agent;
-    const struct session_shell_events *events;
-    void *owner;
-    struct exec *exec;        /* NULL once it has ended */
-    const char **environment; /* owned, until it has started */
-    char *directory;          /* owned, until it has started */
-    size_t candidate;
-    int theirs[LINES]; /* owned, until it has started */
-    struct shell_line lines[LINES];
-    struct deadline doubt; /* whether a script that runs will ever report */
-    uint64_t doubt_ms;
-    int handles; /* lines and the deadline, open or closing */
-
-    struct text script;      /* what is not written yet, from `sent` on */
-    size_t sent;             /* of the script */
-    uint64_t written;        /* to the pipe, since the start */
-    uint64_t written_before; /* when the last script began */
-    uint64_t serial;
-    struct text answer;    /* what came through the channel since the script began */
-    unsigned int sections; /* still to come before the report */
-    int status;
-    size_t left[EXEC_OUTPUTS]; /* to be read before the report or the end is told */
-    struct exec_result result;
-    struct loop_task settle;
-    pid_t pid;
-    bool busy : 1;     /* a script runs */
-    bool reported : 1; /* it is done, its output perhaps not read */
-    bool spoiled : 1;  /* the answer was too long */
-    bool paused : 1;
-    bool ended : 1;
-    bool untouched : 1;
-    bool killed : 1;
-    bool over : 1; /* the owner was told */
 };
 
 static int launch(struct session_shell *shell);
@@ -127,296 +68,12 @@ static void close_all(struct session_shell *shell)
     deadline_close(&shell->doubt, doubt_closed);
 }
 
-/* --- output --------------------------------------------------------------------------------- */
+/* --- what follows --------------------------------------------------------------------------- */
 
-static void settle_soon(struct session_shell *shell)
+void session_shell_settle_soon(struct session_shell *shell)
 {
     if (!shell->over)
         loop_defer(&shell->agent->loop, &shell->settle);
-}
-
-/* Output that belongs before a report or the end is counted then: a background job that never stops
- * writing keeps nobody. */
-static bool is_counting(const struct session_shell *shell)
-{
-    return shell->reported || shell->ended;
-}
-
-static struct watch *output_watch(struct session_shell *shell, size_t which)
-{
-    return &shell->lines[LINE_STDOUT + which].watch;
-}
-
-static void watch_outputs(struct session_shell *shell)
-{
-    for (size_t i = 0; i < EXEC_OUTPUTS; i++) {
-        bool wanted = !shell->paused && (!is_counting(shell) || shell->left[i]);
-
-        watch_for(output_watch(shell, i), wanted ? UV_READABLE : 0);
-    }
-}
-
-static void count_output(struct session_shell *shell)
-{
-    for (size_t i = 0; i < EXEC_OUTPUTS; i++) {
-        int waiting = 0;
-
-        if (output_watch(shell, i)->open &&
-            ioctl(output_watch(shell, i)->fd, FIONREAD, &waiting) < 0)
-            waiting = 0;
-        shell->left[i] = (size_t) waiting;
-    }
-}
-
-/* Returns whether there may be more to read right now. */
-static bool read_some(struct session_shell *shell, size_t which)
-{
-    struct watch *watch = output_watch(shell, which);
-    char *buffer = shell->agent->loop.scratch;
-    bool counting = is_counting(shell);
-    size_t wanted = counting && shell->left[which] < READ_SIZE ? shell->left[which] : READ_SIZE;
-    ssize_t got = wanted ? read(watch->fd, buffer, wanted) : 0;
-
-    if (got < 0 && errno == EAGAIN)
-        shell->left[which] = 0; /* what was counted, somebody else has read */
-    if (!wanted || (got < 0 && (errno == EAGAIN || errno == EINTR)))
-        return false;
-    if (got <= 0) {
-        shell->left[which] = 0;
-        watch_close(watch); /* nobody has it open any more */
-        settle_soon(shell);
-        return false;
-    }
-    if (counting)
-        shell->left[which] -= (size_t) got;
-    shell->events->on_output(shell, shell->owner, (enum exec_output) which, buffer, (size_t) got);
-    return (size_t) got == READ_SIZE || (counting && shell->left[which]);
-}
-
-static void read_output(struct session_shell *shell, size_t which)
-{
-    for (int i = 0; i < READS_PER_EVENT; i++) {
-        if (!output_watch(shell, which)->open || shell->paused || !read_some(shell, which))
-            break;
-    }
-    if (is_counting(shell) && !shell->left[which]) {
-        watch_outputs(shell);
-        settle_soon(shell);
-    }
-}
-
-static void output_ready(struct watch *watch)
-{
-    struct shell_line *line = CONTAINER_OF(watch, struct shell_line, watch);
-
-    read_output(line->shell, (size_t) (line - line->shell->lines) - LINE_STDOUT);
-}
-
-/* Most output is short: then it is all there already, and no further turn is needed. */
-static void read_what_is_left(struct session_shell *shell)
-{
-    for (size_t i = 0; i < EXEC_OUTPUTS; i++) {
-        if (shell->left[i])
-            read_output(shell, i);
-    }
-    watch_outputs(shell);
-}
-
-void session_shell_pause(struct session_shell *shell)
-{
-    shell->paused = true;
-    watch_outputs(shell);
-}
-
-void session_shell_resume(struct session_shell *shell)
-{
-    shell->paused = false;
-    watch_outputs(shell);
-    settle_soon(shell);
-}
-
-/* --- reports -------------------------------------------------------------------------------- */
-
-/* "<serial> <status>\n". Returns whether it is that of what runs. */
-static bool read_report(struct session_shell *shell, const char *line)
-{
-    size_t digits = strspn(line, "0123456789");
-    uint64_t serial;
-    int64_t status;
-
-    if (number_parse_digits(line, digits, UINT64_MAX, &serial) < 0 || line[digits] != ' ' ||
-        number_parse(line + digits + 1, SESSION_NO_DIRECTORY, EXIT_STATUS_MAX, &status) < 0 ||
-        serial != shell->serial)
-        return false;
-    shell->status = (int) status;
-    return true;
-}
-
-/* Behind the sections a line is a report. Others are of nobody: what runs in a session can write
- * there if it tries hard. */
-static void take_line(struct session_shell *shell, size_t start, size_t end)
-{
-    char line[REPORT_MAX];
-    size_t length = end - start;
-
-    if (length >= sizeof(line) || !shell->busy || shell->reported)
-        return;
-    memcpy(line, shell->answer.data + start, length);
-    line[length] = '\0';
-    if (!read_report(shell, line))
-        return;
-    shell->answer.length = start; /* the sections alone */
-    shell->reported = true;
-    count_output(shell);
-    read_what_is_left(shell);
-    settle_soon(shell);
-}
-
-/* New bytes begin at `from`. */
-static void take_answer(struct session_shell *shell, size_t from)
-{
-    struct text *answer = &shell->answer;
-
-    while (!shell->reported && from < answer->length) {
-        size_t start = from;
-        char mark = shell->sections ? '\0' : '\n';
-        const char *end = memchr(answer->data + from, mark, answer->length - from);
-
-        if (!end)
-            break;
-        from = (size_t) (end + 1 - answer->data);
-        if (shell->sections) {
-            shell->sections--;
-            continue;
-        }
-        while (start && answer->data[start - 1] != '\0' && answer->data[start - 1] != '\n')
-            start--;
-        take_line(shell, start, from - 1);
-    }
-}
-
-/* Too much: what was asked for is lost, but its report is still waited for. */
-static void add_answer(struct session_shell *shell, const char *bytes, size_t length)
-{
-    size_t before = shell->answer.length;
-
-    if (before + length > SESSION_ANSWER_MAX) {
-        shell->spoiled = true;
-        text_clear(&shell->answer);
-        before = 0;
-    }
-    text_append_bytes(&shell->answer, bytes, length);
-    take_answer(shell, before);
-}
-
-static void read_channel(struct session_shell *shell)
-{
-    struct watch *watch = &shell->lines[LINE_CHANNEL].watch;
-
-    for (int i = 0; i < READS_PER_EVENT && watch->open; i++) {
-        ssize_t got = read(watch->fd, shell->agent->loop.scratch, READ_SIZE);
-
-        if (got < 0 && (errno == EAGAIN || errno == EINTR))
-            return;
-        if (got <= 0) {
-            watch_close(watch);
-            return;
-        }
-        if (shell->busy && !shell->reported)
-            add_answer(shell, shell->agent->loop.scratch, (size_t) got);
-    }
-}
-
-static void channel_ready(struct watch *watch)
-{
-    read_channel(CONTAINER_OF(watch, struct shell_line, watch)->shell);
-}
-
-/* --- scripts -------------------------------------------------------------------------------- */
-
-static void write_script(struct session_shell *shell)
-{
-    struct watch *watch = &shell->lines[LINE_INPUT].watch;
-    ssize_t sent;
-
-    while (watch->open && shell->sent < shell->script.length) {
-        sent =
-            write(watch->fd, shell->script.data + shell->sent, shell->script.length - shell->sent);
-        if (sent < 0 && (errno == EAGAIN || errno == EINTR))
-            break;
-        if (sent < 0)
-            return; /* it is gone: its end will be told */
-        shell->sent += (size_t) sent;
-        shell->written += (size_t) sent;
-    }
-    if (shell->sent < shell->script.length) {
-        watch_for(watch, UV_WRITABLE);
-        return;
-    }
-    watch_for(watch, 0);
-    text_done(&shell->script);
-    shell->sent = 0;
-}
-
-static void input_ready(struct watch *watch)
-{
-    write_script(CONTAINER_OF(watch, struct shell_line, watch)->shell);
-}
-
-void session_shell_run(struct session_shell *shell, struct text *script, uint64_t serial,
-                       unsigned int sections)
-{
-    shell->busy = true;
-    shell->spoiled = false;
-    shell->serial = serial;
-    shell->sections = sections;
-    shell->written_before = shell->written;
-    text_append_bytes(&shell->script, text_string(script), script->length);
-    text_done(script);
-    write_script(shell);
-    shell->doubt_ms = DOUBT_MIN_MS;
-    deadline_set(&shell->doubt, shell->doubt_ms);
-}
-
-static int unread_input(const struct session_shell *shell)
-{
-    int unread = 0;
-
-    return ioctl(shell->lines[LINE_INPUT].watch.fd, FIONREAD, &unread) < 0 ? -errno : unread;
-}
-
-/* `set -n`, `set -r`, a function `command`, a trap that skips everything: the shell has passed by
- * what it was given, and would be waited for for ever. Only of bash it can be known: it reads byte
- * by byte, and the line behind a script (session_script.h) not before that is done. */
-static bool is_lost(struct session_shell *shell)
-{
-    if (session_shell_dialect(shell) != SESSION_BASH || shell->script.length ||
-        unread_input(shell) != 0)
-        return false;
-    read_channel(shell); /* the report came first */
-    return !shell->reported;
-}
-
-static void doubt_due(struct deadline *deadline)
-{
-    struct session_shell *shell = CONTAINER_OF(deadline, struct session_shell, doubt);
-
-    if (!shell->busy || shell->reported || shell->ended || shell->killed)
-        return;
-    if (is_lost(shell)) {
-        session_shell_kill(shell);
-        return;
-    }
-    if (shell->doubt_ms < DOUBT_MAX_MS)
-        shell->doubt_ms *= 2;
-    deadline_set(&shell->doubt, shell->doubt_ms);
-}
-
-/* --- what follows --------------------------------------------------------------------------- */
-
-static bool has_output_left(const struct session_shell *shell)
-{
-    return shell->left[EXEC_STDOUT] || shell->left[EXEC_STDERR];
 }
 
 static void tell_report(struct session_shell *shell)
@@ -424,13 +81,14 @@ static void tell_report(struct session_shell *shell)
     shell->busy = shell->reported = false;
     deadline_clear(&shell->doubt);
     if (shell->ended)
-        count_output(shell); /* background jobs may have written more: none of it matters much */
-    watch_outputs(shell);
+        session_shell_count_output(
+            shell); /* background jobs may have written more: none of it matters much */
+    session_shell_watch_outputs(shell);
     shell->events->on_report(shell, shell->owner, shell->status,
                              shell->spoiled ? NULL : &shell->answer);
     text_done(&shell->answer); /* idle shells hold nothing */
     if (shell->ended)
-        settle_soon(shell);
+        session_shell_settle_soon(shell);
 }
 
 static void settle(struct loop_task *task)
@@ -439,9 +97,10 @@ static void settle(struct loop_task *task)
 
     if (shell->over)
         return;
-    if (has_output_left(shell) && !shell->paused)
-        read_what_is_left(shell); /* no event tells of what somebody else has read meanwhile */
-    if (has_output_left(shell))
+    if (session_shell_has_output_left(shell) && !shell->paused)
+        session_shell_read_left(
+            shell); /* no event tells of what somebody else has read meanwhile */
+    if (session_shell_has_output_left(shell))
         return;
     if (shell->reported) {
         tell_report(shell);
@@ -461,9 +120,9 @@ static void started(struct exec *exec, void *owner)
     shell->pid = exec_pid(exec);
     close_theirs(shell);
     session_script_begin(candidates[shell->candidate].dialect, &shell->script);
-    write_script(shell);
+    session_shell_write(shell);
     watch_for(&shell->lines[LINE_CHANNEL].watch, UV_READABLE);
-    watch_outputs(shell);
+    session_shell_watch_outputs(shell);
     shell->events->on_start(shell, shell->owner);
 }
 
@@ -480,7 +139,7 @@ static void wrote(struct exec *exec, void *owner, enum exec_output which, const 
 /* Whether anything of the last script was read. */
 static bool is_untouched(struct session_shell *shell)
 {
-    int unread = unread_input(shell);
+    int unread = session_shell_unread_input(shell);
 
     return shell->busy && !shell->reported && unread >= 0 &&
            shell->written - (uint64_t) unread <= shell->written_before;
@@ -497,15 +156,15 @@ static void ended(struct exec *exec, void *owner, const struct exec_result *resu
         if (launch(shell) == 0)
             return;
     }
-    exec_cancel(exec);   /* what it left behind ends with the shell */
-    read_channel(shell); /* its last report may still be there */
+    exec_cancel(exec);                 /* what it left behind ends with the shell */
+    session_shell_read_channel(shell); /* its last report may still be there */
     shell->untouched = is_untouched(shell);
     shell->ended = true;
     shell->result = *result;
     if (!shell->reported)
-        count_output(shell);
-    read_what_is_left(shell);
-    settle_soon(shell);
+        session_shell_count_output(shell);
+    session_shell_read_left(shell);
+    session_shell_settle_soon(shell);
 }
 
 static const struct exec_events exec_events = {
@@ -533,10 +192,10 @@ static int launch(struct session_shell *shell)
 static int open_line(struct session_shell *shell, enum line which)
 {
     static void (*const ready[LINES])(struct watch *) = {
-        [LINE_INPUT] = input_ready,
-        [LINE_STDOUT] = output_ready,
-        [LINE_STDERR] = output_ready,
-        [LINE_CHANNEL] = channel_ready,
+        [LINE_INPUT] = session_shell_input_ready,
+        [LINE_STDOUT] = session_shell_output_ready,
+        [LINE_STDERR] = session_shell_output_ready,
+        [LINE_CHANNEL] = session_shell_channel_ready,
     };
     AUTO(close) int ours = -EBADF;
     bool we_read = which != LINE_INPUT;
@@ -574,7 +233,7 @@ struct session_shell *session_shell_start(struct agent *agent,
     shell->script = (struct text) TEXT_INIT(SESSION_SCRIPT_MAX);
     shell->answer = (struct text) TEXT_INIT(SESSION_ANSWER_MAX);
     loop_task_init(&shell->settle, settle);
-    deadline_init(&agent->loop, &shell->doubt, doubt_due);
+    deadline_init(&agent->loop, &shell->doubt, session_shell_doubt_due);
     shell->handles = 1;
     for (size_t i = 0; i < LINES; i++) {
         shell->theirs[i] = -EBADF;

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "agent/account.h"
 #include "agent/environment.h"
 #include "agent/process_tree.h"
 #include "agent/program.h"
@@ -57,15 +58,46 @@ static int fail(const struct supervisor *supervisor, enum launch_stage stage, in
     return error;
 }
 
-static int start(struct supervisor *supervisor, const struct launch *launch, const int *stdio,
+/* Who runs it, and where that is at home. In this process, because passwd is the sandbox's and may
+ * be anything: whoever waits for it here holds up nobody else. */
+static int find_user(struct launch *launch, struct account *ret_account)
+{
+    const struct environment_change changes[] = {{.name = "HOME", .text = ret_account->home},
+                                                 {.name = "USER", .text = ret_account->name},
+                                                 {.name = "LOGNAME", .text = ret_account->name}};
+    const char *const *before = launch->environment;
+    int r = account_read_name(launch->user, ret_account);
+
+    if (r < 0)
+        return r;
+    launch->environment = environment_merge(before, changes, ARRAY_COUNT(changes));
+    return 0;
+}
+
+static pid_t start_program(const struct launch *launch, const struct account *account,
+                           const int *stdio, _Atomic pid_t *note)
+{
+    pid_t pid = program_start(launch, stdio, account, note);
+
+    if (account)
+        environment_free((const char **) (uintptr_t) launch->environment); /* find_user's own */
+    return pid;
+}
+
+static int start(struct supervisor *supervisor, const struct launch *asked, const int *stdio,
                  _Atomic pid_t *note)
 {
+    struct launch launch = *asked;
+    struct account account;
     pid_t pid;
-    int r = enter_directory(launch);
+    int r = enter_directory(&launch);
 
     if (r < 0)
         return fail(supervisor, LAUNCH_STAGE_DIRECTORY, r);
-    pid = program_start(launch, stdio, note);
+    r = launch.user ? find_user(&launch, &account) : 0;
+    if (r < 0)
+        return fail(supervisor, LAUNCH_STAGE_USER, r);
+    pid = start_program(&launch, launch.user ? &account : NULL, stdio, note);
     if (chdir("/") < 0) {
         /* Then our directory keeps a mount busy, as the command's own does. */
     }

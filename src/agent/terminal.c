@@ -183,6 +183,7 @@ static void shell_wrote(struct exec *exec, void *owner, enum exec_output which, 
 
     (void) exec;
     (void) which;
+    agent_note_work(terminal->agent);
     terminal_ring_append(&terminal->ring, bytes, length);
     LIST_EACH (&terminal->viewers, at)
         terminal_viewer_pump(viewer_at(at));
@@ -301,6 +302,7 @@ static void ticked(struct deadline *tick)
 
 void terminal_left(struct terminal *terminal)
 {
+    agent_note_work(terminal->agent); /* it was looked at until now */
     if (terminal->asking && list_is_empty(&terminal->viewers))
         finish(terminal, NULL, 0, NULL); /* nobody waits for it any more */
     else
@@ -363,6 +365,21 @@ void terminal_session_deleted(struct agent *agent, const char *session)
         exec_kill(terminal->exec);
     else
         finish_with_error(terminal, "The session was deleted");
+}
+
+size_t terminal_idle_count(const struct agent *agent)
+{
+    size_t count = 0;
+
+    if (!agent->terminals)
+        return 0;
+    LIST_EACH (&agent->terminals->terminals, at) {
+        const struct terminal *terminal = CONTAINER_OF(at, struct terminal, link);
+
+        count += terminal->exec && list_is_empty(&terminal->viewers) &&
+                 exec_has_foreground(terminal->exec);
+    }
+    return count;
 }
 
 /* --- requests --------------------------------------------------------------------------------- */

@@ -34,5 +34,10 @@ struct agent;
 
 void terminal_handle(struct http_request *request);
 
+/* Terminals that nobody looks at and whose shell waits at its prompt: they run, but that is no
+ * activity. (A loop of nothing but the shell's own commands looks the same; what it writes is
+ * activity, as all output of a terminal is.) */
+size_t terminal_idle_count(const struct agent *agent);
+
 /* The session is gone: so is its terminal, with everything that runs there. */
 void terminal_session_deleted(struct agent *agent, const char *session);

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "agent/exec.h"
 #include "base/text.h"
@@ -29,6 +30,7 @@ struct tool_options {
     size_t output_max;              /* of stdout that is kept; 0: none */
     bool stream_input;              /* stdin is what tool_write says */
     int channel;                    /* borrowed for the call: its descriptor 3. 0: none */
+    uint64_t timeout_ms;            /* after which it is killed; 0: none */
 };
 
 struct tool {

@@ -61,11 +61,12 @@ bool variables_fit(const char *const *environment)
 
 /* --- the request ---------------------------------------------------------------------------- */
 
-static int change_environment(struct agent *agent, const struct variables *variables,
+static int change_environment(struct agent *agent, const struct variables *variables, bool replaces,
                               struct api_error *error)
 {
     const char **changed =
-        environment_merge(agent->environment, variables->changes, variables->count);
+        environment_merge(replaces ? agent->first_environment : agent->environment,
+                          variables->changes, variables->count);
 
     if (!variables_fit(changed)) {
         environment_free(changed);
@@ -81,18 +82,20 @@ static int read_body(struct http_request *request, const char *body, size_t leng
 {
     static const struct json_limits limits = {
         .size = VARIABLES_BODY_MAX, .depth = 4, .values = JSON_VALUES_MAX};
-    static const char *const fields[] = {"env"};
+    static const char *const fields[] = {"env", "replace"};
+    bool replaces = false;
     struct error err = ERROR_INIT;
     AUTO(json) json_t *document = json_read(body, length, &limits, &err);
     struct variables variables = {.count = 0};
     struct json_place root;
 
     if (!document || json_root_object(document, &root, &err) < 0 ||
-        json_known_fields(&root, fields, ARRAY_COUNT(fields), &err) < 0)
+        json_known_fields(&root, fields, ARRAY_COUNT(fields), &err) < 0 ||
+        json_field_boolean(&root, "replace", JSON_OPTIONAL, &replaces, &err) < 0)
         return api_error_field(error, "body", err.message);
     if (variables_read(&root, true, &request->pool, &variables, error) < 0)
         return -1;
-    return change_environment(request->context, &variables, error);
+    return change_environment(request->context, &variables, replaces, error);
 }
 
 static void body_arrived(struct http_request *request, const char *body, size_t length)

@@ -102,6 +102,26 @@ int number_parse_duration(const char *text, uint64_t maximum_ms, uint64_t *ret_m
     return parse_with_unit(text, duration_units, ARRAY_COUNT(duration_units), maximum_ms, ret_ms);
 }
 
+int number_parse_thousandths(const char *text, uint64_t maximum, uint64_t *ret_thousandths)
+{
+    size_t whole = strcspn(text, "."), decimals = text[whole] ? strlen(text + whole + 1) : 0;
+    uint64_t number = 0, part = 0;
+    int result = number_parse_digits(text, whole, maximum / 1000, &number);
+
+    if (result < 0)
+        return result;
+    if (decimals > 3)
+        return -EINVAL;
+    if (text[whole] && number_parse_digits(text + whole + 1, decimals, 999, &part) < 0)
+        return -EINVAL;
+    for (; decimals && decimals < 3; decimals++)
+        part *= 10;
+    if (number * 1000 + part > maximum)
+        return -ERANGE;
+    *ret_thousandths = number * 1000 + part;
+    return 0;
+}
+
 size_t number_format_unsigned(uint64_t number, char ret_text[static NUMBER_TEXT_SIZE])
 {
     char backwards[NUMBER_TEXT_SIZE];

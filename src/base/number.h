@@ -1,8 +1,8 @@
 /* Numbers as people and protocols write them: strict reading, quick writing.
  *
- * Reading takes the whole text or nothing: no white space, no '+', no fractions, no trailing
- * characters. Errors: -EINVAL when the text is not of the form, -ERANGE when it is but the value
- * lies outside the stated range; `ret_` is then untouched. */
+ * Reading takes the whole text or nothing: no white space, no '+', no trailing characters,
+ * fractions only where said. Errors: -EINVAL when the text is not of the form, -ERANGE when it is
+ * but the value lies outside the stated range; `ret_` is then untouched. */
 #pragma once
 
 #include <stddef.h>
@@ -23,6 +23,9 @@ int number_parse_size(const char *text, uint64_t maximum, uint64_t *ret_bytes);
 
 /* "500ms", "30s", "5m", "1h", "2d", or plain seconds: "30" -> milliseconds. */
 int number_parse_duration(const char *text, uint64_t maximum_ms, uint64_t *ret_ms);
+
+/* "2", "0.5", "1.25" -> thousandths, exactly: up to three decimals, `maximum` of them. */
+int number_parse_thousandths(const char *text, uint64_t maximum, uint64_t *ret_thousandths);
 
 /* The decimal text of `number`, NUL-terminated. Returns its length. */
 size_t number_format(int64_t number, char ret_text[static NUMBER_TEXT_SIZE]);

@@ -228,6 +228,28 @@ static void durations_read_well(void **state)
     }
 }
 
+static void fractions_parse_to_the_thousandth(void **state)
+{
+    static const struct {
+        const char *text;
+        int result;
+        uint64_t value;
+    } cases[] = {
+        {"2", 0, 2000},         {"0.5", 0, 500},      {"1.25", 0, 1250},      {"0.001", 0, 1},
+        {"9.999", 0, 9999},     {"10", 0, 10000},     {"10.001", -ERANGE, 0}, {"11", -ERANGE, 0},
+        {"0.0001", -EINVAL, 0}, {"", -EINVAL, 0},     {".5", -EINVAL, 0},     {"1.", -EINVAL, 0},
+        {"-1", -EINVAL, 0},     {"1.5x", -EINVAL, 0}, {"1.2.3", -EINVAL, 0},
+    };
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        uint64_t value = 0;
+
+        assert_int_equal(number_parse_thousandths(cases[i].text, 10000, &value), cases[i].result);
+        assert_int_equal(value, cases[i].value);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -238,6 +260,7 @@ int main(void)
         cmocka_unit_test(sizes_parse_with_their_units),
         cmocka_unit_test(durations_parse_with_their_units),
         cmocka_unit_test(the_maximum_counts_after_the_unit),
+        cmocka_unit_test(fractions_parse_to_the_thousandth),
         cmocka_unit_test(written_integers_parse_back),
         cmocka_unit_test(sizes_read_well),
         cmocka_unit_test(durations_read_well),

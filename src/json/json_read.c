@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "json/json_parser.h"
 
 /* How much of a path or of a foreign name a message shows. */
 #define SHOWN_PATH_MAX 160
@@ -85,23 +86,35 @@ static void hide_token(json_error_t *failure)
         (void) snprintf(failure->text, sizeof(failure->text), "\\u0000 is not allowed");
 }
 
+/* Why a text is no JSON: jansson has the words. It takes NUL bytes behind numbers, though. */
+static void explain(const char *bytes, size_t length, const struct json_limits *limits,
+                    struct error *err)
+{
+    size_t flags = JSON_REJECT_DUPLICATES | (limits->nul ? JSON_ALLOW_NUL : 0);
+    json_error_t failure;
+    AUTO(json) json_t *value = json_loadb(bytes, length, flags, &failure);
+
+    if (value) {
+        (void) error_set(err, ERR_INVALID, 0, "invalid JSON: it holds a NUL byte");
+        return;
+    }
+    hide_token(&failure);
+    (void) error_set(err, ERR_INVALID, 0, "invalid JSON at line %d, column %d: %s", failure.line,
+                     failure.column, failure.text);
+}
+
 json_t *json_read(const char *bytes, size_t length, const struct json_limits *limits,
                   struct error *err)
 {
-    json_error_t failure;
     json_t *value;
 
     if (!limits)
         limits = &default_limits;
     if (check_limits(bytes, length, limits, err) < 0)
         return NULL;
-    value = json_loadb(bytes, length, JSON_REJECT_DUPLICATES | (limits->nul ? JSON_ALLOW_NUL : 0u),
-                       &failure);
-    if (!value) {
-        hide_token(&failure);
-        (void) error_set(err, ERR_INVALID, 0, "invalid JSON at line %d, column %d: %s",
-                         failure.line, failure.column, failure.text);
-    }
+    value = length ? json_parse(bytes, length, limits) : NULL;
+    if (!value)
+        explain(bytes, length, limits, err);
     return value;
 }
 
@@ -138,6 +151,14 @@ static int refuse(const struct json_place *place, struct error *err, const char 
 static int refuse_type(const struct json_place *place, const char *wanted, struct error *err)
 {
     return refuse(place, err, "must be %s, not %s", wanted, type_names[json_typeof(place->value)]);
+}
+
+int json_refuse_field(const struct json_place *object, const char *key, const char *form,
+                      struct error *err)
+{
+    struct json_place place = {.parent = object, .key = key};
+
+    return refuse(&place, err, "must be %s", form);
 }
 
 /* Fills `ret_place`; its value is NULL when the field is optional and absent or null. */

@@ -63,6 +63,10 @@ int json_root_object(json_t *value, struct json_place *ret_place, struct error *
 int json_known_fields(const struct json_place *object, const char *const names[], size_t count,
                       struct error *err);
 
+/* Refuse a field for a reason of one's own: "field 'a.b' must be <form>". Returns -1. */
+int json_refuse_field(const struct json_place *object, const char *key, const char *form,
+                      struct error *err);
+
 /* A string of at most `maximum` bytes, without NUL characters. */
 int json_field_text(const struct json_place *object, const char *key, enum json_need need,
                     size_t maximum, const char **ret_text, struct error *err);

@@ -105,6 +105,8 @@ static void nul_characters_are_refused(void **state)
     assert_null(json_read("[\"a\0b\"]", 7, NULL, &err));
     assert_int_equal(err.code, ERR_INVALID);
     assert_null(json_read("[]\0", 3, NULL, &err));
+    assert_null(json_read("[9\0]", 4, NULL, &err)); /* jansson alone would pass it by */
+    assert_message(&err, "invalid JSON: it holds a NUL byte");
     assert_null(json_read("{\"\\u0000\":1}", 12, NULL, &err));
     assert_refused("[\"\\u0000\"]", ERR_INVALID,
                    "invalid JSON at line 1, column 9: \\u0000 is not allowed");

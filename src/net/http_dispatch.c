@@ -12,9 +12,15 @@ static int find_route(struct http_request *request, struct error *err)
 
     if (url_target_parse(head->target, head->target_length, &request->target, err) < 0)
         return -1;
+    if (server->options.intercept)
+        request->intercepted = server->options.intercept(request, server->options.intercept_data);
+    if (request->intercepted)
+        return 0;
     if (server->options.admit &&
         server->options.admit(request, server->options.admit_data, err) < 0)
         return -1;
+    if (request->intercepted)
+        return 0;
     if (http_router_match(server->options.router, head->method, request->target.path,
                           &request->pool, &request->match, &allowed, err) < 0) {
         if (err->code == ERR_NOT_FOUND && server->options.fallback)
@@ -24,6 +30,8 @@ static int find_route(struct http_request *request, struct error *err)
         return -1;
     }
     request->context = request->match.mount->context;
+    if (request->match.mount->check && request->match.mount->check(request, err) < 0)
+        return -1;
     if (server->options.authorize)
         return server->options.authorize(request, server->options.admit_data, err);
     return 0;
@@ -55,7 +63,9 @@ static void call_handler(struct http_request *request)
 {
     const struct http_server_options *options = &request->connection->server->options;
 
-    if (request->match.route) {
+    if (request->intercepted) {
+        request->intercepted(request);
+    } else if (request->match.route) {
         request->match.route->handle(request);
     } else {
         request->context = options->fallback_context;

@@ -154,3 +154,8 @@ size_t http_origin_connections(const struct http_origin *origin)
 {
     return origin->open;
 }
+
+bool http_origin_is_busy(const struct http_origin *origin)
+{
+    return !list_is_empty(&origin->busy) || !list_is_empty(&origin->waiting);
+}

@@ -11,6 +11,10 @@ struct proxy {
     struct http_request *request;
     struct http_exchange *exchange;
     bool (*pass_reply_header)(const struct http_header *header);
+    const struct http_header *(*edit_reply_header)(struct http_request *request,
+                                                   const struct http_header *header);
+    struct tunnel_watch *(*watch_tunnel)(struct http_request *request);
+    void (*refusal)(int status, struct error *ret_error);
 };
 
 /* Headers that concern one hop only, framing included, which each side makes itself. Expect is
@@ -103,7 +107,8 @@ static struct header_list request_headers(struct http_request *request,
     const struct http_head *head = request->head;
     const char *connection = http_head_join(head, "connection", &request->pool);
     struct header_list list = {
-        .headers = pool_alloc_raw(&request->pool, (head->header_count + 8) * sizeof(*list.headers)),
+        .headers = pool_alloc_raw(&request->pool, (head->header_count + options->extra_count + 8) *
+                                                      sizeof(*list.headers)),
     };
 
     if (options->host || !http_head_get(head, "host"))
@@ -116,8 +121,13 @@ static struct header_list request_headers(struct http_request *request,
             (options->host && strcasecmp(header->name, "host") == 0) ||
             (options->pass_request_header && !options->pass_request_header(header)))
             continue;
-        list.headers[list.count++] = *header;
+        if (options->edit_request_header)
+            header = options->edit_request_header(request, header);
+        if (header)
+            list.headers[list.count++] = *header;
     }
+    for (size_t i = 0; i < options->extra_count; i++)
+        list.headers[list.count++] = options->extra[i];
     add_forwarded(&list, request, options->keep_forwarded);
     if (request->is_upgrade) {
         add_header(&list, "Connection", "Upgrade");
@@ -150,6 +160,10 @@ static int copy_reply_headers(struct proxy *proxy, const struct http_head *head)
         if (is_for_one_hop(header, connection) ||
             (proxy->pass_reply_header && !proxy->pass_reply_header(header)))
             continue;
+        if (proxy->edit_reply_header)
+            header = proxy->edit_reply_header(proxy->request, header);
+        if (!header)
+            continue;
         if (http_reply_header(proxy->request, header->name, header->value) < 0)
             return -1;
     }
@@ -167,8 +181,13 @@ static void upstream_head(struct http_exchange *exchange)
 {
     struct proxy *proxy = http_exchange_data(exchange);
     const struct http_head *head = http_exchange_head(exchange);
-    struct error error;
+    struct error error = ERROR_INIT;
 
+    if (proxy->refusal) {
+        proxy->refusal(head->status, &error);
+        give_up(proxy, &error);
+        return;
+    }
     if (copy_reply_headers(proxy, head) < 0) {
         (void) error_set(&error, ERR_UPSTREAM, 0, "the peer's response head is too large");
         give_up(proxy, &error);
@@ -210,9 +229,11 @@ static void upstream_failed(struct http_exchange *exchange, const struct error *
     http_reply_error(proxy->request, error);
 }
 
-static void abandon_stream(struct stream *stream)
+static void cannot_upgrade(struct http_request *request, struct stream *upstream,
+                           const struct error *error)
 {
-    stream_close(stream, stream_free);
+    stream_close(upstream, stream_free);
+    http_reply_error(request, error);
 }
 
 static void upstream_upgraded(struct http_exchange *exchange, struct stream *upstream,
@@ -224,23 +245,27 @@ static void upstream_upgraded(struct http_exchange *exchange, struct stream *ups
     struct http_server *server = http_request_server(request);
     const char *protocol = http_head_join(head, "upgrade", &request->pool);
     AUTO(text) struct text early = TEXT_INIT(SIZE_MAX / 2);
+    struct tunnel_watch *watch = NULL;
     struct error error = ERROR_INIT;
     struct stream *client;
 
     proxy->exchange = NULL;
     if (!protocol || copy_reply_headers(proxy, head) < 0) {
-        abandon_stream(upstream);
         (void) error_set(&error, ERR_UPSTREAM, 0, "the peer's upgrade is malformed");
-        http_reply_error(request, &error);
+        cannot_upgrade(request, upstream, &error);
         return;
     }
+    if (proxy->watch_tunnel)
+        watch = proxy->watch_tunnel(request); /* now: the request ends with the upgrade */
     client = http_reply_upgrade(request, protocol, &early, &error);
     if (!client) {
-        abandon_stream(upstream);
-        http_reply_error(request, &error);
+        if (watch)
+            watch->ended(watch);
+        cannot_upgrade(request, upstream, &error);
         return;
     }
-    tunnel_start(client, text_string(&early), early.length, upstream, pending, length, server);
+    tunnel_start(client, text_string(&early), early.length, upstream, pending, length, server,
+                 watch);
 }
 
 static void upstream_drained(struct http_exchange *exchange)
@@ -310,6 +335,9 @@ void http_proxy(struct http_request *request, struct http_origin *origin,
 
     proxy->request = request;
     proxy->pass_reply_header = chosen->pass_reply_header;
+    proxy->edit_reply_header = chosen->edit_reply_header;
+    proxy->watch_tunnel = chosen->watch_tunnel;
+    proxy->refusal = chosen->refusal;
     request->data = proxy;
     request->on_gone = client_gone;
     request->on_drain = client_drained;

@@ -135,12 +135,15 @@ static void count_sent(struct http_request *request, size_t length)
 void http_reply(struct http_request *request, int status, const char *content_type,
                 const void *body, size_t length)
 {
-    struct text *head = write_head(request, status, content_type, (int64_t) length);
-    struct iovec parts[2] = {
-        {.iov_base = head->data, .iov_len = head->length},
-        {.iov_base = (void *) (uintptr_t) body, .iov_len = length},
-    };
+    struct iovec parts[2] = {{.iov_base = NULL},
+                             {.iov_base = (void *) (uintptr_t) body, .iov_len = length}};
+    struct text *head;
 
+    if (request->watch &&
+        request->watch->on_reply(request->watch, request, status, content_type, body, length))
+        return;
+    head = write_head(request, status, content_type, (int64_t) length);
+    parts[0] = (struct iovec){.iov_base = head->data, .iov_len = head->length};
     if (!request->no_reply_body)
         count_sent(request, length);
     stream_write_parts(request->connection->stream, parts, request->no_reply_body ? 1 : 2);
@@ -156,8 +159,11 @@ void http_reply_text(struct http_request *request, int status, const char *conte
 void http_reply_begin(struct http_request *request, int status, const char *content_type,
                       int64_t length)
 {
-    struct text *head = write_head(request, status, content_type, length);
+    struct text *head;
 
+    if (request->watch)
+        (void) request->watch->on_reply(request->watch, request, status, content_type, NULL, 0);
+    head = write_head(request, status, content_type, length);
     stream_write(request->connection->stream, head->data, head->length);
     if (!request->connection->feeding)
         http_connection_settle(request->connection);

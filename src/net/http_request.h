@@ -39,21 +39,43 @@ enum http_request_state {
     HTTP_REQUEST_REPLIED,  /* complete, or handed over */
 };
 
+struct http_request;
+
+/* Somebody who watches a request from outside of its handler, such as to keep its answer for when
+ * the same is asked again. */
+struct http_watch {
+    /* A whole reply is about to be sent; its body is borrowed. True: it is held back, request->
+     * on_gone is the watcher's from now on, and it is sent by http_reply later, which asks again.
+     * For a reply that comes in pieces `body` is NULL, and nothing can be held back. */
+    bool (*on_reply)(struct http_watch *watch, struct http_request *request, int status,
+                     const char *content_type, const void *body, size_t length);
+    /* The request is over, in whatever way: the last call. */
+    void (*on_over)(struct http_watch *watch);
+};
+
 struct http_request {
     struct pool pool;
     const struct http_head *head;
     struct url_target target;
     struct http_match match;
-    void *context;    /* borrowed: of the dialect that is mounted */
-    struct id id;     /* in the log and in X-Request-Id */
-    const char *peer; /* borrowed: address of the client as text */
-    bool is_local;    /* over a unix socket */
-    bool is_secure;   /* over TLS */
+    void *context;      /* borrowed: of the dialect that is mounted */
+    const void *caller; /* who asks: set by the server's `authorize`, in the pool; may be NULL */
+    struct id id;       /* in the log and in X-Request-Id */
+    const char *peer;   /* borrowed: address of the client as text */
+    bool is_local;      /* over a unix socket */
+    bool is_secure;     /* over TLS */
 
     /* The handler's own. */
     void *data;
     void (*on_gone)(struct http_request *request);
     void (*on_drain)(struct http_request *request);
+
+    /* The request is over, in whatever way; the very last call, before its memory goes. Not while
+     * an upgraded connection lasts: that is the new owner's to know. */
+    void (*on_ended)(struct http_request *request);
+    void *ended_data;
+
+    struct http_watch *watch; /* borrowed, may be NULL */
 
     /* Set by http_request_stream. */
     void (*on_body)(struct http_request *request, const char *bytes, size_t length);
@@ -61,6 +83,7 @@ struct http_request {
 
     /* Below: the server's. */
     struct http_connection *connection;
+    void (*intercepted)(struct http_request *request); /* who answers instead of a route */
     void (*on_collected)(struct http_request *request, const char *body, size_t length);
     struct text collected;
     struct text extra_headers;

@@ -39,6 +39,10 @@ struct http_route {
     const char *request_schema; /* JSON schema of the body as text, or NULL */
     const char *reply_schema;   /* JSON schema of a good answer, or NULL */
     const char *reply_type;     /* media type of a good answer; NULL: application/json */
+    /* For the documents, as JSON text or NULL: parameters beside those of the path (objects with
+     * commas between), and the whole object of answers by status in place of what is assumed. */
+    const char *parameters;
+    const char *replies;
 };
 
 /* One dialect: its table, and how it speaks. */
@@ -50,6 +54,10 @@ struct http_mount {
     /* Write the body of an error reply in this dialect's shape. */
     void (*encode_error)(const struct http_request *request, const struct error *error,
                          struct text *body, const char **ret_content_type);
+    const char *error_schema; /* JSON schema of that body; NULL: our own shape */
+    /* A look at the request before anybody asks who sent it: -1 with the error to answer. May be
+     * NULL. */
+    int (*check)(const struct http_request *request, struct error *err);
 };
 
 struct http_parameter {

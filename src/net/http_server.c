@@ -60,6 +60,16 @@ struct http_request *http_server_take_request(struct http_server *server)
 
 void http_server_give_request(struct http_server *server, struct http_request *request)
 {
+    if (request->on_ended) {
+        void (*on_ended)(struct http_request *) = TAKE_PTR(request->on_ended);
+
+        on_ended(request);
+    }
+    if (request->watch) {
+        struct http_watch *watch = TAKE_PTR(request->watch);
+
+        watch->on_over(watch);
+    }
     text_done(&request->collected);
     text_done(&request->extra_headers);
     if (server->spare_request_count >= SPARE_REQUESTS_MAX) {
@@ -84,19 +94,37 @@ const char *http_server_date(struct http_server *server)
     return server->date;
 }
 
+/* The path without its query and without the segments that hold tokens: "***" and what is behind.
+ */
+static struct url_span shown_path(const struct http_server *server, struct http_request *request)
+{
+    struct url_span path = request->target.path;
+    size_t at = 0;
+
+    if (!path.text || !server->options.hidden_segments)
+        return path;
+    for (size_t i = 0; i < server->options.hidden_segments && at < path.length; i++) {
+        const char *slash = memchr(path.text + at + 1, '/', path.length - at - 1);
+
+        at = slash ? (size_t) (slash - path.text) : path.length;
+    }
+    path.text = pool_format(&request->pool, "/***%.*s", (int) (path.length - at), path.text + at);
+    path.length = strlen(path.text);
+    return path;
+}
+
 void http_server_log(struct http_server *server, struct http_request *request)
 {
     uint64_t now = clock_monotonic_ns(server->options.clock);
-    const struct url_span *path = &request->target.path;
+    const struct url_span path = shown_path(server, request);
     int class = request->status / 100;
 
     server->counters.requests++;
     if (class > 0 && class < 6)
         server->counters.replies[class]++;
-    /* The path without its query: queries carry tokens. */
     LOG_INFO(server->options.log, "request", log_text("request", request->id.text),
              log_text("method", request->head->method),
-             path->text ? log_bytes("path", path->text, path->length) : log_text("path", NULL),
+             path.text ? log_bytes("path", path.text, path.length) : log_text("path", NULL),
              log_number("status", request->status),
              log_number("received", (int64_t) request->body_received),
              log_number("sent", (int64_t) request->body_sent),

@@ -20,12 +20,19 @@
 #include "net/loop.h"
 #include "net/tls.h"
 
+/* A handler of requests. */
+typedef void http_handler(struct http_request *request);
+
 struct http_server_options {
     const struct http_router *router; /* borrowed */
     const struct clock *clock;        /* borrowed */
     struct log *log;                  /* borrowed, may be NULL: no access log */
+    /* Asked first of all: whether somebody else answers this host (previews). Returns who, or NULL;
+     * the request is then neither admitted nor routed, and its body has no limit. May be NULL. */
+    http_handler *(*intercept)(struct http_request *request, void *data);
+    void *intercept_data; /* borrowed */
     /* Asked before routing: whether this request may go on. Returns 0, or -1 with the error to
-     * answer. May be NULL. */
+     * answer. It may set request->intercepted to answer by itself. May be NULL. */
     int (*admit)(struct http_request *request, void *data, struct error *err);
     /* The same once request->match names the route; not asked for the fallback. May be NULL. */
     int (*authorize)(struct http_request *request, void *data, struct error *err);
@@ -36,6 +43,7 @@ struct http_server_options {
     /* What answers a path that no table knows (a proxy); NULL: 404. */
     void (*fallback)(struct http_request *request);
     void *fallback_context;
+    size_t hidden_segments; /* of a path that are shown as "***" in the log: they hold tokens */
 
     struct http_limits limits;
     size_t connections_max;    /* more wait in the kernel's queue */

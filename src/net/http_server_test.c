@@ -524,6 +524,33 @@ static void a_paused_request_that_is_answered_frees_its_connection(void **state)
     raw_close(&raw);
 }
 
+static int nobody_is_let_in(struct http_request *request, void *data, struct error *err)
+{
+    (void) request;
+    (void) data;
+    return error_set(err, ERR_UNAUTHENTICATED, 0, "who are you?");
+}
+
+static int check_name(const struct http_request *request, struct error *err)
+{
+    const char *name = http_request_parameter(request, "name");
+
+    return name && strcmp(name, "bad") == 0 ? error_set(err, ERR_INVALID, 0, "a bad name") : 0;
+}
+
+static void a_dialect_looks_before_anybody_is_asked_for_a_key(void **state)
+{
+    struct web *web = *state;
+    struct http_mount checked = mount;
+
+    checked.check = check_name;
+    web->options.authorize = nobody_is_let_in;
+    web_serve(web, &checked);
+    expect_reply(web, "GET /hello/bad HTTP/1.1\r\n" HOST "\r\n", "a bad name");
+    expect_reply(web, "GET /hello/good HTTP/1.1\r\n" HOST "\r\n", "who are you?");
+    expect_reply(web, "GET /hello HTTP/1.1\r\n" HOST "\r\n", "who are you?");
+}
+
 #define SERVER_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -550,6 +577,7 @@ int main(void)
         SERVER_TEST(a_large_body_nobody_wants_ends_the_connection),
         SERVER_TEST(the_handler_learns_that_its_client_left),
         SERVER_TEST(a_paused_request_that_is_answered_frees_its_connection),
+        SERVER_TEST(a_dialect_looks_before_anybody_is_asked_for_a_key),
     };
 
     return cmocka_run_group_tests_name("http_server", tests, NULL, NULL);

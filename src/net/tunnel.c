@@ -6,7 +6,8 @@
 struct tunnel {
     struct stream *sides[2]; /* owned */
     struct http_guest guest;
-    int open; /* streams whose memory is not gone yet */
+    struct tunnel_watch *watch; /* borrowed, may be NULL */
+    int open;                   /* streams whose memory is not gone yet */
     bool closing;
 };
 
@@ -24,12 +25,14 @@ static void side_gone(struct stream *stream)
     stream_free(stream);
     if (--tunnel->open)
         return;
+    if (tunnel->watch)
+        tunnel->watch->ended(tunnel->watch);
     if (tunnel->guest.server)
-        http_guest_leave(&tunnel->guest);
+        http_guest_leave(&tunnel->guest); /* last: the server may be gone with it */
     free(tunnel);
 }
 
-static void tunnel_close(struct tunnel *tunnel)
+void tunnel_cut(struct tunnel *tunnel)
 {
     if (tunnel->closing)
         return;
@@ -63,13 +66,13 @@ static void side_shut(struct stream *stream)
     struct tunnel *tunnel = stream->owner;
 
     if (other_side(stream)->shut_done)
-        tunnel_close(tunnel);
+        tunnel_cut(tunnel);
 }
 
 static void side_failed(struct stream *stream, int error)
 {
     (void) error; /* nobody is left to tell: the other side sees its connection end */
-    tunnel_close(stream->owner);
+    tunnel_cut(stream->owner);
 }
 
 static const struct stream_events side_events = {
@@ -83,15 +86,18 @@ static const struct stream_events side_events = {
 static void server_shuts_down(struct http_guest *guest, bool now)
 {
     (void) now; /* a tunnel knows no polite end */
-    tunnel_close(CONTAINER_OF(guest, struct tunnel, guest));
+    tunnel_cut(CONTAINER_OF(guest, struct tunnel, guest));
 }
 
 void tunnel_start(struct stream *client, const char *client_pending, size_t client_length,
                   struct stream *upstream, const char *upstream_pending, size_t upstream_length,
-                  struct http_server *server)
+                  struct http_server *server, struct tunnel_watch *watch)
 {
     struct tunnel *tunnel = mem_alloc(sizeof(*tunnel));
 
+    if (watch)
+        watch->tunnel = tunnel;
+    tunnel->watch = watch;
     tunnel->sides[0] = client;
     tunnel->sides[1] = upstream;
     tunnel->open = 2;

@@ -201,6 +201,27 @@ def a_partial_clone_cannot_make_a_backup_run_something():
 
 
 @test
+def a_fifo_where_git_reads_holds_no_backup():
+    for name, command in ((".gitignore", None), ("deep/er/.gitignore", None),
+                          (".git/info/exclude", "init")):
+        folder = fresh()
+        if command:
+            git(command, "--quiet", folder)
+            if os.path.exists(f"{folder}/{name}"):
+                os.unlink(f"{folder}/{name}")
+        os.makedirs(os.path.dirname(f"{folder}/{name}"), exist_ok=True)
+        os.mkfifo(f"{folder}/{name}")
+        status, document = call("/api/backup/create", dir=folder, gitignore=True,
+                                archivePath="/var/backups/fifo.sqsh")
+        equal((status, document["code"]), (500, "BACKUP_CREATE_FAILED"), str(document))
+        assert f"./{name} is no regular file" in document["message"], document
+        status, document = call("/api/backup/create", dir=folder,
+                                archivePath="/var/backups/fifo.sqsh")
+        equal(status, 200, f"without gitignore: {document}")
+    equal(SHARED.shell("ls -A /var/backups | grep tmp || true"), "", "what is left")
+
+
+@test
 def a_disk_without_room_for_a_repository_is_told_as_such():
     folder = fresh()
     SHARED.shell("mkdir /var/backups/small && "

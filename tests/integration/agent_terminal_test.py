@@ -22,6 +22,7 @@ from websocket_raw import BINARY, CLOSE, PING, PONG, TEXT, open_websocket  # noq
 MIB = 1 << 20
 RING = 256 * 1024
 MESSAGES_MAX = 100000
+HOME = {"HOME": "/"}  # where no .bashrc takes its time, or asks something
 FULL_SCREEN = """
 import curses, os
 def show(screen):
@@ -255,6 +256,33 @@ def a_terminal_works_on_while_nobody_looks():
 
 
 @test
+def a_terminal_is_activity_while_somebody_looks_or_something_runs():
+    with Agent(environment=HOME) as agent:
+        with Viewer(agent, "looked-at") as viewer:
+            plain(viewer)
+            time.sleep(0.3)
+            found = agent.activity()
+            equal((found["running"], found["idleMs"]), (1, 0), "at its prompt, with a viewer")
+        wait_until(lambda: agent.activity()["running"] == 0, "an idle shell that nobody looks at")
+        assert agent.activity()["idleMs"] < 5000, agent.activity()
+        wait_until(lambda: agent.activity()["idleMs"] >= 300, "it stays idle")
+        with Viewer(agent, "looked-at") as viewer:
+            equal(agent.activity()["running"], 1, "looked at again")
+            viewer.type("sleep 1.5; echo fin''ished\n")
+            wait_until(lambda: find_processes("sleep\0001.5"), "its command runs")
+        time.sleep(0.5)
+        found = agent.activity()
+        equal((found["running"], found["idleMs"]), (1, 0), "a command in the foreground")
+        wait_until(lambda: agent.activity()["running"] == 0, "its end")
+        assert agent.activity()["idleMs"] < 1000, agent.activity()
+        with Viewer(agent, "looked-at") as viewer:
+            viewer.type("while :; do echo x; for ((i = 0; i < 20000; i++)); do :; done; done\n")
+            viewer.read_until("x\r\nx\r\n")
+        time.sleep(1)
+        assert agent.activity()["idleMs"] < 900, "a loop that writes is idle"
+
+
+@test
 def a_terminal_starts_where_its_session_is():
     session = fresh()
     SHARED.run("mkdir -p /tmp/burrow-terminal-test; cd /tmp/burrow-terminal-test; "
@@ -436,7 +464,7 @@ def deleting_the_session_ends_its_terminal():
 
 @test
 def there_may_be_64_terminals():
-    with Agent() as agent:
+    with Agent(environment=HOME) as agent:
         viewers = [Viewer(agent, f"s{number}", "&shell=/bin/sh") for number in range(64)]
         response = agent.get("/ws/pty?sessionId=one-more")
         equal(response.status, 409, "status")
@@ -451,5 +479,5 @@ def there_may_be_64_terminals():
             viewer.ws.connection.close()
 
 
-with Agent() as SHARED:
+with Agent(environment=HOME) as SHARED:
     main()

@@ -48,13 +48,13 @@ def free_port():
 
 
 class RootAgent(Agent):
-    def __init__(self, *flags, entrypoint=("sleep", "infinity")):
+    def __init__(self, *flags, entrypoint=("sleep", "infinity"), environment=None):
         super().__init__(*flags)
         self.host = f"127.0.0.1:{free_port()}"
         self.address = self.host
         self.arguments = ["--listen", self.host, *flags, "--", *entrypoint]
         self.environment = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-                            "HOME": "/root", "LANG": "C.UTF-8"}
+                            "HOME": "/root", "LANG": "C.UTF-8", **(environment or {})}
         self.root = os.path.join(self.folder, "root")
         os.mkdir(self.root)
         self.expected_status = 143  # the entrypoint's, ended by our SIGTERM

@@ -8,12 +8,39 @@
         address = lab.join(box)
         lab.open(["router_rules"])               # of the network; the others are closed again
         lab.set_policy(box, "only_listed", "allow:203.0.113.0/24:tcp:80-80")
+    with BombLab(*SMALL) as lab:
+        lab.start([]).run(FORK_BOMB, timeoutMs=4000)
 """
+
+import time
 
 from wall_lab import PLACE, WallLab
 
 ATTACK_RESOURCES = f"{PLACE}/attack_resources"
 ATTACK_NETWORK = f"{PLACE}/attack_network"
+
+MEGABYTE = 1 << 20
+# Flags for a sandbox that bombs fill quickly.
+SMALL = ("--memory", str(96 * MEGABYTE), "--disk", str(48 * MEGABYTE), "--pids", "256",
+         "--cpu", "1500", "--guard-cpu", "2000")
+
+# Commands that make trouble until they are ended.
+FORK_BOMB = f"exec {ATTACK_RESOURCES} bomb 1 hold"
+MEMORY_BOMB = "while :; do tail /dev/zero & tail /dev/zero; done"
+CPU_BOMB = f"exec {ATTACK_RESOURCES} burners 64 hold"
+FILL_DISK = ("i=0; while :; do for folder in /workspace /tmp; do cat /dev/zero >$folder/$((i % 50));"
+             " done; : $((i += 1)); done")
+FLOOD = f"exec yes {'x' * 1000}"
+
+
+def read_at(connection, rate, seconds):
+    """Read as fast as `rate` (bytes per second) allows; the rate that it became."""
+    buffer, total, started = memoryview(bytearray(MEGABYTE)), 0, time.monotonic()
+    while (passed := time.monotonic() - started) < seconds:
+        if total > rate * passed:
+            time.sleep(total / rate - passed)
+        total += connection.socket.recv_into(buffer)
+    return total / passed
 
 
 class BombLab(WallLab):

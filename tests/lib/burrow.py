@@ -74,7 +74,7 @@ class Burrow(Program):
         if not self.address or "--tls-certificate" in self.arguments:
             return "url  " in self.log()
         try:
-            return get(self.address, "/health").status == 200
+            return get(self.address, "/ready").status == 200
         except OSError:
             return False
 

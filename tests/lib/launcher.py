@@ -17,6 +17,7 @@ import subprocess
 
 from burrow import free_port
 from http_raw import get
+from outpost import VARIABLE as OUTPOST
 from program import Program, clean_environment, program, wait_until
 from tap import skip
 
@@ -53,7 +54,8 @@ class Service(Program):
     def __init__(self, *flags, environment=None):
         super().__init__("burrow", environment=environment)
         os.chmod(self.folder, 0o755)
-        self.cgroup = f"burrow-test-{os.getpid()}"
+        # In an outpost (outpost.py) pids are small and many tests have the same; its name is its own.
+        self.cgroup = os.path.basename(os.environ.get(OUTPOST, f"burrow-test-{os.getpid()}"))
         self.data, self.run = os.path.join(self.folder, "data"), os.path.join(self.folder, "run")
         self.address = f"127.0.0.1:{free_port()}"
         self.programs = os.path.join(self.folder, "programs")

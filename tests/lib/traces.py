@@ -39,7 +39,8 @@ def _groups(group):
     found = set()
     for path in groups_of(group):
         beneath = path.partition(f"/{group}/")[2]
-        if beneath:
+        # Spares are empty groups for the next sandboxes: nobody's, and gone when the launcher ends.
+        if beneath and not beneath.startswith("spare-"):
             found.add(beneath.split("/")[0])
     return found
 

@@ -2,9 +2,10 @@
 
 Started as `python3 -u -` with this text as standard input and a socket as descriptor 3. Each
 message on the socket carries three descriptors: a channel, stdout and stderr of a new context. The
-server keeps one child forked that waits for the next; the child speaks newline JSON on the channel
-(code_frame.h says what), and whatever is written to descriptors 1 and 2 is the output. Everything slow to import is imported before the
-first fork, from "/" so that no file of the user's can stand in for a module of Python's.
+server keeps some children forked that wait for the next; such a child speaks newline JSON on the
+channel (code_frame.h says what), and whatever is written to descriptors 1 and 2 is the output.
+Everything slow to import is imported before the first fork, from "/" so that no file of the user's
+can stand in for a module of Python's.
 """
 
 import ast
@@ -22,6 +23,7 @@ import math
 import os
 import random  # noqa: F401
 import re
+import select
 import signal
 import socket
 import subprocess
@@ -32,6 +34,9 @@ import traceback
 import types
 
 CONTROL = 3
+SPARES = 2
+TAKEN, OVER = b"t", b"o"  # what a spare tells the server
+NO_ROOM_SECONDS = 0.05
 # The agent refuses more: see code_frame.h.
 TEXT_MAX = 1 << 20
 JSON_MAX = 1 << 20
@@ -441,29 +446,28 @@ def open_output(fd):
                             errors="backslashreplace", write_through=True)
 
 
-def become_context(fds):
+def become_context(fds, server):
     channel = socket.socket(fileno=fds[0])
     os.dup2(fds[1], 1)
     os.dup2(fds[2], 2)
     os.close(fds[1])
     os.close(fds[2])
     os.setsid()
-    sys.stdout = sys.__stdout__ = open_output(1)
-    sys.stderr = sys.__stderr__ = open_output(2)
     context = Context(channel)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, context.on_interrupt)
     # A child that the code forks keeps no hold of the channel: its end is the context's end.
     os.register_at_fork(after_in_child=channel.close)
     context.prepare()
+    os.close(server)  # now it has time to fork another
     context.serve()
 
 
-def run_context(fds):
+def run_context(fds, server):
     """Never returns, or there would be two servers."""
     status = 1
     try:
-        become_context(fds)
+        become_context(fds, server)
         status = 0
     except (BrokenPipeError, ConnectionResetError):
         status = 0  # the agent does not want it any more
@@ -475,45 +479,91 @@ def run_context(fds):
 
 def wait_as_spare(control, server):
     """Forked ahead of time, so that the next context is there at once. Tells the server when it is
-    needed: then that makes another. Never returns."""
+    needed, and by closing the line when it is ready. Never returns."""
     fds = []
+    sys.stdout = sys.__stdout__ = open_output(1)
+    sys.stderr = sys.__stderr__ = open_output(2)
     try:
-        warm_up()
+        if not select.select((control,), (), (), 0)[0]:  # else somebody waits already
+            warm_up()
         message, fds, _, _ = socket.recv_fds(control, 16, 3)
-        os.write(server, b"more" if message else b"over")
+        os.write(server, TAKEN if message else OVER)
     except OSError:
         pass  # the server was killed: the agent starts another
-    os.close(server)
     control.close()
     if len(fds) == 3:
-        run_context(fds)
+        run_context(fds, server)
     os._exit(0)
 
 
 def warm_up():
-    """Let the pages that every context writes to be its own before somebody waits."""
-    json.loads(json.dumps({"environment": [f"{name}={text}" for name, text in os.environ.items()]}))
-    eval(compile(ast.parse("[str(1)]", mode="eval"), "<warm>", "eval"))
+    """Rehearse, so that the pages that every context writes to are its own before somebody waits."""
+    agent, channel = socket.socketpair()
+    context = Context(channel)
+    setup = {"environment": [f"{name}={text}" for name, text in os.environ.items()],
+             "directory": "/", "anyDirectory": True}
+    agent.sendall(json.dumps(setup).encode() + b"\n")
+    path, arguments, module = sys.path[:], sys.argv, sys.modules["__main__"]
+    context.prepare()
+    context.run("[str(1)]")
+    agent.close()
+    channel.close()
+    sys.path[:], sys.argv, sys.modules["__main__"] = path, arguments, module
+    del builtins._
 
 
-def serve(control):
-    while True:
+class Spares:
+    """Children that wait to become contexts. The next one is forked when nobody waits for what was
+    taken: a fork holds up the processor that a new context needs."""
+
+    def __init__(self, control):
+        self.control = control
+        self.waiting = set()  # lines to them
+        self.taken = set()  # lines to those that are no contexts yet
+
+    def is_one_wanted(self):
+        return not self.waiting or (len(self.waiting) < SPARES and not self.taken)
+
+    def add(self):
+        """Returns whether there was room for a process."""
         reader, writer = os.pipe()
         try:
             pid = os.fork()
         except OSError:
             os.close(reader)
             os.close(writer)
-            time.sleep(0.05)  # no room for a process: those who ask wait
-            continue
+            return False
         if pid == 0:
-            os.close(reader)
-            wait_as_spare(control, writer)
+            for line in {reader} | self.waiting | self.taken:
+                os.close(line)
+            wait_as_spare(self.control, writer)
         os.close(writer)
-        answer = os.read(reader, 4)  # empty: it was killed
-        os.close(reader)
-        if answer == b"over":
-            return
+        self.waiting.add(reader)
+        return True
+
+    def listen(self, seconds):
+        """Take what they tell. Returns whether to go on."""
+        for line in select.select(self.waiting | self.taken, (), (), seconds)[0]:
+            word = os.read(line, len(TAKEN))
+            if word == OVER:
+                return False
+            self.waiting.discard(line)
+            if word == TAKEN:
+                self.taken.add(line)
+            else:  # it is ready, or was killed
+                self.taken.discard(line)
+                os.close(line)
+        return True
+
+
+def serve(control):
+    spares = Spares(control)
+    goes_on = True
+    while goes_on:
+        has_room = True
+        while has_room and spares.is_one_wanted():
+            has_room = spares.add()
+        goes_on = spares.listen(None if has_room else NO_ROOM_SECONDS)  # those who ask wait
 
 
 def main():

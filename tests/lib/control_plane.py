@@ -1,0 +1,74 @@
+"""A real `burrow serve` with sandboxes, and its API as a client sees it.
+
+    with ControlPlane() as plane:                       # flags as for burrow serve
+        box = plane.create("demo")                      # {"id": ..., "status": "running", ...}
+        plane.call("GET", f"/burrow/v1/sandboxes/{box['id']}")
+        plane.execute("demo", "echo hi")["stdout"]
+        other = plane.user("eve")                       # a key of another owner
+        plane.call("GET", "/burrow/v1/sandboxes", key=other)
+
+`call` returns the parsed JSON of a 2xx answer and raises Refused otherwise; `ask` returns the raw
+answer, whatever its status.
+"""
+
+import json
+import re
+
+from http_raw import TIMEOUT_SECONDS, request
+from launcher import Service
+
+NATIVE = "/burrow/v1"
+
+
+class Refused(Exception):
+    """An answer that is no success."""
+
+    def __init__(self, answer, what):
+        super().__init__(f"{what}: {answer.status} {answer.body[:400]!r}")
+        self.status = answer.status
+        try:
+            self.body = json.loads(answer.body)
+        except ValueError:
+            self.body = answer.body
+
+
+class ControlPlane(Service):
+    @property
+    def key(self):
+        """The administrator's key, as printed at the first start."""
+        return re.search(r"^key  (\S+)$", self.log(), re.MULTILINE)[1]
+
+    def ask(self, method, path, body=None, key=None, headers=(), timeout=TIMEOUT_SECONDS):
+        """The raw answer. `body` is bytes, or anything else as JSON; key "" sends none."""
+        headers = list(headers)
+        key = self.key if key is None else key
+        if key:
+            headers.append(("Authorization", f"Bearer {key}"))
+        if body is not None and not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+            headers.append(("Content-Type", "application/json"))
+        return request(self.address, method, path, headers, body or b"", timeout)
+
+    def call(self, method, path, body=None, **options):
+        answer = self.ask(method, path, body, **options)
+        if not 200 <= answer.status < 300:
+            raise Refused(answer, f"{method} {path}")
+        return json.loads(answer.body) if answer.body else None
+
+    def create(self, name=None, key=None, **fields):
+        if name:
+            fields["name"] = name
+        return self.call("POST", f"{NATIVE}/sandboxes", fields, key=key)
+
+    def sandbox(self, name, key=None):
+        return self.call("GET", f"{NATIVE}/sandboxes/{name}", key=key)
+
+    def execute(self, name, command, key=None, timeout=TIMEOUT_SECONDS, **fields):
+        fields["argv" if isinstance(command, list) else "command"] = command
+        return self.call("POST", f"{NATIVE}/sandboxes/{name}/exec", fields, key=key, timeout=timeout)
+
+    def user(self, name, scope="write"):
+        """A new owner; the secret of a key of theirs."""
+        owner = self.call("POST", f"{NATIVE}/users", {"name": name})
+        return self.call("POST", f"{NATIVE}/keys",
+                         {"name": name, "scope": scope, "user": owner["id"]})["key"]
