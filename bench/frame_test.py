@@ -2,6 +2,7 @@
 """Tests of the bench's frame; needs no server and no build. Run: bench/frame_test.py"""
 
 import itertools
+import os
 import sys
 import tempfile
 import unittest
@@ -11,10 +12,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.dont_write_bytecode = True
 
-from frame import plot, process, sandboxes, table, wrk  # noqa: E402
+from frame import control_plane, plot, process, sandboxes, table, wrk  # noqa: E402
 from frame.failure import RowFailed  # noqa: E402
 from frame.row import (LESS, MORE, Comparison, Goal, Row, failed_result, percentile,  # noqa: E402
                        result_of, rounded)
+from rows import control_plane as plane_rows  # noqa: E402
 from rows import sandbox  # noqa: E402
 
 WRK_REPORT = """Running 2s test @ http://127.0.0.1:1/json
@@ -156,6 +158,40 @@ class Sandboxes(unittest.TestCase):
         self.assertEqual(len(linux["namespaces"]), 7)
         self.assertEqual(linux["resources"]["memory"]["limit"], sandboxes.MEMORY)
         self.assertEqual(linux["resources"]["pids"]["limit"], sandboxes.PIDS)
+
+
+class ControlPlane(unittest.TestCase):
+    def test_steps_of_one_life_are_added_and_others_left_out(self):
+        done = {"wall_us": 9, "create_us": [1, 2], "exec_us": [10, 20], "destroy_us": [100, 200]}
+        self.assertEqual(plane_rows.sums(done, "create", "exec"), [11, 22])
+
+    def test_an_empty_group_is_taken_away_and_a_missing_one_is_gone(self):
+        with tempfile.TemporaryDirectory() as folder:
+            group = Path(folder) / "group"
+            self.assertTrue(control_plane.clear_group(str(group)))
+            group.mkdir()
+            (group / "cgroup.procs").touch()
+            self.assertFalse(control_plane.clear_group(str(group)))  # a file is in it
+            (group / "cgroup.procs").unlink()
+            group.rmdir()
+            self.assertTrue(control_plane.clear_group(str(group)))
+
+    def test_only_mounts_below_are_ours(self):
+        self.assertEqual(control_plane.mounts_below(("/nonexistent",)), [])
+        self.assertIn("/proc", control_plane.mounts_below(("",)))
+
+    def test_a_running_process_is_pinned_with_all_its_threads(self):
+        cpu = min(os.sched_getaffinity(0))
+        with process.spawn(["sleep", "60"], None) as child:
+            process.pin(child.pid, cpu)
+            self.assertEqual(os.sched_getaffinity(child.pid), {cpu})
+            process.stop(child)
+
+    def test_waiting_ends_after_the_time_that_was_given(self):
+        with process.spawn(["sleep", "60"], None) as child:
+            with self.assertRaisesRegex(RowFailed, "within 0.1 s"):
+                process.wait_until(lambda: False, child, "sleep", 0.1)
+            process.stop(child)
 
 
 if __name__ == "__main__":

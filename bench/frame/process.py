@@ -64,6 +64,12 @@ def run_load(arguments: list, cpu: Optional[int], limit_seconds: float) -> str:
     return output
 
 
+def pin(pid: int, cpu: int):
+    """A process that runs already, with all its threads, on one core."""
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        os.sched_setaffinity(int(thread), {cpu})
+
+
 def children_of(pid: int) -> list:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
@@ -82,12 +88,12 @@ def resident_bytes(pid: int) -> int:
     raise RowFailed(f"no Rss for process {pid}")
 
 
-def wait_until(condition, process: subprocess.Popen, what: str):
+def wait_until(condition, process: subprocess.Popen, what: str, seconds: float = START_SECONDS):
     """Wait until `condition()` is true while `process` lives."""
-    deadline = time.monotonic() + START_SECONDS
+    deadline = time.monotonic() + seconds
     while not condition():
         if process.poll() is not None:
             raise RowFailed(f"{what} exited with {process.returncode} while starting")
         if time.monotonic() > deadline:
-            raise RowFailed(f"{what} was not ready within {START_SECONDS} s")
+            raise RowFailed(f"{what} was not ready within {seconds:g} s")
         time.sleep(0.01)

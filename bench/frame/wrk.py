@@ -24,9 +24,11 @@ def parse(report: str) -> Work:
     return Work(requests, _latency_us(report, 50), _latency_us(report, 99))
 
 
-def run(context, server, path: str, seconds: float) -> Work:
+def run(context, server, path: str, seconds: float, headers: tuple = ()) -> Work:
     # wrk takes whole seconds only; it counts what it did, so a short round is merely longer.
     whole = max(1, round(seconds))
-    report = context.load([need_program("wrk", "wrk"), "-t1", f"-c{CONNECTIONS}", f"-d{whole}s",
-                           "--latency", f"http://{server.target}{path}"], whole)
+    words = [need_program("wrk", "wrk"), "-t1", f"-c{CONNECTIONS}", f"-d{whole}s", "--latency"]
+    for header in headers:
+        words += ["--header", header]
+    report = context.load([*words, f"http://{server.target}{path}"], whole)
     return parse(report)

@@ -21,8 +21,7 @@ static bool has_group(const struct cgroup_hierarchy *hierarchy, enum cgroup_part
     return part == CGROUP_WHOLE || hierarchy->leaves & CGROUP_BIT(part);
 }
 
-/* Leaves first. Goes on after an error, so that as much as possible goes away. */
-static int remove_groups(const struct cgroup_hierarchy *hierarchy, const struct cgroup *cgroup)
+int cgroup_remove_in(const struct cgroup_hierarchy *hierarchy, const struct cgroup *cgroup)
 {
     int result = 0;
 
@@ -82,15 +81,24 @@ static int make_groups(const struct cgroup_hierarchy *hierarchy, const struct cg
     return 0;
 }
 
+/* From the spare, which may be NULL or lack this hierarchy. */
+static int take_groups(const struct cgroup_hierarchy *hierarchy, const struct cgroup *cgroup,
+                       const struct id *spare)
+{
+    if (spare && cgroup_spare_use(hierarchy, cgroup, spare) == 0)
+        return 0;
+    return make_groups(hierarchy, cgroup);
+}
+
 /* The hierarchies from `first` on. `*ret_made`: those up to this one are ours to remove. */
-static int make_from(const struct cgroup *cgroup, size_t first, size_t end, size_t *ret_made,
-                     struct error *err)
+static int make_from(const struct cgroup *cgroup, size_t first, size_t end, const struct id *spare,
+                     size_t *ret_made, struct error *err)
 {
     const struct cgroup_host *host = cgroup->host;
 
     for (*ret_made = first; *ret_made < end; ++*ret_made) {
         const struct cgroup_hierarchy *hierarchy = &host->hierarchies[*ret_made];
-        int result = make_groups(hierarchy, cgroup);
+        int result = take_groups(hierarchy, cgroup, spare);
 
         if (result == 0)
             continue;
@@ -105,8 +113,9 @@ static int make_from(const struct cgroup *cgroup, size_t first, size_t end, size
 
 static void remove_made(const struct cgroup *cgroup, size_t made)
 {
+    /* What made this necessary is the error to tell. */
     for (size_t i = 0; i < made; i++)
-        (void) remove_groups(&cgroup->host->hierarchies[i], cgroup); /* the first error is told */
+        (void) cgroup_remove_in(&cgroup->host->hierarchies[i], cgroup);
 }
 
 /* v2, when used, comes first. */
@@ -125,7 +134,7 @@ int cgroup_create_first(const struct cgroup_host *host, const struct id *id,
     *ret_directory = -EBADF;
     if (!id_is_valid(id->text))
         return error_set(err, ERR_INVALID, 0, "no sandbox id");
-    if (make_from(&cgroup, 0, count_v2(host), &made, err) < 0) {
+    if (make_from(&cgroup, 0, count_v2(host), NULL, &made, err) < 0) {
         remove_made(&cgroup, made);
         return -1;
     }
@@ -143,13 +152,13 @@ int cgroup_create_first(const struct cgroup_host *host, const struct id *id,
 }
 
 int cgroup_create_rest(const struct cgroup *cgroup, const struct cgroup_limits *limits,
-                       struct error *err)
+                       const struct id *spare, struct error *err)
 {
     const struct cgroup_host *host = cgroup->host;
     size_t made = count_v2(host);
 
     if (cgroup_limits_check(limits, err) == 0 &&
-        make_from(cgroup, count_v2(host), host->count, &made, err) == 0 &&
+        make_from(cgroup, count_v2(host), host->count, spare, &made, err) == 0 &&
         cgroup_set_limits(cgroup, limits, err) == 0)
         return 0;
     remove_made(cgroup, made);
@@ -166,13 +175,13 @@ int cgroup_create(const struct cgroup_host *host, const struct id *id,
         cgroup_create_first(host, id, &cgroup, &directory, err) < 0)
         return -1;
     (void) fd_close(directory);
-    if (cgroup_create_rest(&cgroup, limits, err) < 0)
+    if (cgroup_create_rest(&cgroup, limits, NULL, err) < 0)
         return -1;
     *ret_cgroup = cgroup;
     return 0;
 }
 
-static bool has_all_groups(const struct cgroup_hierarchy *hierarchy, const struct cgroup *cgroup,
+bool cgroup_is_complete_in(const struct cgroup_hierarchy *hierarchy, const struct cgroup *cgroup,
                            bool *found_any)
 {
     bool all = true;
@@ -200,7 +209,7 @@ int cgroup_adopt(const struct cgroup_host *host, const struct id *id, struct cgr
     if (!id_is_valid(id->text))
         return error_set(err, ERR_INVALID, 0, "no sandbox id");
     for (size_t i = 0; i < host->count; i++)
-        complete = has_all_groups(&host->hierarchies[i], &cgroup, &found) && complete;
+        complete = cgroup_is_complete_in(&host->hierarchies[i], &cgroup, &found) && complete;
     if (!found && host->count)
         return error_set(err, ERR_NOT_FOUND, ENOENT, "adopt the groups of %s", id->text);
     *ret_cgroup = cgroup;
@@ -314,7 +323,7 @@ static int populated_by_event(const struct cgroup_hierarchy *hierarchy, const st
     return result < 0 ? result : populated != 0;
 }
 
-static int populated_in(const struct cgroup_hierarchy *hierarchy, const struct cgroup *cgroup)
+int cgroup_populated_in(const struct cgroup_hierarchy *hierarchy, const struct cgroup *cgroup)
 {
     if (hierarchy->version == CGROUP_V2)
         return populated_by_event(hierarchy, cgroup);
@@ -336,7 +345,7 @@ int cgroup_populated(const struct cgroup *cgroup, struct error *err)
     if (!host->count)
         return error_set(err, ERR_NOT_IMPLEMENTED, EOPNOTSUPP, "no cgroups on this host");
     for (size_t i = 0; i < host->count; i++) {
-        int result = populated_in(&host->hierarchies[i], cgroup);
+        int result = cgroup_populated_in(&host->hierarchies[i], cgroup);
 
         if (result < 0)
             return error_set(err, cgroup_error_code(result), result, "look for processes of %s",
@@ -355,7 +364,7 @@ static int remove_once(const struct cgroup *cgroup)
     if (host->count && cgroup_populated(cgroup, NULL) == 1)
         return -EBUSY;
     for (size_t i = 0; i < host->count; i++) {
-        int result = remove_groups(&host->hierarchies[i], cgroup);
+        int result = cgroup_remove_in(&host->hierarchies[i], cgroup);
 
         if (first == 0)
             first = result;
@@ -370,7 +379,7 @@ int cgroup_remove_dead(const struct cgroup_host *host, const struct id *id, stru
     if (!id_is_valid(id->text))
         return error_set(err, ERR_INVALID, 0, "no sandbox id");
     for (size_t i = 0; i < host->count; i++) {
-        int result = remove_groups(&host->hierarchies[i], &cgroup);
+        int result = cgroup_remove_in(&host->hierarchies[i], &cgroup);
 
         if (result < 0)
             return error_set(err, cgroup_error_code(result), result, "remove the groups of %s",

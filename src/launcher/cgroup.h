@@ -37,18 +37,19 @@ struct cgroup {
 
 /* Make the groups and set the limits. All or nothing. ERR_CONFLICT: a sandbox of this id has groups
  * already; ERR_INVALID: limits out of range. About 0.4 ms, most of it the kernel making ten
- * directories: for the pool, or beside other work. */
+ * directories: for the pool, or beside other work. A spare (cgroup_spare.h) takes 0.1 ms. */
 int cgroup_create(const struct cgroup_host *host, const struct id *id,
                   const struct cgroup_limits *limits, struct cgroup *ret_cgroup, struct error *err);
 
 /* The same in two steps, for a process that is cloned in between: first the groups of v2, and the
  * directory to clone into (CLOEXEC, the caller's; -EBADF without v2), because moving a process
- * there can wait milliseconds for all CPUs; then the rest, and the limits. When the second step
- * fails everything is gone, as far as no process is in it: remove it again then. */
+ * there can wait milliseconds for all CPUs; then the rest, from a spare where there is one
+ * (cgroup_spare.h; NULL: none), and the limits. When the second step fails everything is gone, as
+ * far as no process is in it: remove it again then. */
 int cgroup_create_first(const struct cgroup_host *host, const struct id *id,
                         struct cgroup *ret_cgroup, int *ret_directory, struct error *err);
 int cgroup_create_rest(const struct cgroup *cgroup, const struct cgroup_limits *limits,
-                       struct error *err);
+                       const struct id *spare, struct error *err);
 
 /* Find the groups of a sandbox made before we started. ERR_NOT_FOUND: there are none.
  * `*ret_complete` (may be NULL) is false when they are missing in some hierarchy, because somebody

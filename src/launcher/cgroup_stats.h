@@ -37,6 +37,10 @@ struct cgroup_stats {
 /* Read all. Never fails: of a sandbox that is gone nothing is known. About 0.1 ms. */
 void cgroup_stats_read(const struct cgroup *cgroup, struct cgroup_stats *ret_stats);
 
+/* The same, but only the numbers of these kinds: bits of enum cgroup_stat. */
+void cgroup_stats_read_some(const struct cgroup *cgroup, unsigned int wanted,
+                            struct cgroup_stats *ret_stats);
+
 /* Only the victims of the OOM killer, since the groups were made. Returns 0, or -1 with
  * ERR_NOT_IMPLEMENTED (no memory controller) or ERR_NOT_FOUND. */
 int cgroup_oom_kills(const struct cgroup *cgroup, uint64_t *ret_agent, uint64_t *ret_work,

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/encode.h"
-#include "base/hash.h"
+#include "base/sha256.h"
 #include "base/text.h"
 #include "launcher/image_copy.h"
 #include "launcher/image_internal.h"
@@ -281,7 +281,7 @@ static int open_skeleton(int skeletons, const char *name, int root,
 
 /* The state of the packages; without dpkg, what the system calls itself and when its programs
  * last changed. */
-static int add_package_state(int root, struct hash *hash)
+static int add_package_state(int root, struct sha256 *hash)
 {
     static const char *const lists[] = {"var/lib/dpkg/status", "usr/lib/os-release"};
     struct stat status = {0};
@@ -293,28 +293,29 @@ static int add_package_state(int root, struct hash *hash)
 
         r = sys_file_read_all(root, lists[i], STATUS_MAX, &text, &length);
         if (r == 0)
-            hash_add(hash, text, length);
+            sha256_add(hash, text, length);
         if (r == 0 && i == 0)
             return 0;
     }
     if (r == 0 && fstatat(root, "usr/bin", &status, 0) == 0)
-        hash_add(hash, &status.st_mtim, sizeof(status.st_mtim));
+        sha256_add(hash, &status.st_mtim, sizeof(status.st_mtim));
     return r == -ENOENT ? 0 : r;
 }
 
 static int make_digest(int root, const struct image_host_options *options,
                        char ret_digest[static IMAGE_DIGEST_SIZE])
 {
-    AUTO(hash) struct hash *hash = hash_new();
+    struct sha256 hash;
     const char *nameserver = options->nameserver ? options->nameserver : "";
-    uint8_t digest[HASH_SIZE];
+    uint8_t digest[SHA256_SIZE];
     int r;
 
-    hash_add(hash, SKELETON_VERSION, sizeof(SKELETON_VERSION));
-    hash_add(hash, options->with_usr_local ? "l" : "-", 2);
-    hash_add(hash, nameserver, strlen(nameserver) + 1);
-    r = add_package_state(root, hash);
-    hash_finish(hash, digest);
+    sha256_init(&hash);
+    sha256_add(&hash, SKELETON_VERSION, sizeof(SKELETON_VERSION));
+    sha256_add(&hash, options->with_usr_local ? "l" : "-", 2);
+    sha256_add(&hash, nameserver, strlen(nameserver) + 1);
+    r = add_package_state(root, &hash);
+    sha256_finish(&hash, digest);
     (void) hex_encode(digest, sizeof(digest), ret_digest);
     return r;
 }

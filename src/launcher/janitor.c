@@ -13,6 +13,13 @@
 
 #define RESTART_MS 200
 
+/* What became of the groups of a task that may have kept them. */
+static void note_groups(struct janitor *janitor, const struct janitor_job *job, bool are_kept)
+{
+    if (job->task.keep_groups)
+        cgroup_spares_add(janitor->spares, are_kept ? &job->task.id : NULL);
+}
+
 static void send_more(struct janitor *janitor)
 {
     LIST_EACH (&janitor->jobs, at) {
@@ -22,9 +29,12 @@ static void send_more(struct janitor *janitor)
             return;
         if (job->is_sent)
             continue;
+        job->task.keep_groups = cgroup_spares_await(janitor->spares);
         if (sys_fd_pass_send(janitor->socket.fd, &job->task, sizeof(job->task), &job->mounts,
-                             job->mounts >= 0) < 0)
+                             job->mounts >= 0) < 0) {
+            note_groups(janitor, job, false);
             return; /* full or dead; either way we are woken */
+        }
         job->mounts = fd_close(job->mounts);
         job->is_sent = true;
         janitor->sent++;
@@ -92,6 +102,7 @@ static void close_process(struct janitor *janitor)
 
     event_loop_remove(janitor->loop, &janitor->socket);
     janitor->socket.fd = fd_close(janitor->socket.fd);
+    cgroup_spares_clear(janitor->spares); /* the next one removes them: some nobody knows of */
     if (janitor->pidfd >= 0)
         (void) sys_process_wait(janitor->pidfd, -1, &ended);
     janitor->pidfd = fd_close(janitor->pidfd);
@@ -115,8 +126,10 @@ static void receive_results(struct event_source *source, uint32_t events)
         return;
     }
     job = find_job(janitor, result.number);
-    if (job)
+    if (job) {
+        note_groups(janitor, job, result.has_spare);
         finish_job(janitor, job, result.error.code == ERR_NONE ? NULL : &result.error);
+    }
     send_more(janitor);
 }
 
@@ -151,11 +164,13 @@ static int start_process(struct janitor *janitor, struct error *err)
 }
 
 int janitor_start(struct janitor *janitor, struct event_loop *loop, const struct site_options *site,
-                  const struct instance *instance, struct log *log, struct error *err)
+                  const struct instance *instance, struct cgroup_spares *spares, struct log *log,
+                  struct error *err)
 {
     *janitor = (struct janitor){.loop = loop,
                                 .site = site,
                                 .instance = instance,
+                                .spares = spares,
                                 .log = log,
                                 .pidfd = -EBADF,
                                 .socket.fd = -EBADF,

@@ -6,7 +6,8 @@
  *     launcher ── task ──►  janitor: groups, agent's socket, mounts, disk, network, id range
  *              ◄─ result ─
  *
- * In this order: the range last, so that no other sandbox gets it too early.
+ * In this order: the range last, so that no other sandbox gets it too early. Groups that are fit
+ * for it are kept for the launcher's next sandboxes (cgroup_spare.h).
  *
  * The queue is in the launcher, so a janitor that dies costs nothing: the next one gets the tasks
  * again, and every step is one that may be done twice. It is bounded: at JANITOR_QUEUE_MAX the
@@ -44,6 +45,7 @@ struct janitor_task {
     struct id id;
     bool keep_disk;
     bool has_network;
+    bool keep_groups; /* as spares, if they are fit for it; the janitor's business, too */
 };
 
 struct janitor_job {
@@ -59,6 +61,7 @@ struct janitor {
     struct event_loop *loop;
     const struct site_options *site; /* borrowed */
     const struct instance *instance; /* borrowed */
+    struct cgroup_spares *spares;    /* borrowed: what it gives back is listed here */
     struct log *log;
     struct list jobs; /* of janitor_job; those that were sent first */
     size_t count, sent;
@@ -71,7 +74,8 @@ struct janitor {
 
 /* Start the process. Returns 0 or -1. */
 int janitor_start(struct janitor *janitor, struct event_loop *loop, const struct site_options *site,
-                  const struct instance *instance, struct log *log, struct error *err);
+                  const struct instance *instance, struct cgroup_spares *spares, struct log *log,
+                  struct error *err);
 
 /* Hand a job over; it stays the caller's memory until `done`. */
 void janitor_add(struct janitor *janitor, struct janitor_job *job);

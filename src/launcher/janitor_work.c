@@ -61,7 +61,8 @@ struct work {
 
 static void answer(struct work *work, const struct janitor_task *task, const struct error *error)
 {
-    struct janitor_result result = {.number = task->number, .error = *error};
+    struct janitor_result result = {
+        .number = task->number, .has_spare = task->keep_groups, .error = *error};
 
     /* Blocks while the launcher is busy; fails when it is dead, which the next turn sees. */
     (void) send(work->socket, &result, sizeof(result), MSG_NOSIGNAL);
@@ -69,19 +70,30 @@ static void answer(struct work *work, const struct janitor_task *task, const str
 
 /* --- one sandbox ----------------------------------------------------------------------------- */
 
-static int remove_groups(struct work *work, const struct id *id, struct error *err)
+/* `task->keep_groups` says afterwards whether some are kept. */
+static int remove_groups(struct work *work, struct janitor_task *task, struct error *err)
 {
+    const struct id *id = &task->id;
     struct cgroup cgroup;
+    int r = task->keep_groups ? cgroup_retire(work->site.cgroups, id, &task->keep_groups, err)
+                              : cgroup_remove_dead(work->site.cgroups, id, err);
 
     /* Its first process is dead and took the others along. But after a crash of a launcher there
      * may be groups of a sandbox that never got that far. */
-    if (cgroup_remove_dead(work->site.cgroups, id, err) == 0)
+    if (r == 0)
         return 0;
     if (cgroup_adopt(work->site.cgroups, id, &cgroup, NULL, err) < 0)
         return err->code == ERR_NOT_FOUND ? 0 : -1;
     if (cgroup_kill(&cgroup, REMOVE_TIMEOUT_MS, err) < 0 && err->code != ERR_NOT_IMPLEMENTED)
         return -1;
     return cgroup_remove(&cgroup, REMOVE_TIMEOUT_MS, err);
+}
+
+/* When nothing else holds memory that is charged to them. */
+static void settle_groups(struct work *work, struct janitor_task *task)
+{
+    if (task->keep_groups)
+        task->keep_groups = cgroup_spare_settle(work->site.cgroups, &task->id);
 }
 
 static int delete_disk(struct work *work, const struct id *id, struct error *err)
@@ -123,11 +135,12 @@ static void wait_for_network(struct work *work, const struct janitor_task *task)
 }
 
 /* The last steps, when no mount of its disk or with its ids is left. */
-static void finish(struct work *work, const struct janitor_task *task)
+static void finish(struct work *work, struct janitor_task *task)
 {
     struct error err = ERROR_INIT;
     int gone;
 
+    settle_groups(work, task);
     if (!task->keep_disk && delete_disk(work, &task->id, &err) < 0) {
         answer(work, task, &err);
         return;
@@ -198,7 +211,7 @@ static void linger(struct work *work, const struct janitor_task *task, int mount
 }
 
 /* Takes `mounts`. */
-static void take_down(struct work *work, const struct janitor_task *task, int mounts)
+static void take_down(struct work *work, struct janitor_task *task, int mounts)
 {
     const struct instance *instance = work->instance;
     struct error err = ERROR_INIT;
@@ -206,10 +219,11 @@ static void take_down(struct work *work, const struct janitor_task *task, int mo
     /* A disk that stays may be started on at once. */
     if (task->keep_disk)
         mounts = fd_close(mounts);
-    if (remove_groups(work, &task->id, &err) < 0 ||
+    if (remove_groups(work, task, &err) < 0 ||
         network_agent_remove(instance->agents, instance->user, instance->group, &task->id, &err) <
             0) {
         (void) fd_close(mounts);
+        settle_groups(work, task);
         answer(work, task, &err);
         return;
     }
@@ -354,6 +368,7 @@ _Noreturn void janitor_work(const struct site_options *site, const struct instan
         (void) dprintf(STDERR_FILENO, "burrow-launcher: janitor: %s\n", err.message);
         _exit(1);
     }
+    cgroup_spare_remove_all(work.site.cgroups); /* of a janitor that died */
     while (turn(&work))
         ;
     _exit(0);

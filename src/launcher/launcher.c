@@ -218,7 +218,7 @@ static int open_parts(struct launcher *launcher, struct error *err)
             return -1;
     }
     if (janitor_start(&launcher->janitor, &launcher->loop, where, &launcher->instance,
-                      launcher->log, err) < 0)
+                      &launcher->site.spares, launcher->log, err) < 0)
         return -1;
     launcher->has_janitor = true;
     return 0;
@@ -305,6 +305,7 @@ static void close_site(struct launcher *launcher)
         (void) router_remove(site->router, NULL);
     (void) disk_pool_unmount(site->host.pool, NULL);
     site->host.pool = NULL;
+    cgroup_spare_remove_all(site->cgroups);
     cgroup_host_remove_base(site->cgroups);
     site_close(site);
 }

@@ -351,11 +351,12 @@ struct wire_entry resident_entry(const struct resident *resident)
     };
     bool is_alive = resident->state < RESIDENT_LEAVING;
 
+    /* One that is down is there only until its end was told. */
     return (struct wire_entry){
         .id = resident->sandbox.id,
-        .state = resident->state == RESIDENT_RUNNING && resident->is_frozen
-                     ? WIRE_SANDBOX_FROZEN
-                     : states[resident->state],
+        .state = resident->state == RESIDENT_RUNNING && resident->is_frozen ? WIRE_SANDBOX_FROZEN
+                 : resident->is_down                                        ? WIRE_SANDBOX_STOPPED
+                                     : states[resident->state],
         .pid = is_alive ? (uint32_t) resident->sandbox.pid : 0,
         .start_time = is_alive ? resident->sandbox.started : 0,
     };

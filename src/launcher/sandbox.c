@@ -66,7 +66,12 @@ static int take_disk(struct starting *starting, const struct sandbox_plan *plan,
 static int take_groups(struct starting *starting, const struct sandbox_plan *plan,
                        struct error *err)
 {
-    return cgroup_create_rest(&starting->sandbox->cgroup, &plan->limits, err);
+    struct cgroup_spares *spares = starting->host->spares;
+    struct id spare;
+    bool has_spare = spares && cgroup_spares_take(spares, &spare);
+
+    return cgroup_create_rest(&starting->sandbox->cgroup, &plan->limits, has_spare ? &spare : NULL,
+                              err);
 }
 
 /* --- the mounts that need the child's user namespace ---------------------------------------- */

@@ -21,6 +21,7 @@
 #include "base/error.h"
 #include "base/id.h"
 #include "launcher/cgroup.h"
+#include "launcher/cgroup_spare.h"
 #include "launcher/disk_pool.h"
 #include "launcher/id_range.h"
 #include "launcher/image.h"
@@ -32,6 +33,7 @@
 /* What all sandboxes of a launcher share. All borrowed; outlives them. */
 struct sandbox_host {
     const struct cgroup_host *cgroups;
+    struct cgroup_spares *spares; /* NULL: groups are always made */
     struct disk_pool *pool;
     struct image_registry *images;
     struct id_range_table *ids;

@@ -126,6 +126,7 @@ static int open_disks(struct site *site, const struct site_options *options, str
     if (cgroup_host_open(&groups, &site->cgroups, err) < 0)
         return -1;
     site->host.cgroups = site->cgroups;
+    site->host.spares = &site->spares;
     site->home = sys_namespace_open(0, "net");
     return site->home < 0 ? error_set(err, ERR_INTERNAL, site->home, "open our network namespace")
                           : 0;

@@ -37,6 +37,7 @@ struct played_launcher {
     bool refuse_version;
     bool exits_late;            /* the exit of a kill follows its answer */
     int asked[WIRE_NUMBER_END]; /* how often */
+    int settles_at;             /* the list at which what is being stopped is; 0: never */
     struct wire_limits limits;  /* of the last request to change them */
     struct wire_message last_kill;
     char sockets_folder[64];
@@ -197,6 +198,9 @@ static inline void play_list(struct played_launcher *launcher, const struct wire
     struct wire_entry_list *entries = &reply.listed.entries;
 
     for (size_t i = 0; i < launcher->count; i++) {
+        if (launcher->settles_at && launcher->asked[WIRE_MESSAGE_LIST] >= launcher->settles_at &&
+            launcher->sandboxes[i].entry.state == WIRE_SANDBOX_STOPPING)
+            launcher->sandboxes[i].entry.state = WIRE_SANDBOX_STOPPED;
         if (strcmp(launcher->sandboxes[i].entry.id.text, message->list.after.text) <= 0)
             continue;
         if (entries->count == WIRE_LIST_PAGE) {

@@ -287,6 +287,11 @@ static void on_refill_closed(struct deadline *deadline)
     local_handle_closed(CONTAINER_OF(deadline, struct local, stock.refill));
 }
 
+static void on_settle_closed(struct deadline *deadline)
+{
+    local_handle_closed(CONTAINER_OF(deadline, struct local, settle));
+}
+
 static void local_close(struct provider *provider)
 {
     struct local *local = local_of(provider);
@@ -298,6 +303,7 @@ static void local_close(struct provider *provider)
     launcher_link_close(&local->link, on_link_closed);
     (void) local_open_failed(local, &reason);
     deadline_close(&local->stock.refill, on_refill_closed);
+    deadline_close(&local->settle, on_settle_closed);
 }
 
 static const struct provider_operations local_operations = {
@@ -346,7 +352,8 @@ struct provider *provider_local_new(const struct provider_local_options *options
     local->program = mem_copy_text(options->program ?: BURROW_VERSION);
     local->image = mem_copy_text(options->image ?: PROVIDER_LOCAL_IMAGE);
     stock_init(local, options->stock);
-    local->closing = 2; /* the link and the deadline */
+    deadline_init(options->loop, &local->settle, local_open_look_again);
+    local->closing = 3; /* the link and the two deadlines */
     return &TAKE_PTR(local)->provider;
 }
 

@@ -36,6 +36,12 @@ struct provider *provider_local_new(const struct provider_local_options *options
 /* Sandboxes that are ready to be handed out now. */
 size_t provider_local_ready(const struct provider *provider);
 
+/* Give up those, and keep none ready until provider_local_fill. What is handed out stays. */
+void provider_local_drain(struct provider *provider);
+
+/* Make what is missing, now also after failures, and keep it so. */
+void provider_local_fill(struct provider *provider);
+
 /* The plan that this spec becomes, for people (`burrow run --plan`); no provider is needed. -1 with
  * ERR_INVALID: the spec is wrong. Pure. */
 int provider_local_print_plan(const struct provider_spec *spec, struct text *text,

@@ -19,6 +19,7 @@ struct stock {
     struct id ready[PROVIDER_LOCAL_STOCK_MAX]; /* the last one is handed out next */
     size_t count;
     bool working;           /* the launcher serves us: there can be new ones */
+    bool drained;           /* nobody wants any */
     bool making;            /* one is being made */
     uint64_t missing_since; /* loop_now() when the stock was first found short; 0: it is not */
     uint64_t not_before;    /* loop_now() after failures; 0: there was none */
@@ -31,6 +32,9 @@ struct stock {
 struct opening {
     struct provider_call *call; /* NULL: not opening */
     size_t adoptions;           /* under way */
+    bool settled;               /* nothing is on its way down any more: it can be taken over */
+    bool stopping;              /* something was, on the pages that came */
+    uint64_t patient_until;     /* loop_now(): longer is not waited for it */
     bool listed;                /* all pages came */
     struct id after;            /* last id of the last page */
     struct id *surplus;         /* owned: ready sandboxes that are too many, or of no use */
@@ -45,6 +49,7 @@ struct local {
     char *image;     /* owned */
     struct launcher_link link;
     struct opening opening;
+    struct deadline settle; /* when to look again whether all is down */
     struct stock stock;
     struct list creations; /* those that wait for an agent's answer */
     size_t closing;        /* handles of the loop that are still open */
@@ -70,6 +75,9 @@ int local_agent_address(struct provider *provider, const struct id *id,
 /* --- provider_local_open.c ------------------------------------------------------------------- */
 
 void local_open(struct provider *provider, struct provider_call *call);
+
+/* For local->settle. */
+void local_open_look_again(struct deadline *deadline);
 
 /* The conversation ended before the provider was open. Returns whether it was opening. */
 bool local_open_failed(struct local *local, const struct error *reason);

@@ -17,6 +17,10 @@ _Static_assert((int) PROVIDER_LIMIT_MEMORY == 1 << WIRE_LIMIT_MEMORY &&
                    (int) PROVIDER_LIMIT_FILES == 1 << WIRE_LIMIT_FILES,
                "limits have the same numbers");
 
+/* How often to look whether everything that is on its way down is down, and for how long. */
+#define SETTLE_EVERY_MS 10
+#define SETTLE_MAX_MS   10000
+
 /* What every launcher can do. */
 #define ALWAYS                                                                                     \
     (PROVIDER_RESTART | PROVIDER_PORTS | PROVIDER_STATS | PROVIDER_AGENT | PROVIDER_LIMITS |       \
@@ -32,7 +36,7 @@ static const enum provider_phase phase_of[] = {
     [WIRE_SANDBOX_POOLED] = PROVIDER_PHASE_BROKEN, /* never shown */
     [WIRE_SANDBOX_RUNNING] = PROVIDER_PHASE_RUNNING,
     [WIRE_SANDBOX_FROZEN] = PROVIDER_PHASE_FROZEN,
-    /* On its way down for somebody who is not there any more: it can only be destroyed. */
+    /* On its way down for somebody who is not there any more, and for too long. */
     [WIRE_SANDBOX_STOPPING] = PROVIDER_PHASE_BROKEN,
     [WIRE_SANDBOX_STOPPED] = PROVIDER_PHASE_STOPPED,
     [WIRE_SANDBOX_BROKEN] = PROVIDER_PHASE_BROKEN,
@@ -179,6 +183,42 @@ static int take_over(struct local *local, const struct wire_entry *entry, struct
 
 static void ask_page(struct local *local);
 
+static void list_from_start(struct local *local)
+{
+    local->opening.after = (struct id){.text = ""};
+    local->opening.stopping = false;
+    ask_page(local);
+}
+
+void local_open_look_again(struct deadline *deadline)
+{
+    struct local *local = CONTAINER_OF(deadline, struct local, settle);
+
+    if (local->opening.call)
+        list_from_start(local);
+}
+
+/* What a daemon before us stopped keeps its disk, and what it destroyed goes: the launcher is at
+ * it, and only it knows which. So that is waited for; nothing is taken over yet. */
+static void settle(struct local *local, const struct wire_incoming *reply)
+{
+    struct opening *opening = &local->opening;
+    const struct wire_entry_list *entries = &reply->message.listed.entries;
+
+    for (size_t i = 0; i < entries->count; i++) {
+        opening->stopping |= entries->items[i].state == WIRE_SANDBOX_STOPPING;
+        opening->after = entries->items[i].id;
+    }
+    if (reply->message.listed.more) {
+        ask_page(local);
+    } else if (opening->stopping && loop_now(local->provider.loop) < opening->patient_until) {
+        deadline_set(&local->settle, SETTLE_EVERY_MS);
+    } else {
+        opening->settled = true;
+        list_from_start(local);
+    }
+}
+
 static void on_listed(void *context, struct wire_incoming *reply, const struct error *failure)
 {
     struct local *local = context;
@@ -186,6 +226,10 @@ static void on_listed(void *context, struct wire_incoming *reply, const struct e
 
     if (failure) {
         give_up(local, "list sandboxes", failure);
+        return;
+    }
+    if (!local->opening.settled) {
+        settle(local, reply);
         return;
     }
     for (size_t i = 0; i < reply->message.listed.entries.count; i++) {
@@ -242,7 +286,8 @@ static void on_welcome(void *context, struct wire_incoming *reply, const struct 
     }
     local->provider.capabilities = capabilities_of(reply->message.welcome.features);
     local->provider.enforced = reply->message.welcome.enforced;
-    ask_page(local);
+    local->opening.patient_until = loop_now(local->provider.loop) + SETTLE_MAX_MS;
+    list_from_start(local);
 }
 
 void local_open(struct provider *provider, struct provider_call *call)

@@ -94,7 +94,7 @@ static uint64_t refill_delay(struct local *local)
 
 static bool is_short(const struct stock *stock)
 {
-    return stock->working && !stock->making && stock->count < stock->wanted;
+    return stock->working && !stock->drained && !stock->making && stock->count < stock->wanted;
 }
 
 /* Whether one is missing, and when to make it. */
@@ -133,7 +133,7 @@ void stock_init(struct local *local, size_t wanted)
 
 bool stock_add(struct stock *stock, const struct id *id)
 {
-    if (stock->count >= stock->wanted)
+    if (stock->drained || stock->count >= stock->wanted)
         return false;
     stock->ready[stock->count++] = *id;
     return true;
@@ -178,4 +178,25 @@ bool stock_exited(struct local *local, const struct id *id)
     local_discard(local, id, WIRE_KILL_EVERYTHING);
     back_off(local, stock->exits);
     return true;
+}
+
+void provider_local_drain(struct provider *provider)
+{
+    struct local *local = local_of(provider);
+    struct stock *stock = &local->stock;
+
+    stock->drained = true;
+    deadline_clear(&stock->refill);
+    while (stock->working && stock->count)
+        local_discard(local, &stock->ready[--stock->count], WIRE_KILL_EVERYTHING);
+}
+
+void provider_local_fill(struct provider *provider)
+{
+    struct local *local = local_of(provider);
+
+    local->stock.drained = false;
+    local->stock.failures = 0;
+    local->stock.not_before = 0;
+    consider(local);
 }

@@ -280,6 +280,40 @@ static void a_stopping_launcher_is_asked_for_no_more(void **state)
     assert_int_equal(contract->losses, 0);
 }
 
+static void a_drained_stock_stays_empty_until_it_is_filled(void **state)
+{
+    struct contract *contract = *state;
+    struct id id = id_new();
+    struct provider_spec spec = easy_spec(contract, &id);
+    struct reply reply;
+
+    await_stock(contract);
+    provider_local_drain(contract->provider);
+    assert_int_equal(provider_local_ready(contract->provider), 0);
+    TURN_UNTIL(&contract->loop, play_count(played(contract), WIRE_SANDBOX_POOLED) == 0);
+    reply = ask_create(contract, &spec);
+    expect_ok(&reply);
+    assert_int_equal(played(contract)->asked[WIRE_MESSAGE_ASSIGN], 0);
+    turn_for(contract, 100);
+    assert_int_equal(provider_local_ready(contract->provider), 0);
+    assert_int_equal(played(contract)->asked[WIRE_MESSAGE_CREATE], STOCK + 1);
+    expect_state(contract, &reply.sandbox.id, PROVIDER_RUNNING);
+    provider_local_fill(contract->provider);
+    await_stock(contract);
+    assert_int_equal(contract->losses, 0);
+}
+
+static void one_that_is_being_made_for_a_drained_stock_is_given_up(void **state)
+{
+    struct contract *contract = *state;
+
+    TURN_UNTIL(&contract->loop, played(contract)->asked[WIRE_MESSAGE_CREATE] == 1);
+    provider_local_drain(contract->provider);
+    turn_for(contract, 100);
+    assert_int_equal(provider_local_ready(contract->provider), 0);
+    assert_int_equal(play_count(played(contract), WIRE_SANDBOX_POOLED), 0);
+}
+
 #define STOCK_TEST(name)                                                                           \
     {                                                                                              \
 #name, name, contract_setup, contract_teardown, (void *) &stocked                          \
@@ -302,6 +336,8 @@ int main(void)
         STOCK_TEST(failures_make_it_try_less_often),
         STOCK_TEST(a_busy_provider_fills_its_stock_too),
         STOCK_TEST(a_stopping_launcher_is_asked_for_no_more),
+        STOCK_TEST(a_drained_stock_stays_empty_until_it_is_filled),
+        STOCK_TEST(one_that_is_being_made_for_a_drained_stock_is_given_up),
         OWN_TEST(a_stock_of_earlier_times_is_used),
         OWN_TEST(a_stock_of_another_image_is_thrown_away),
     };

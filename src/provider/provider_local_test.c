@@ -47,9 +47,10 @@ static void opening_takes_over_what_is_there(void **state)
         enum wire_sandbox_state is;
         enum provider_state seen;
     } pairs[] = {
-        {WIRE_SANDBOX_RUNNING, PROVIDER_RUNNING}, {WIRE_SANDBOX_FROZEN, PROVIDER_FROZEN},
-        {WIRE_SANDBOX_STOPPED, PROVIDER_STOPPED}, {WIRE_SANDBOX_BROKEN, PROVIDER_BROKEN},
-        {WIRE_SANDBOX_STOPPING, PROVIDER_BROKEN},
+        {WIRE_SANDBOX_RUNNING, PROVIDER_RUNNING},
+        {WIRE_SANDBOX_FROZEN, PROVIDER_FROZEN},
+        {WIRE_SANDBOX_STOPPED, PROVIDER_STOPPED},
+        {WIRE_SANDBOX_BROKEN, PROVIDER_BROKEN},
     };
     struct contract *contract = contract_new(*state);
     struct id ids[ARRAY_COUNT(pairs)];
@@ -66,6 +67,22 @@ static void opening_takes_over_what_is_there(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(pairs); i++)
         expect_state(contract, &ids[i], pairs[i].seen);
     assert_int_equal(played(contract)->asked[WIRE_MESSAGE_ADOPT], 2);
+    contract_free(contract);
+}
+
+/* A daemon before us asked for the end of it, and is gone: it has its disk, or is gone, too. */
+static void what_is_being_stopped_is_waited_for(void **state)
+{
+    struct contract *contract = contract_new(*state);
+    struct id id = id_new();
+    struct reply reply;
+
+    (void) play_add(played(contract), &id, WIRE_SANDBOX_STOPPING);
+    played(contract)->settles_at = 4;
+    reply = contract_open(contract);
+    expect_ok(&reply);
+    expect_state(contract, &id, PROVIDER_STOPPED);
+    assert_true(played(contract)->asked[WIRE_MESSAGE_LIST] >= 4);
     contract_free(contract);
 }
 
@@ -252,6 +269,7 @@ int main(void)
         CONTRACT_TEST(changed_limits_reach_the_launcher, &played_backend),
         CONTRACT_TEST(stopping_keeps_the_disk, &played_backend),
         OWN_TEST(opening_takes_over_what_is_there),
+        OWN_TEST(what_is_being_stopped_is_waited_for),
         OWN_TEST(many_sandboxes_are_taken_over),
         OWN_TEST(what_cannot_be_taken_over_is_broken),
         OWN_TEST(what_went_in_the_meantime_is_forgotten),

@@ -16,13 +16,11 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 
 # pylint: disable=wrong-import-position
 from agent import NO_SESSION
-from bomb_lab import ATTACK_RESOURCES, BombLab
+from bomb_lab import (ATTACK_RESOURCES, CPU_BOMB, FILL_DISK, FLOOD, FORK_BOMB, MEGABYTE, MEMORY_BOMB,
+                      SMALL, BombLab, read_at)
 from program import wait_until
 from tap import equal, main, test
 
-MEGABYTE = 1 << 20
-SMALL = ("--memory", str(96 * MEGABYTE), "--disk", str(48 * MEGABYTE), "--pids", "256",
-         "--cpu", "1500", "--guard-cpu", "2000")
 ANSWER_SECONDS = 2.0
 EVERY_SECONDS = 0.1
 TROUBLE_MS = 4000
@@ -136,7 +134,7 @@ def beside_a_fork_bomb():
         box = lab.start([])
         expect_life(box)
         before = processes_in(lab, box)
-        for name, bomb in (("a fork bomb", f"exec {ATTACK_RESOURCES} bomb 1 hold"),
+        for name, bomb in (("a fork bomb", FORK_BOMB),
                            ("one of a shell", "b() { b | b & }; b; sleep 600")):
             refused = lab.stats(box)["pids_refused"]
             equal(trouble(box, name, bomb)["exitCode"], 124, "it was ended")
@@ -149,7 +147,7 @@ def beside_a_fork_bomb():
 def beside_a_memory_bomb():
     with BombLab(*SMALL) as lab:
         box = lab.start([])
-        answer = trouble(box, "a memory bomb", "while :; do tail /dev/zero & tail /dev/zero; done")
+        answer = trouble(box, "a memory bomb", MEMORY_BOMB)
         equal(answer["exitCode"] in (124, KILLED), True, f"it was ended: {answer}")
         trouble(box, "a storm of memory bombs",
                 f"while :; do for i in 1 2 3 4; do {ATTACK_RESOURCES} storm 12 & done; wait; done")
@@ -163,18 +161,16 @@ def beside_a_memory_bomb():
 def beside_a_cpu_bomb():
     with BombLab(*SMALL) as lab:
         box = lab.start([])
-        answer = trouble(box, "64 burning processes", f"exec {ATTACK_RESOURCES} burners 64 hold")
+        answer = trouble(box, "64 burning processes", CPU_BOMB)
         equal(answer["exitCode"], 124, "it was ended")
         expect_life(box)
 
 
 @test
 def beside_a_full_disk():
-    fill = ("i=0; while :; do for folder in /workspace /tmp; do cat /dev/zero >$folder/$((i % 50));"
-            " done; : $((i += 1)); done")
     with BombLab(*SMALL) as lab:
         box = lab.start([])
-        answer = trouble(box, "a disk that fills", fill)
+        answer = trouble(box, "a disk that fills", FILL_DISK)
         equal("No space left" in answer["stderr"] or "quota exceeded" in answer["stderr"], True,
               f"it is full: {answer['stderr'][-300:]}")
         expect_life(box)  # as long as it is full
@@ -186,27 +182,16 @@ def beside_a_full_disk():
 # --- output ---------------------------------------------------------------------------------------
 
 
-def read_at(connection, rate, seconds):
-    """Read as fast as `rate` allows; the rate that it became."""
-    buffer, total, started = memoryview(bytearray(MEGABYTE)), 0, time.monotonic()
-    while (passed := time.monotonic() - started) < seconds:
-        if total > rate * passed:
-            time.sleep(total / rate - passed)
-        total += connection.socket.recv_into(buffer)
-    return total / passed
-
-
 @test
 def beside_a_hundred_megabytes_of_output_per_second():
     with BombLab(*SMALL) as lab:
         box = lab.start([])
         expect_life(box)
-        line = "x" * 1000
-        with answering(box, "a flood of output"), box.open_stream(f"exec yes {line}") as connection:
+        with answering(box, "a flood of output"), box.open_stream(FLOOD) as connection:
             rate = read_at(connection, OUTPUT_RATE, TROUBLE_MS / 1000)
         print(f"# {rate / MEGABYTE:.0f} MB/s")
         equal(rate >= OUTPUT_RATE_MIN, True, f"{rate} bytes per second")
-        with answering(box, "output that nobody reads"), box.open_stream(f"exec yes {line}"):
+        with answering(box, "output that nobody reads"), box.open_stream(FLOOD):
             time.sleep(TROUBLE_MS / 1000)
         expect_life(box)
 
