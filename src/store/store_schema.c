@@ -1,0 +1,82 @@
+#include "store/store_schema.h"
+
+#include "base/auto.h"
+
+#define COLUMN(name_, text_, type_, flags_) {.name = text_, .type = type_, .flags = flags_},
+
+#define X(kind, table)                                                                             \
+    static const struct store_column columns_of_##kind[] = {STORE_##kind##_COLUMNS(COLUMN)};       \
+    _Static_assert(ARRAY_COUNT(columns_of_##kind) <= STORE_COLUMNS_MAX, "too many columns");
+STORE_KINDS(X)
+#undef X
+
+/* An index is worth its writes where rows are looked for while somebody waits, or deleted by age.
+ */
+static const struct store_index indexes_of_OWNER[] = {
+    {"owner_email", true, 1, {STORE_OWNER_EMAIL}},
+};
+
+static const struct store_index indexes_of_API_KEY[] = {
+    {"api_key_hash", true, 1, {STORE_API_KEY_HASH}},
+    {"api_key_prefix", false, 1, {STORE_API_KEY_PREFIX}},
+    {"api_key_owner", false, 1, {STORE_API_KEY_OWNER}},
+    {"api_key_sandbox", false, 1, {STORE_API_KEY_SANDBOX}},
+};
+
+static const struct store_index indexes_of_LOGIN[] = {
+    {"login_owner", false, 1, {STORE_LOGIN_OWNER}},
+    {"login_expires", false, 1, {STORE_LOGIN_EXPIRES}},
+};
+
+static const struct store_index indexes_of_SANDBOX[] = {
+    {"sandbox_name", true, 2, {STORE_SANDBOX_OWNER, STORE_SANDBOX_NAME}},
+    {"sandbox_created", false, 2, {STORE_SANDBOX_OWNER, STORE_SANDBOX_CREATED}},
+    {"sandbox_status", false, 1, {STORE_SANDBOX_STATUS}},
+};
+
+static const struct store_index indexes_of_PORT[] = {
+    {"port_owner", false, 1, {STORE_PORT_OWNER}},
+};
+
+static const struct store_index indexes_of_EVENT[] = {
+    {"event_stream", false, 2, {STORE_EVENT_STREAM, STORE_EVENT_CURSOR}},
+    {"event_owner", false, 2, {STORE_EVENT_OWNER, STORE_EVENT_CURSOR}},
+    {"event_time", false, 1, {STORE_EVENT_TIME}},
+};
+
+static const struct store_index indexes_of_AUDIT[] = {
+    {"audit_owner", false, 2, {STORE_AUDIT_OWNER, STORE_AUDIT_NUMBER}},
+    {"audit_time", false, 1, {STORE_AUDIT_TIME}},
+};
+
+static const struct store_index indexes_of_WEBHOOK[] = {
+    {"webhook_owner", false, 1, {STORE_WEBHOOK_OWNER}},
+};
+
+static const struct store_index indexes_of_DELIVERY[] = {
+    {"delivery_next", false, 2, {STORE_DELIVERY_STATE, STORE_DELIVERY_NEXT}},
+    {"delivery_webhook", false, 2, {STORE_DELIVERY_WEBHOOK, STORE_DELIVERY_CREATED}},
+    {"delivery_owner", false, 1, {STORE_DELIVERY_OWNER}},
+    {"delivery_created", false, 1, {STORE_DELIVERY_CREATED}},
+};
+
+static const struct store_index indexes_of_SECRET[] = {
+    {"secret_name", true, 2, {STORE_SECRET_OWNER, STORE_SECRET_NAME}},
+};
+
+static const struct store_index indexes_of_IDEMPOTENCY[] = {
+    {"idempotency_created", false, 1, {STORE_IDEMPOTENCY_CREATED}},
+};
+
+static const struct store_table tables[STORE_KIND_COUNT] = {
+#define X(kind, table)                                                                             \
+    [STORE_##kind] = {table, ARRAY_COUNT(columns_of_##kind), columns_of_##kind,                    \
+                      ARRAY_COUNT(indexes_of_##kind), indexes_of_##kind},
+    STORE_KINDS(X)
+#undef X
+};
+
+const struct store_table *store_table(enum store_kind kind)
+{
+    return &tables[kind];
+}

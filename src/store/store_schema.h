@@ -1,0 +1,235 @@
+/* What is kept: tables, their columns and indexes, as data. Both engines make their SQL from it,
+ * and nothing above store/ knows any.
+ *
+ * A column list is an X-macro: X(NAME, "name", type, flags). Its position is its number in a row:
+ * STORE_SANDBOX_STATUS and so on. Add columns at the end, and a migration with them. Times are
+ * milliseconds since 1970; ids are text.
+ *
+ * Every row has an owner, also those that belong to the system (owner ""). */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum store_type { STORE_TEXT, STORE_INTEGER, STORE_BYTES };
+
+enum store_column_flag {
+    STORE_KEY = 1 << 0,      /* part of the primary key */
+    STORE_NULL = 1 << 1,     /* may have no value */
+    STORE_SEALED = 1 << 2,   /* a secret: encrypted on disk (AES-256-GCM), never in an index */
+    STORE_ASSIGNED = 1 << 3, /* an integer that the store gives out, growing, at insert */
+};
+
+/* People, and the programs that act for them. */
+#define STORE_OWNER_COLUMNS(X)                                                                     \
+    X(ID, "id", STORE_TEXT, STORE_KEY)                                                             \
+    X(OWNER, "owner_id", STORE_TEXT, 0) /* itself */                                               \
+    X(NAME, "name", STORE_TEXT, 0)                                                                 \
+    X(EMAIL, "email", STORE_TEXT, STORE_NULL)       /* lower case, unique */                       \
+    X(PASSWORD, "password", STORE_TEXT, STORE_NULL) /* Argon2id, encoded; null: cannot log in */   \
+    X(ROLE, "role", STORE_TEXT, 0)                  /* "admin" or "user" */                        \
+    X(QUOTAS, "quotas", STORE_TEXT, 0)              /* JSON object; "{}": the defaults */          \
+    X(DISABLED, "disabled_at", STORE_INTEGER, STORE_NULL)                                          \
+    X(CREATED, "created_at", STORE_INTEGER, 0)                                                     \
+    X(UPDATED, "updated_at", STORE_INTEGER, 0)
+
+#define STORE_API_KEY_COLUMNS(X)                                                                   \
+    X(ID, "id", STORE_TEXT, STORE_KEY)                                                             \
+    X(OWNER, "owner_id", STORE_TEXT, 0)                                                            \
+    X(NAME, "name", STORE_TEXT, 0)                                                                 \
+    X(PREFIX, "prefix", STORE_TEXT, 0)               /* shown in lists, found by it */             \
+    X(HASH, "hash", STORE_BYTES, 0)                  /* SHA-256 of the whole key, unique */        \
+    X(SCOPE, "scope", STORE_TEXT, 0)                 /* admin, write, read, sandbox, port */       \
+    X(SANDBOX, "sandbox_id", STORE_TEXT, STORE_NULL) /* for the scopes sandbox and port */         \
+    X(PORT, "port", STORE_INTEGER, STORE_NULL)       /* for the scope port */                      \
+    X(EXPIRES, "expires_at", STORE_INTEGER, STORE_NULL)                                            \
+    X(REVOKED, "revoked_at", STORE_INTEGER, STORE_NULL)                                            \
+    X(USED, "used_at", STORE_INTEGER, STORE_NULL) /* to about a minute */                          \
+    X(CREATED, "created_at", STORE_INTEGER, 0)
+
+/* A browser that is logged in. */
+#define STORE_LOGIN_COLUMNS(X)                                                                     \
+    X(HASH, "hash", STORE_BYTES, STORE_KEY) /* SHA-256 of the cookie's token */                    \
+    X(OWNER, "owner_id", STORE_TEXT, 0)                                                            \
+    X(ID, "id", STORE_TEXT, 0)                                                                     \
+    X(ADDRESS, "address", STORE_TEXT, 0)                                                           \
+    X(PROGRAM, "user_agent", STORE_TEXT, 0)                                                        \
+    X(CREATED, "created_at", STORE_INTEGER, 0)                                                     \
+    X(EXPIRES, "expires_at", STORE_INTEGER, 0)
+
+#define STORE_SANDBOX_COLUMNS(X)                                                                   \
+    X(ID, "id", STORE_TEXT, STORE_KEY)                                                             \
+    X(OWNER, "owner_id", STORE_TEXT, 0)                                                            \
+    X(NODE, "node_id", STORE_TEXT, 0)                                                              \
+    X(EPOCH, "epoch", STORE_INTEGER, 0)                                                            \
+    X(NAME, "name", STORE_TEXT, STORE_NULL)     /* unique per owner */                             \
+    X(STATUS, "status", STORE_TEXT, 0)          /* sandbox_state.h */                              \
+    X(REASON, "reason", STORE_TEXT, 0)          /* why it is so, for people; may be "" */          \
+    X(SPEC, "spec", STORE_TEXT, 0)              /* JSON: sandbox_record.h */                       \
+    X(INSIDE, "inside", STORE_TEXT, STORE_NULL) /* JSON: sessions to bring back at wake */         \
+    X(CREATED, "created_at", STORE_INTEGER, 0)                                                     \
+    X(UPDATED, "updated_at", STORE_INTEGER, 0)                                                     \
+    X(ACTIVE, "active_at", STORE_INTEGER, 0)                                                       \
+    X(STARTED, "started_at", STORE_INTEGER, STORE_NULL) /* of this run, for maxRuntime */
+
+/* Exposed ports. */
+#define STORE_PORT_COLUMNS(X)                                                                      \
+    X(SANDBOX, "sandbox_id", STORE_TEXT, STORE_KEY)                                                \
+    X(PORT, "port", STORE_INTEGER, STORE_KEY)                                                      \
+    X(OWNER, "owner_id", STORE_TEXT, 0)                                                            \
+    X(NAME, "name", STORE_TEXT, STORE_NULL)                                                        \
+    X(TOKEN, "token", STORE_TEXT, 0)                                                               \
+    X(WAKE, "wake", STORE_INTEGER, 0) /* 1: a request wakes the sandbox */                         \
+    X(EXPIRES, "expires_at", STORE_INTEGER, STORE_NULL)                                            \
+    X(CREATED, "created_at", STORE_INTEGER, 0)
+
+/* The log of what happened. `cursor` is global, `sequence` counts within the stream. */
+#define STORE_EVENT_COLUMNS(X)                                                                     \
+    X(CURSOR, "cursor", STORE_INTEGER, STORE_KEY | STORE_ASSIGNED)                                 \
+    X(STREAM, "stream", STORE_TEXT, 0) /* a sandbox's id, or "system" */                           \
+    X(SEQUENCE, "sequence", STORE_INTEGER, 0)                                                      \
+    X(OWNER, "owner_id", STORE_TEXT, 0)                                                            \
+    X(TIME, "time", STORE_INTEGER, 0)                                                              \
+    X(ACTOR, "actor", STORE_TEXT, 0) /* who: an owner's id, or "system" */                         \
+    X(REQUEST, "request_id", STORE_TEXT, 0)                                                        \
+    X(TYPE, "type", STORE_TEXT, 0)                                                                 \
+    X(VERSION, "version", STORE_INTEGER, 0)                                                        \
+    X(DATA, "data", STORE_TEXT, 0) /* JSON object, at most STORE_EVENT_DATA_MAX bytes */
+
+/* Who changed what, and who was refused. */
+#define STORE_AUDIT_COLUMNS(X)                                                                     \
+    X(NUMBER, "number", STORE_INTEGER, STORE_KEY | STORE_ASSIGNED)                                 \
+    X(OWNER, "owner_id", STORE_TEXT, 0) /* who asked; "": nobody known */                          \
+    X(TIME, "time", STORE_INTEGER, 0)                                                              \
+    X(CREDENTIAL, "credential", STORE_TEXT, 0) /* id of the key or login, or "" */                 \
+    X(ADDRESS, "address", STORE_TEXT, 0)                                                           \
+    X(REQUEST, "request_id", STORE_TEXT, 0)                                                        \
+    X(ACTION, "action", STORE_TEXT, 0)   /* "sandbox.create", "key.revoke", ... */                 \
+    X(OBJECT, "object", STORE_TEXT, 0)   /* id of what was changed, or "" */                       \
+    X(OUTCOME, "outcome", STORE_TEXT, 0) /* "ok", or an error code's text */                       \
+    X(DETAIL, "detail", STORE_TEXT, 0)   /* a sentence, never a secret */
+
+/* Where to send events. */
+#define STORE_WEBHOOK_COLUMNS(X)                                                                   \
+    X(ID, "id", STORE_TEXT, STORE_KEY)                                                             \
+    X(OWNER, "owner_id", STORE_TEXT, 0)                                                            \
+    X(URL, "url", STORE_TEXT, 0)                                                                   \
+    X(EVENTS, "events", STORE_TEXT, 0)             /* JSON array of types; "[]": all */            \
+    X(SECRET, "secret", STORE_BYTES, STORE_SEALED) /* for the signature */                         \
+    X(BEARER, "bearer", STORE_BYTES, STORE_SEALED | STORE_NULL) /* for the legacy header */        \
+    X(DISABLED, "disabled_at", STORE_INTEGER, STORE_NULL)                                          \
+    X(CREATED, "created_at", STORE_INTEGER, 0)                                                     \
+    X(CURSOR, "cursor", STORE_INTEGER, 0) /* of the last event that was looked at */
+
+/* One event on its way to one webhook: the queue, and afterwards the delivery log. */
+#define STORE_DELIVERY_COLUMNS(X)                                                                  \
+    X(ID, "id", STORE_TEXT, STORE_KEY)                                                             \
+    X(OWNER, "owner_id", STORE_TEXT, 0)                                                            \
+    X(WEBHOOK, "webhook_id", STORE_TEXT, 0)                                                        \
+    X(CURSOR, "cursor", STORE_INTEGER, 0) /* of the event */                                       \
+    X(BODY, "body", STORE_TEXT, 0)                                                                 \
+    X(STATE, "state", STORE_TEXT, 0) /* waiting, delivered, failed */                              \
+    X(ATTEMPTS, "attempts", STORE_INTEGER, 0)                                                      \
+    X(NEXT, "next_at", STORE_INTEGER, STORE_NULL)                                                  \
+    X(STATUS, "status", STORE_INTEGER, STORE_NULL) /* HTTP status of the last attempt */           \
+    X(DETAIL, "detail", STORE_TEXT, 0)                                                             \
+    X(CREATED, "created_at", STORE_INTEGER, 0)                                                     \
+    X(UPDATED, "updated_at", STORE_INTEGER, 0)
+
+/* Credentials that sandboxes or the daemon use for somebody: buckets, git, models. */
+#define STORE_SECRET_COLUMNS(X)                                                                    \
+    X(ID, "id", STORE_TEXT, STORE_KEY)                                                             \
+    X(OWNER, "owner_id", STORE_TEXT, 0)                                                            \
+    X(NAME, "name", STORE_TEXT, 0) /* unique per owner */                                          \
+    X(KIND, "kind", STORE_TEXT, 0)                                                                 \
+    X(VALUE, "value", STORE_BYTES, STORE_SEALED)                                                   \
+    X(CREATED, "created_at", STORE_INTEGER, 0)                                                     \
+    X(UPDATED, "updated_at", STORE_INTEGER, 0)
+
+/* Answers that are given again when a client repeats itself. */
+#define STORE_IDEMPOTENCY_COLUMNS(X)                                                               \
+    X(OWNER, "owner_id", STORE_TEXT, STORE_KEY)                                                    \
+    X(KEY, "key", STORE_TEXT, STORE_KEY)                                                           \
+    X(REQUEST, "request_hash", STORE_BYTES, 0)                                                     \
+    X(STATUS, "status", STORE_INTEGER, 0)                                                          \
+    X(REPLY, "reply", STORE_TEXT, 0)                                                               \
+    X(CREATED, "created_at", STORE_INTEGER, 0)
+
+/* kind, table */
+#define STORE_KINDS(X)                                                                             \
+    X(OWNER, "owner")                                                                              \
+    X(API_KEY, "api_key")                                                                          \
+    X(LOGIN, "login")                                                                              \
+    X(SANDBOX, "sandbox")                                                                          \
+    X(PORT, "port")                                                                                \
+    X(EVENT, "event")                                                                              \
+    X(AUDIT, "audit")                                                                              \
+    X(WEBHOOK, "webhook")                                                                          \
+    X(DELIVERY, "delivery")                                                                        \
+    X(SECRET, "secret")                                                                            \
+    X(IDEMPOTENCY, "idempotency")
+
+enum store_kind {
+#define X(kind, table) STORE_##kind,
+    STORE_KINDS(X)
+#undef X
+        STORE_KIND_COUNT
+};
+
+/* STORE_SANDBOX_STATUS, STORE_SANDBOX_COLUMN_COUNT, ... */
+#define STORE_COLUMN_NUMBERS(kind)                                                                 \
+    enum store_##kind##_column                                                                     \
+    {                                                                                              \
+        STORE_##kind##_COLUMNS(STORE_NUMBER_##kind) STORE_##kind##_COLUMN_COUNT                    \
+    }
+#define STORE_NUMBER_OWNER(name, text, type, flags)       STORE_OWNER_##name,
+#define STORE_NUMBER_API_KEY(name, text, type, flags)     STORE_API_KEY_##name,
+#define STORE_NUMBER_LOGIN(name, text, type, flags)       STORE_LOGIN_##name,
+#define STORE_NUMBER_SANDBOX(name, text, type, flags)     STORE_SANDBOX_##name,
+#define STORE_NUMBER_PORT(name, text, type, flags)        STORE_PORT_##name,
+#define STORE_NUMBER_EVENT(name, text, type, flags)       STORE_EVENT_##name,
+#define STORE_NUMBER_AUDIT(name, text, type, flags)       STORE_AUDIT_##name,
+#define STORE_NUMBER_WEBHOOK(name, text, type, flags)     STORE_WEBHOOK_##name,
+#define STORE_NUMBER_DELIVERY(name, text, type, flags)    STORE_DELIVERY_##name,
+#define STORE_NUMBER_SECRET(name, text, type, flags)      STORE_SECRET_##name,
+#define STORE_NUMBER_IDEMPOTENCY(name, text, type, flags) STORE_IDEMPOTENCY_##name,
+
+STORE_COLUMN_NUMBERS(OWNER);
+STORE_COLUMN_NUMBERS(API_KEY);
+STORE_COLUMN_NUMBERS(LOGIN);
+STORE_COLUMN_NUMBERS(SANDBOX);
+STORE_COLUMN_NUMBERS(PORT);
+STORE_COLUMN_NUMBERS(EVENT);
+STORE_COLUMN_NUMBERS(AUDIT);
+STORE_COLUMN_NUMBERS(WEBHOOK);
+STORE_COLUMN_NUMBERS(DELIVERY);
+STORE_COLUMN_NUMBERS(SECRET);
+STORE_COLUMN_NUMBERS(IDEMPOTENCY);
+
+#define STORE_COLUMNS_MAX 16
+
+struct store_column {
+    const char *name;
+    enum store_type type;
+    unsigned int flags; /* enum store_column_flag */
+};
+
+#define STORE_INDEX_COLUMNS_MAX 3
+
+struct store_index {
+    const char *name;
+    bool is_unique; /* where none of its columns is null */
+    size_t column_count;
+    unsigned int columns[STORE_INDEX_COLUMNS_MAX];
+};
+
+struct store_table {
+    const char *name;
+    size_t column_count;
+    const struct store_column *columns;
+    size_t index_count;
+    const struct store_index *indexes;
+};
+
+/* The description of a kind. Static. */
+const struct store_table *store_table(enum store_kind kind);
