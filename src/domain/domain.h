@@ -1,0 +1,75 @@
+/* The domain: what Burrow is about, without HTTP, SQL or system calls.
+ *
+ * One struct that everything in domain/ shares: the tables in memory, the store behind them, the
+ * provider where sandboxes run. One thread.
+ *
+ * Life: domain_new -> domain_open (loads the rows, opens the provider, recovers) -> work, with
+ * domain_tick once a second -> domain_close. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "domain/inside.h"
+#include "domain/quota.h"
+#include "provider/provider.h"
+#include "store/store.h"
+
+struct domain;
+
+struct domain_options {
+    struct store *store;         /* borrowed; closed by its owner after the domain */
+    struct provider *provider;   /* taken: closed with the domain. NULL: there are no sandboxes */
+    const struct inside *inside; /* borrowed; may be NULL: nothing is asked, all count as idle */
+    const struct clock *clock;   /* borrowed */
+    struct log *log;             /* borrowed, may be NULL */
+    const char *node;            /* name of this machine, copied */
+    enum provider_network default_network;
+    struct provider_limits default_limits; /* for specs that say nothing */
+    struct quota default_quota;            /* of owners that have none of their own */
+    uint64_t event_retention_ms;           /* 0: for ever */
+    uint64_t hibernate_after_ms;           /* frozen that long: its memory is given up; 0: never */
+    /* The provider is lost: the daemon must end. */
+    void (*lost)(void *context, const struct error *reason);
+    /* Have domain_turn called once, soon, from the loop and never from inside this call. */
+    void (*defer)(void *context);
+    void *context;
+};
+
+struct domain *domain_new(const struct domain_options *options);
+
+typedef void domain_done(void *context, const struct error *failure);
+
+/* Answered when everything is in memory and recovery has said a line per sandbox. */
+void domain_open(struct domain *domain, domain_done *done, void *context);
+
+/* The turn that was asked for with `defer`: answers that were known at once. */
+void domain_turn(struct domain *domain);
+
+/* Time passes: expiry, sleep, retention. Once a second, and after the clock jumped. */
+void domain_tick(struct domain *domain);
+
+/* Sandboxes go on. Waiting calls are answered with ERR_UNAVAILABLE; `done` when the domain is gone,
+ * which waits for open uses (sandbox_use.h) to end and needs domain_turn to be called until then.
+ */
+void domain_close(struct domain *domain, domain_done *done, void *context);
+
+/* NULL when ready; else what is waited for, as a sentence. Static. */
+const char *domain_waits_for(const struct domain *domain);
+
+const struct clock *domain_clock(const struct domain *domain);
+struct provider *domain_provider(struct domain *domain);
+struct store *domain_store(struct domain *domain);
+
+/* Numbers since the start, for metrics. */
+struct domain_counters {
+    uint64_t created, destroyed, woken, slept, started, stopped, failed;
+    uint64_t wakes_us_total;  /* from the first wish to running */
+    uint64_t wake_buckets[8]; /* under 1, 5, 10, 50, 100, 500, 5000 ms, and all */
+    uint64_t create_us_total;
+    uint64_t events;
+};
+void domain_counters(const struct domain *domain, struct domain_counters *ret_counters);

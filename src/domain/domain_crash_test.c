@@ -1,0 +1,68 @@
+/* Every crash point is reached, and a process that is told to dies there. */
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "base/crash_point.h"
+#include "domain/domain_crash_points.h"
+#include "domain/domain_testing.h"
+
+/* Once through a life, with and without freezing. */
+static void live(unsigned int missing)
+{
+    struct provider_fake_options fake = {.missing = missing};
+    struct world *world = world_new(&fake);
+    struct sandbox *sandbox;
+
+    world_open(world);
+    sandbox = world_create(world, "demo");
+    do_ask(world, sandbox_sleep, sandbox);
+    do_ask(world, sandbox_wake, sandbox);
+    do_ask(world, sandbox_stop, sandbox);
+    do_ask(world, sandbox_start, sandbox);
+    do_ask(world, sandbox_destroy, sandbox);
+    world_free(world);
+}
+
+static int live_in_child(const char *crash_point)
+{
+    int status = 0;
+    pid_t child = fork();
+
+    assert_true(child >= 0);
+    if (child == 0) {
+        crash_point_arm(crash_point);
+        live(0);
+        live(PROVIDER_FREEZE);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return status;
+}
+
+static void each_point_is_passed(void **state)
+{
+    (void) state;
+    for (size_t i = 0; domain_crash_points[i]; i++) {
+        int status = live_in_child(domain_crash_points[i]);
+
+        if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
+            fail_msg("nobody died at %s", domain_crash_points[i]);
+        print_message("# %s\n", domain_crash_points[i]);
+    }
+}
+
+static void without_one_nobody_dies(void **state)
+{
+    (void) state;
+    assert_int_equal(live_in_child("domain.nowhere"), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_point_is_passed),
+        cmocka_unit_test(without_one_nobody_dies),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

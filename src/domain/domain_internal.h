@@ -1,0 +1,134 @@
+/* For the modules of the domain: the struct they share, and what a module brings.
+ *
+ * A module (owners, keys, logins, ports, audit, ...) keeps its own struct behind its own pointer
+ * below, declared in its own .c, and has one line in domain_modules.c:
+ *
+ *     const struct domain_module domain_ports = {.name = "ports", .load = load, ...};
+ *
+ * Included by src/domain and its tests only. One thread. */
+#pragma once
+
+#include "base/id.h"
+#include "base/list.h"
+#include "base/table.h"
+#include "domain/caller.h"
+#include "domain/domain.h"
+#include "domain/sandbox.h"
+
+/* --- modules --------------------------------------------------------------------------------- */
+
+/* Every member may be NULL. */
+struct domain_module {
+    const char *name; /* for logs */
+
+    /* domain_new: allocate. */
+    void (*begin)(struct domain *domain);
+
+    /* domain_open: rows into memory, in the order of the table, before recovery looks at
+     * sandboxes. Most are one line: domain_load. */
+    void (*load)(struct domain *domain, domain_done *done, void *context);
+
+    /* A sandbox is about to be destroyed: add to the transaction what goes with it. It may fail;
+     * nothing is changed in memory yet. At most DOMAIN_MODULE_CHANGES_MAX changes. */
+    void (*destroying)(struct domain *domain, struct store_transaction *change,
+                       const struct sandbox *sandbox);
+
+    /* That was kept: forget it in memory. Also for sandboxes that failed to come to be. */
+    void (*destroyed)(struct domain *domain, const struct id *sandbox);
+
+    /* Once a second. */
+    void (*tick)(struct domain *domain);
+
+    /* domain_close: no answer is outstanding any more; free everything. Also after a failed load.
+     */
+    void (*end)(struct domain *domain);
+};
+
+#define DOMAIN_MODULE_CHANGES_MAX 4
+
+/* All of them, in the order they are loaded; NULL behind the last. */
+extern const struct domain_module *const domain_modules[];
+
+/* --- the domain ------------------------------------------------------------------------------ */
+
+struct domain_task {
+    struct list link;
+    void (*run)(struct domain_task *task);
+};
+
+enum domain_stage { DOMAIN_NEW, DOMAIN_OPENING, DOMAIN_OPEN, DOMAIN_CLOSING };
+
+struct domain {
+    struct domain_options options; /* `node` is owned here */
+    enum domain_stage stage;
+    bool is_provider_open;
+    bool is_provider_lost;
+    uint64_t seed; /* of all tables whose keys strangers choose */
+    struct domain_counters counters;
+    struct list tasks;   /* of domain_task, run by domain_turn */
+    size_t outstanding;  /* answers of the store that have not come */
+    unsigned int turns;  /* domain_turn is running */
+    size_t uses;         /* open ones, of all sandboxes */
+    size_t works;        /* things under way that end with an answer of ours: sandbox_wish.h */
+    domain_done *closed; /* while closing */
+    void *closed_context;
+
+    struct list asked;             /* of struct inside_call: inside_call.h */
+    struct sandbox_set *sandboxes; /* sandbox_set.h */
+    struct expiry *expiry;         /* expiry.h */
+    struct event_log *events;      /* event.c */
+
+    struct owners *owners;     /* owner.c */
+    struct api_keys *api_keys; /* api_key.c */
+    struct logins *logins;     /* login.c */
+    struct ports *ports;       /* port.c */
+    struct audit *audit;       /* audit.c */
+    struct webhooks *webhooks; /* webhook.c */
+};
+
+/* --- calls ----------------------------------------------------------------------------------- */
+
+/* Run `task` once, soon, from the loop. It must not be deferred already. For answers that are known
+ * at once and may not come from inside the call. */
+void domain_defer(struct domain *domain, struct domain_task *task,
+                  void (*run)(struct domain_task *task));
+
+/* As store_commit and store_find, for everything in the domain: domain_close waits for the answers.
+ * They come also while closing; whoever gets one then starts nothing new. `done` may be NULL. */
+void domain_commit(struct domain *domain, struct store_transaction *change, store_done *done,
+                   void *context);
+void domain_find(struct domain *domain, const struct store_query *query, store_rows_done *done,
+                 void *context);
+
+/* Every row of a kind, in the order of `key`, a column of which at most STORE_ROWS_MAX - 1 rows
+ * have the same value. `each` returns 0, or -1 with an error that ends it: the daemon does not
+ * start with rows it cannot read. */
+typedef int domain_row(struct domain *domain, const struct store_value *row, struct error *err);
+void domain_load(struct domain *domain, enum store_kind kind, unsigned int key, domain_row *each,
+                 domain_done *done, void *context);
+
+/* False while opening or closing: then `err` has ERR_UNAVAILABLE. */
+bool domain_is_open(const struct domain *domain, struct error *err);
+
+static inline int64_t domain_wall_ms(const struct domain *domain)
+{
+    return clock_wall_ms(domain->options.clock);
+}
+
+static inline uint64_t domain_now_ns(const struct domain *domain)
+{
+    return clock_monotonic_ns(domain->options.clock);
+}
+
+static inline bool id_equal(const struct id *a, const struct id *b)
+{
+    return __builtin_strcmp(a->text, b->text) == 0;
+}
+
+/* The id in a text column; an empty one for null. Longer texts are cut: they are none of ours. */
+struct id domain_row_id(const struct store_value *value);
+
+static inline uint64_t domain_id_hash(const struct domain *domain, const struct id *id)
+{
+    return table_hash(domain->seed, id->text, __builtin_strlen(id->text));
+}

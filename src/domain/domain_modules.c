@@ -1,0 +1,9 @@
+/* The modules of the domain, in the order their rows are loaded. */
+#include "domain/domain_modules.h"
+
+#include "domain/domain_internal.h"
+
+const struct domain_module *const domain_modules[] = {
+    &domain_owners, &domain_api_keys, &domain_logins,   &domain_audit,
+    &domain_events, &domain_ports,    &domain_webhooks, NULL,
+};

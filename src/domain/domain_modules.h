@@ -1,0 +1,13 @@
+/* What each module of the domain brings: defined in the module's own .c, listed in
+ * domain_modules.c. */
+#pragma once
+
+struct domain_module;
+
+extern const struct domain_module domain_events;
+extern const struct domain_module domain_owners;
+extern const struct domain_module domain_api_keys;
+extern const struct domain_module domain_logins;
+extern const struct domain_module domain_audit;
+extern const struct domain_module domain_ports;
+extern const struct domain_module domain_webhooks;

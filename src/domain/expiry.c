@@ -1,0 +1,254 @@
+#include "domain/expiry.h"
+
+#include <stdlib.h>
+
+#include "base/auto.h"
+#include "base/memory.h"
+#include "domain/inside_call.h"
+#include "domain/sandbox_set.h"
+#include "domain/sandbox_wish.h"
+#include "domain/schedule.h"
+
+#define NS_PER_MS UINT64_C(1000000)
+#define NEVER     UINT64_MAX
+#define JUMP_MS   1500 /* a tick may be late, a clock adjusted: more is a jump */
+#define SECOND_NS (1000 * NS_PER_MS)
+
+struct expiry {
+    struct schedule schedule;
+    int64_t wall_ms; /* at the last tick; 0: there was none */
+    uint64_t now_ns;
+};
+
+struct expiry *expiry_new(void)
+{
+    return mem_alloc(sizeof(struct expiry));
+}
+
+void expiry_free(struct expiry *expiry)
+{
+    if (!expiry)
+        return;
+    schedule_done(&expiry->schedule);
+    free(expiry);
+}
+
+/* --- when is what due? NEVER: not at all ------------------------------------------------------ */
+
+static uint64_t lifetime_end(const struct domain *domain, const struct sandbox *sandbox)
+{
+    uint64_t lifetime_ms = sandbox->spec.lifetime_ms;
+    int64_t left_ms;
+
+    if (lifetime_ms == 0)
+        return NEVER;
+    left_ms = sandbox->created_ms + (int64_t) lifetime_ms - domain_wall_ms(domain);
+    return left_ms <= 0 ? 0 : domain_now_ns(domain) + (uint64_t) left_ms * NS_PER_MS;
+}
+
+static uint64_t run_end(const struct domain *domain, const struct sandbox *sandbox)
+{
+    (void) domain;
+    if (sandbox->spec.max_runtime_ms == 0 ||
+        (sandbox->status != SANDBOX_RUNNING && sandbox->status != SANDBOX_FROZEN))
+        return NEVER;
+    return sandbox->started_ns + sandbox->spec.max_runtime_ms * NS_PER_MS;
+}
+
+static uint64_t idle_end(const struct domain *domain, const struct sandbox *sandbox)
+{
+    const struct sandbox_spec *spec = &sandbox->spec;
+
+    if (sandbox->status != SANDBOX_RUNNING || spec->keep_alive || spec->sleep_after_ms == 0 ||
+        sandbox->uses > 0 || sandbox->is_asked ||
+        !(provider_capabilities(domain->options.provider) & (PROVIDER_FREEZE | PROVIDER_RESTART)))
+        return NEVER;
+    return sandbox->idle_since_ns + spec->sleep_after_ms * NS_PER_MS;
+}
+
+static uint64_t memory_end(const struct domain *domain, const struct sandbox *sandbox)
+{
+    if (sandbox->status != SANDBOX_FROZEN || domain->options.hibernate_after_ms == 0 ||
+        !(provider_capabilities(domain->options.provider) & PROVIDER_RESTART))
+        return NEVER;
+    return sandbox->asleep_ns + domain->options.hibernate_after_ms * NS_PER_MS;
+}
+
+/* --- what is done ---------------------------------------------------------------------------- */
+
+static void wish(struct domain *domain, struct sandbox *sandbox, enum sandbox_action action,
+                 void (*act)(struct sandbox_wish *wish), const char *why)
+{
+    struct sandbox_wish *made = wish_make(domain, NULL, sandbox, action, act, NULL, NULL);
+
+    made->why = why;
+    wish_begin(made);
+}
+
+static void destroy(struct domain *domain, struct sandbox *sandbox)
+{
+    wish(domain, sandbox, SANDBOX_ACTION_DESTROY, sandbox_act_destroy, "its lifetime is over");
+}
+
+static void stop(struct domain *domain, struct sandbox *sandbox)
+{
+    wish(domain, sandbox, SANDBOX_ACTION_STOP, sandbox_act_stop,
+         "it ran for as long as it may at once");
+}
+
+static void hibernate(struct domain *domain, struct sandbox *sandbox)
+{
+    struct sandbox_wish *made =
+        wish_make(domain, NULL, sandbox, SANDBOX_ACTION_SLEEP, sandbox_act_hibernate, NULL, NULL);
+
+    made->why = "asleep for long";
+    wish_begin_anyway(made);
+}
+
+struct asking {
+    struct domain *domain;
+    struct sandbox *sandbox; /* a reference */
+};
+
+/* What the agent says moves the idle time forward, never back. */
+static void note_activity(struct domain *domain, struct sandbox *sandbox,
+                          const struct inside_activity *activity)
+{
+    uint64_t now = domain_now_ns(domain);
+    uint64_t idle_ms = activity->is_busy ? 0 : activity->idle_ms;
+    uint64_t since = idle_ms < now / NS_PER_MS ? now - idle_ms * NS_PER_MS : 0;
+
+    if (since > sandbox->idle_since_ns)
+        sandbox->idle_since_ns = since;
+}
+
+static void on_activity(void *context, const struct error *failure,
+                        const struct inside_answer *answer)
+{
+    struct asking *asking = context;
+    struct domain *domain = asking->domain;
+    struct sandbox *sandbox = asking->sandbox;
+
+    free(asking);
+    sandbox->is_asked = false;
+    if (!failure)
+        note_activity(domain, sandbox, &answer->activity);
+    if (domain->stage == DOMAIN_OPEN && sandbox->status != SANDBOX_DESTROYED) {
+        if (!sandbox_is_busy(sandbox) && idle_end(domain, sandbox) <= domain_now_ns(domain))
+            wish(domain, sandbox, SANDBOX_ACTION_SLEEP, sandbox_act_sleep, "idle");
+        else
+            expiry_watch(domain, sandbox);
+    }
+    sandbox_unref(sandbox);
+}
+
+static void ask(struct domain *domain, struct sandbox *sandbox)
+{
+    struct asking *asking = mem_alloc(sizeof(*asking));
+
+    asking->domain = domain;
+    asking->sandbox = sandbox_ref(sandbox);
+    sandbox->is_asked = true;
+    inside_ask(domain, &sandbox->id, INSIDE_ACTIVITY, NULL, on_activity, asking);
+}
+
+/* In this order: what ends more comes first. */
+static const struct {
+    uint64_t (*due)(const struct domain *domain, const struct sandbox *sandbox);
+    void (*act)(struct domain *domain, struct sandbox *sandbox);
+} rules[] = {
+    {lifetime_end, destroy},
+    {run_end, stop},
+    {idle_end, ask},
+    {memory_end, hibernate},
+};
+
+/* --- the schedule ---------------------------------------------------------------------------- */
+
+static bool is_mortal(const struct sandbox *sandbox)
+{
+    return sandbox->status != SANDBOX_CREATING && sandbox->status != SANDBOX_DESTROYED;
+}
+
+static uint64_t next_due(const struct domain *domain, const struct sandbox *sandbox)
+{
+    uint64_t next = NEVER;
+
+    for (size_t i = 0; i < ARRAY_COUNT(rules); i++) {
+        uint64_t due = rules[i].due(domain, sandbox);
+
+        next = due < next ? due : next;
+    }
+    return next != NEVER && next < sandbox->patience_ns ? sandbox->patience_ns : next;
+}
+
+void expiry_watch(struct domain *domain, struct sandbox *sandbox)
+{
+    uint64_t due;
+
+    /* What is under way comes by again when it is over. */
+    if (!domain->options.provider || !is_mortal(sandbox) || sandbox_is_busy(sandbox))
+        return;
+    due = next_due(domain, sandbox);
+    if (due != NEVER)
+        schedule_add(&domain->expiry->schedule, sandbox, due);
+}
+
+void expiry_forget(struct domain *domain, struct sandbox *sandbox)
+{
+    schedule_remove(&domain->expiry->schedule, sandbox);
+}
+
+void expiry_postpone(struct domain *domain, struct sandbox *sandbox)
+{
+    sandbox->patience_ns = domain_now_ns(domain) + EXPIRY_AGAIN_MS * NS_PER_MS;
+    expiry_watch(domain, sandbox);
+}
+
+static bool act(struct domain *domain, struct sandbox *sandbox, uint64_t now)
+{
+    if (sandbox->patience_ns > now)
+        return false;
+    for (size_t i = 0; i < ARRAY_COUNT(rules); i++)
+        if (rules[i].due(domain, sandbox) <= now) {
+            rules[i].act(domain, sandbox);
+            return true;
+        }
+    return false;
+}
+
+/* The wall clock went ahead: lifetimes are over sooner than it looked. */
+static void notice_jump(struct domain *domain)
+{
+    struct expiry *expiry = domain->expiry;
+    int64_t wall = domain_wall_ms(domain);
+    uint64_t now = domain_now_ns(domain);
+    int64_t passed_ms = (int64_t) ((now - expiry->now_ns) / NS_PER_MS);
+    bool has_jumped = expiry->wall_ms && wall - expiry->wall_ms > passed_ms + JUMP_MS;
+
+    expiry->wall_ms = wall;
+    expiry->now_ns = now;
+    if (!has_jumped)
+        return;
+    LOG_WARNING(domain->options.log, "the clock went ahead: lifetimes are looked at again");
+    LIST_EACH (&domain->sandboxes->all, at)
+        expiry_watch(domain, CONTAINER_OF(at, struct sandbox, link));
+}
+
+void expiry_tick(struct domain *domain)
+{
+    uint64_t now = domain_now_ns(domain);
+    struct sandbox *sandbox;
+    size_t begun = 0;
+
+    notice_jump(domain);
+    while (begun < EXPIRY_PER_TICK_MAX &&
+           (sandbox = schedule_pop(&domain->expiry->schedule, now))) {
+        if (sandbox_is_busy(sandbox))
+            schedule_add(&domain->expiry->schedule, sandbox, now + SECOND_NS);
+        else if (act(domain, sandbox, now))
+            begun++;
+        else
+            expiry_watch(domain, sandbox);
+    }
+}

@@ -1,0 +1,21 @@
+/* Whether an owner may have one more sandbox, run one more, or have a bigger one. Returns 0, or -1
+ * with ERR_QUOTA that names the limit, what is there and what was asked for.
+ *
+ * Frozen sandboxes count as not running, though their memory is in use until they are hibernated.
+ * Where memory or cpu is limited, a sandbox without such a limit of its own is refused: it could
+ * use all of it. */
+#pragma once
+
+#include "domain/domain_internal.h"
+
+/* A new one, which runs at once. */
+int sandbox_quota_create(const struct domain *domain, const struct id *owner,
+                         const struct provider_limits *limits, struct error *err);
+
+/* One that is there and shall run. */
+int sandbox_quota_run(const struct domain *domain, const struct sandbox *sandbox,
+                      struct error *err);
+
+/* One that is there and shall have other limits. */
+int sandbox_quota_resize(const struct domain *domain, const struct sandbox *sandbox,
+                         const struct provider_limits *limits, struct error *err);

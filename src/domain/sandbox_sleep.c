@@ -1,0 +1,153 @@
+/* Sleep:
+ *
+ *     the host can freeze:   quiesce ──► freeze ──► frozen: memory and processes are kept
+ *     it cannot:             save ──► quiesce ──► stop ──► hibernated: the disk is kept
+ *     frozen for long:       thaw ──► save ──► stop ──► hibernated
+ *
+ * Then it is kept. An agent that is asked and does not answer holds up nothing. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/auto.h"
+#include "base/crash_point.h"
+#include "base/memory.h"
+#include "domain/expiry.h"
+#include "domain/inside_call.h"
+#include "domain/sandbox_set.h"
+#include "domain/sandbox_wish.h"
+
+static void ignore(void *context, const struct error *failure, const struct inside_answer *answer)
+{
+    (void) context, (void) failure, (void) answer;
+}
+
+/* --- with its memory ------------------------------------------------------------------------- */
+
+static void on_frozen(void *context, const struct error *failure)
+{
+    struct sandbox_wish *wish = context;
+    struct domain *domain = wish->domain;
+    struct sandbox *sandbox = wish->sandbox;
+
+    if (failure) {
+        if (domain->stage == DOMAIN_OPEN)
+            inside_ask(domain, &sandbox->id, INSIDE_RESUME, NULL, ignore, NULL);
+        wish_provider_failed(wish, failure);
+        return;
+    }
+    CRASH_POINT("domain.sleep.frozen");
+    sandbox_set_reason(sandbox, "%s", wish->why ? wish->why : "put to sleep on request");
+    sandbox->asleep_ns = domain_now_ns(domain);
+    sandbox_set_status(domain, sandbox, SANDBOX_FROZEN);
+    expiry_watch(domain, sandbox);
+    domain->counters.slept++;
+    wish_keep(wish, "sandbox.hibernated");
+    sandbox_settle(domain, sandbox);
+}
+
+static void on_quiet_to_freeze(void *context, const struct error *failure,
+                               const struct inside_answer *answer)
+{
+    struct sandbox_wish *wish = context;
+
+    (void) failure, (void) answer; /* it was given its chance */
+    if (!wish_is_cut_short(wish))
+        provider_freeze(wish->domain->options.provider, &wish->sandbox->id, on_frozen, wish);
+}
+
+/* --- with its disk only ---------------------------------------------------------------------- */
+
+static void on_stopped(void *context, const struct error *failure)
+{
+    struct sandbox_wish *wish = context;
+    struct domain *domain = wish->domain;
+    struct sandbox *sandbox = wish->sandbox;
+
+    if (failure) {
+        wish_provider_failed(wish, failure);
+        /* It was thawed to be stopped, and goes on: its row does not say so. */
+        if (wish->act == sandbox_act_hibernate && sandbox->status == SANDBOX_RUNNING)
+            sandbox_keep(domain, sandbox, "sandbox.woken");
+        return;
+    }
+    CRASH_POINT("domain.sleep.stopped");
+    inside_forget(domain, &sandbox->id);
+    sandbox_set_reason(sandbox, "%s; its processes were ended, its disk is kept",
+                       wish->why ? wish->why : "put to sleep on request");
+    sandbox->started_ms = 0;
+    sandbox->has_ended = false;
+    sandbox_set_status(domain, sandbox, SANDBOX_HIBERNATED);
+    expiry_watch(domain, sandbox);
+    domain->counters.slept++;
+    wish_keep(wish, "sandbox.hibernated");
+    sandbox_settle(domain, sandbox);
+}
+
+static void stop(struct sandbox_wish *wish)
+{
+    if (!wish_is_cut_short(wish))
+        provider_stop(wish->domain->options.provider, &wish->sandbox->id, on_stopped, wish);
+}
+
+static void on_quiet_to_stop(void *context, const struct error *failure,
+                             const struct inside_answer *answer)
+{
+    (void) failure, (void) answer;
+    stop(context);
+}
+
+static void on_saved(void *context, const struct error *failure, const struct inside_answer *answer)
+{
+    struct sandbox_wish *wish = context;
+    struct sandbox *sandbox = wish->sandbox;
+
+    free(sandbox->inside);
+    sandbox->inside = NULL;
+    if (!failure && answer->text && strlen(answer->text) <= SANDBOX_INSIDE_MAX)
+        sandbox->inside = mem_copy_text(answer->text);
+    else
+        LOG_WARNING(wish->domain->options.log, "sessions of a sandbox will not come back at wake",
+                    log_text("sandbox", sandbox->id.text),
+                    log_text("why", failure ? failure->message : "they are too large"));
+    inside_ask(wish->domain, &sandbox->id, INSIDE_QUIESCE, NULL, on_quiet_to_stop, wish);
+}
+
+/* --- the beginnings -------------------------------------------------------------------------- */
+
+void sandbox_act_sleep(struct sandbox_wish *wish)
+{
+    struct domain *domain = wish->domain;
+    struct sandbox *sandbox = wish->sandbox;
+    unsigned int able = provider_capabilities(domain->options.provider);
+
+    if (!(able & (PROVIDER_FREEZE | PROVIDER_RESTART))) {
+        wish_refuse(wish, ERR_NOT_IMPLEMENTED, "sandboxes cannot sleep here");
+        return;
+    }
+    sandbox_set_status(domain, sandbox, SANDBOX_STOPPING);
+    if (able & PROVIDER_FREEZE)
+        inside_ask(domain, &sandbox->id, INSIDE_QUIESCE, NULL, on_quiet_to_freeze, wish);
+    else
+        inside_ask(domain, &sandbox->id, INSIDE_SAVE, NULL, on_saved, wish);
+}
+
+static void on_thawed(void *context, const struct error *failure)
+{
+    struct sandbox_wish *wish = context;
+
+    if (failure) {
+        wish_provider_failed(wish, failure);
+        return;
+    }
+    wish->before = SANDBOX_RUNNING; /* what it is from now on */
+    if (!wish_is_cut_short(wish))
+        inside_ask(wish->domain, &wish->sandbox->id, INSIDE_SAVE, NULL, on_saved, wish);
+}
+
+void sandbox_act_hibernate(struct sandbox_wish *wish)
+{
+    struct domain *domain = wish->domain;
+
+    sandbox_set_status(domain, wish->sandbox, SANDBOX_STOPPING);
+    provider_thaw(domain->options.provider, &wish->sandbox->id, on_thawed, wish);
+}
