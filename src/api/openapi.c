@@ -32,7 +32,7 @@ static void write_path(struct text *out, const char *pattern)
         text_append(out, "}");
 }
 
-static void write_parameters(struct json_writer *json, const char *pattern)
+static void write_parameters(struct json_writer *json, const char *pattern, const char *more)
 {
     const char *at = pattern;
 
@@ -54,6 +54,8 @@ static void write_parameters(struct json_writer *json, const char *pattern)
         json_end_object(json);
         at = name + length;
     }
+    if (more)
+        json_put_raw(json, more, strlen(more));
     json_end_array(json);
 }
 
@@ -71,9 +73,16 @@ static void write_content(struct json_writer *json, const char *type, const char
     json_end_object(json);
 }
 
-static void write_responses(struct json_writer *json, const struct http_route *route)
+static void write_responses(struct json_writer *json, const struct http_mount *mount,
+                            const struct http_route *route)
 {
+    static const char own_error[] = "{\"$ref\":\"#/components/schemas/Error\"}";
+
     json_key(json, "responses");
+    if (route->replies) {
+        json_put_raw(json, route->replies, strlen(route->replies));
+        return;
+    }
     json_begin_object(json);
     json_key(json, "200");
     json_begin_object(json);
@@ -84,7 +93,7 @@ static void write_responses(struct json_writer *json, const struct http_route *r
     json_key(json, "default");
     json_begin_object(json);
     json_add_text(json, "description", "An error");
-    write_content(json, "application/json", "{\"$ref\":\"#/components/schemas/Error\"}");
+    write_content(json, "application/json", mount->error_schema ? mount->error_schema : own_error);
     json_end_object(json);
     json_end_object(json);
 }
@@ -102,14 +111,14 @@ static void write_operation(struct json_writer *json, const struct http_mount *m
     json_put_text(json, mount->name);
     json_end_array(json);
     json_add_text(json, "summary", route->summary ? route->summary : "");
-    write_parameters(json, route->pattern);
+    write_parameters(json, route->pattern, route->parameters);
     if (route->request_schema) {
         json_key(json, "requestBody");
         json_begin_object(json);
         write_content(json, "application/json", route->request_schema);
         json_end_object(json);
     }
-    write_responses(json, route);
+    write_responses(json, mount, route);
     if (route->access == ACCESS_PUBLIC) { /* an empty list lifts the document's own requirement */
         json_key(json, "security");
         json_begin_array(json);

@@ -24,12 +24,18 @@ static const struct http_route first_routes[] = {
 static const struct http_route second_routes[] = {
     {"DELETE", "/things/{id}", handle, "Remove one", .access = ACCESS_ADMIN},
     {"PUT", "/files/{id}/{path...}", handle, "Write a file", .reply_type = "text/plain"},
+    {"GET", "/shell/{id}", handle, "A shell", .parameters = "{\"name\":\"a\"},{\"name\":\"b\"}",
+     .replies = "{\"101\":{\"description\":\"a WebSocket\"}}"},
 };
 
-static const struct http_mount first = {"first", first_routes, ARRAY_COUNT(first_routes), NULL,
-                                        NULL};
-static const struct http_mount second = {"second", second_routes, ARRAY_COUNT(second_routes), NULL,
-                                         NULL};
+static const struct http_mount first = {
+    .name = "first", .routes = first_routes, .route_count = ARRAY_COUNT(first_routes)};
+static const struct http_mount second = {
+    .name = "second",
+    .routes = second_routes,
+    .route_count = ARRAY_COUNT(second_routes),
+    .error_schema = "{\"type\":\"string\"}",
+};
 static const struct http_mount *const mounts[] = {&first, &second};
 
 static json_t *document(void)
@@ -50,7 +56,7 @@ static void methods_of_one_path_share_an_item_across_dialects(void **state)
     json_t *item = json_object_get(paths, "/things/{id}");
 
     (void) state;
-    assert_int_equal(json_object_size(paths), 3);
+    assert_int_equal(json_object_size(paths), 4);
     assert_int_equal(json_object_size(item), 2);
     assert_string_equal(json_string_value(json_array_get(
                             json_object_get(json_object_get(item, "delete"), "tags"), 0)),
@@ -70,6 +76,42 @@ static void parameters_and_the_rest_of_a_path_are_named(void **state)
     assert_int_equal(json_array_size(parameters), 2);
     assert_string_equal(json_string_value(json_object_get(json_array_get(parameters, 1), "name")),
                         "path");
+    json_decref(root);
+}
+
+static void a_row_may_say_more_about_parameters_and_answers(void **state)
+{
+    json_t *root = document();
+    json_t *item = json_object_get(json_object_get(root, "paths"), "/shell/{id}");
+    json_t *operation = json_object_get(item, "get");
+    json_t *parameters = json_object_get(operation, "parameters");
+
+    (void) state;
+    assert_int_equal(json_array_size(parameters), 3);
+    assert_string_equal(json_string_value(json_object_get(json_array_get(parameters, 2), "name")),
+                        "b");
+    assert_int_equal(json_object_size(json_object_get(operation, "responses")), 1);
+    assert_non_null(json_object_get(json_object_get(operation, "responses"), "101"));
+    json_decref(root);
+}
+
+static const char *error_type(json_t *root, const char *path, const char *method)
+{
+    json_t *operation =
+        json_object_get(json_object_get(json_object_get(root, "paths"), path), method);
+    json_t *reply = json_object_get(json_object_get(operation, "responses"), "default");
+    json_t *content = json_object_get(json_object_get(reply, "content"), "application/json");
+
+    return json_string_value(json_object_get(json_object_get(content, "schema"), "type"));
+}
+
+static void a_dialect_may_have_errors_of_its_own_shape(void **state)
+{
+    json_t *root = document();
+
+    (void) state;
+    assert_string_equal(error_type(root, "/files/{id}/{path}", "put"), "string");
+    assert_null(error_type(root, "/things", "post")); /* a reference to ours */
     json_decref(root);
 }
 
@@ -100,6 +142,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(methods_of_one_path_share_an_item_across_dialects),
         cmocka_unit_test(parameters_and_the_rest_of_a_path_are_named),
+        cmocka_unit_test(a_row_may_say_more_about_parameters_and_answers),
+        cmocka_unit_test(a_dialect_may_have_errors_of_its_own_shape),
         cmocka_unit_test(only_public_routes_lift_the_key),
         cmocka_unit_test(a_text_too_small_is_said),
     };

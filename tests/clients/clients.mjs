@@ -3,7 +3,20 @@ import { readdirSync } from 'node:fs';
 import WebSocket from 'ws';
 import * as sdk from '@cloudflare/sandbox';
 
-globalThis.WebSocket = WebSocket; // Node 18 and 20 have none
+// Through a daemon every request needs a key, which the client, made for a network of its own, knows
+// nothing of.
+const headers = process.env.BURROW_KEY ? { Authorization: `Bearer ${process.env.BURROW_KEY}` } : {};
+const plainFetch = globalThis.fetch;
+
+class Socket extends WebSocket {
+  constructor(url, protocols, options = {}) {
+    super(url, protocols, { ...options, headers: { ...options.headers, ...headers } });
+  }
+}
+
+globalThis.fetch = (url, options = {}) =>
+  plainFetch(url, { ...options, headers: { ...Object.fromEntries(new Headers(options.headers)), ...headers } });
+globalThis.WebSocket = Socket; // Node 18 and 20 have none
 
 const dist = new URL('./node_modules/@cloudflare/sandbox/dist/', import.meta.url);
 
@@ -17,7 +30,7 @@ function inner(prefix) {
 function stubOf(host) {
   return {
     async fetch() {
-      const webSocket = new WebSocket(`ws://${host}/rpc`);
+      const webSocket = new Socket(`ws://${host}/rpc`);
       await new Promise((resolve, reject) => {
         webSocket.once('open', resolve);
         webSocket.once('error', reject);

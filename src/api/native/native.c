@@ -3,6 +3,7 @@
 #include "api/access.h"
 #include "api/error_body.h"
 #include "api/openapi.h"
+#include "api/openapi_page.h"
 #include "base/auto.h"
 #include "net/http_request.h"
 
@@ -28,11 +29,32 @@ static void get_openapi(struct http_request *request)
     http_reply(request, 200, "application/json", text_string(&document), document.length);
 }
 
+/* Whole in itself: nothing but its own style is allowed. */
+#define PAGE_POLICY "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+
+static void get_docs(struct http_request *request)
+{
+    const struct native *native = request->context;
+    AUTO(text) struct text page = TEXT_INIT(OPENAPI_MAX);
+    struct error error;
+
+    if (openapi_page_write(native->mounts, native->mount_count, "Burrow", BURROW_VERSION,
+                           "/burrow/v1/openapi.json", &page) < 0) {
+        (void) error_set(&error, ERR_INTERNAL, 0, "the page does not fit");
+        http_reply_error(request, &error);
+        return;
+    }
+    (void) http_reply_header(request, "Content-Security-Policy", PAGE_POLICY);
+    http_reply(request, 200, OPENAPI_PAGE_TYPE, text_string(&page), page.length);
+}
+
 static const struct http_route routes[] = {
     {"GET", "/burrow/v1/version", get_version, "The version of this daemon",
      .access = ACCESS_PUBLIC,
      .reply_schema = "{\"type\":\"object\",\"properties\":{\"version\":{\"type\":\"string\"}}}"},
     {"GET", "/burrow/v1/openapi.json", get_openapi, "This document", .access = ACCESS_PUBLIC},
+    {"GET", "/burrow/v1/docs", get_docs, "The same for people", .access = ACCESS_PUBLIC,
+     .reply_type = "text/html"},
 };
 
 struct http_mount native_mount(struct native *native)

@@ -7,19 +7,26 @@
 
 #include "api/access.h"
 #include "api/error_body.h"
+#include "api/shared/metrics.h"
 #include "base/auto.h"
 #include "json/json_write.h"
 
+#define HEALTH_MAX  256
 #define METRICS_MAX ((size_t) 64 * 1024)
 
+/* A superset of what the dialects' clients look for: ok (bridge), status and timestamp (AgentPod),
+ * ok and bindings (StackMemory). */
 static void get_health(struct http_request *request)
 {
-    char body[192];
+    const struct operations *operations = request->context;
+    char body[HEALTH_MAX], time[CLOCK_TEXT_SIZE];
 
-    /* A superset of what the dialects' clients look for: ok (bridge), status (others). */
+    clock_format(clock_wall_ms(operations->clock), time);
     (void) snprintf(body, sizeof(body),
-                    "{\"ok\":true,\"status\":\"ok\",\"service\":\"burrow\",\"version\":\"%s\"}",
-                    BURROW_VERSION);
+                    "{\"ok\":true,\"status\":\"ok\",\"service\":\"burrow\",\"version\":\"%s\","
+                    "\"timestamp\":\"%s\",\"bindings\":{\"sandbox\":%s,\"projectData\":false,"
+                    "\"backupBucket\":false}}",
+                    BURROW_VERSION, time, operations->has_sandboxes ? "true" : "false");
     http_reply_text(request, 200, "application/json", body);
 }
 
@@ -41,12 +48,6 @@ static void get_ready(struct http_request *request)
 }
 
 /* --- metrics -------------------------------------------------------------------------------- */
-
-static void add_metric(struct text *out, const char *name, const char *type, const char *help,
-                       double value)
-{
-    text_format(out, "# HELP %s %s\n# TYPE %s %s\n%s %.17g\n", name, help, name, type, name, value);
-}
 
 static void add_replies(struct text *out, const struct http_server_counters *counters)
 {
@@ -83,10 +84,10 @@ static void add_http(struct text *out, const struct http_server *server)
     };
 
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++)
-        add_metric(out, rows[i].name, "counter", rows[i].help, (double) rows[i].value);
+        metrics_add(out, rows[i].name, "counter", rows[i].help, (double) rows[i].value);
     add_replies(out, counters);
-    add_metric(out, "burrow_http_connections", "gauge", "Connections open now.",
-               (double) http_server_connections(server));
+    metrics_add(out, "burrow_http_connections", "gauge", "Connections open now.",
+                (double) http_server_connections(server));
 }
 
 static void get_metrics(struct http_request *request)
@@ -99,16 +100,17 @@ static void get_metrics(struct http_request *request)
                 "# HELP burrow_info Version of this daemon.\n# TYPE burrow_info gauge\n"
                 "burrow_info{version=\"%s\"} 1\n",
                 BURROW_VERSION);
-    add_metric(&out, "burrow_uptime_seconds", "gauge", "Since the daemon started.",
-               (double) (now - operations->started_ns) / 1e9);
-    add_metric(&out, "process_cpu_seconds_total", "counter", "CPU time of the daemon.",
-               cpu_seconds());
-    add_metric(&out, "burrow_heap_bytes", "gauge", "Heap memory in use.",
-               (double) mallinfo2().uordblks);
-    add_metric(&out, "burrow_log_dropped_lines_total", "counter",
-               "Log lines lost because their reader stalled.",
-               (double) log_dropped(operations->log));
+    metrics_add(&out, "burrow_uptime_seconds", "gauge", "Since the daemon started.",
+                (double) (now - operations->started_ns) / 1e9);
+    metrics_add(&out, "process_cpu_seconds_total", "counter", "CPU time of the daemon.",
+                cpu_seconds());
+    metrics_add(&out, "burrow_heap_bytes", "gauge", "Heap memory in use.",
+                (double) mallinfo2().uordblks);
+    metrics_add(&out, "burrow_log_dropped_lines_total", "counter",
+                "Log lines lost because their reader stalled.",
+                (double) log_dropped(operations->log));
     add_http(&out, operations->server);
+    metrics_add_domain(&out, operations->api);
     http_reply(request, 200, "text/plain; version=0.0.4; charset=utf-8", text_string(&out),
                out.length);
 }
@@ -117,7 +119,8 @@ static const struct http_route routes[] = {
     {"GET", "/health", get_health, "Whether the daemon answers", .access = ACCESS_PUBLIC,
      .reply_schema = "{\"type\":\"object\",\"properties\":{\"ok\":{\"type\":\"boolean\"},"
                      "\"status\":{\"type\":\"string\"},\"service\":{\"type\":\"string\"},"
-                     "\"version\":{\"type\":\"string\"}}}"},
+                     "\"version\":{\"type\":\"string\"},"
+                     "\"timestamp\":{\"type\":\"string\"},\"bindings\":{\"type\":\"object\"}}}"},
     {"GET", "/ready", get_ready, "Whether the daemon takes work", .access = ACCESS_PUBLIC,
      .reply_schema = "{\"type\":\"object\",\"properties\":{\"ready\":{\"type\":\"boolean\"},"
                      "\"sandboxes\":{\"type\":\"boolean\"}}}"},

@@ -3,11 +3,12 @@
  * /health says that the process answers; it never needs a key and is what all clients of all
  * dialects ask first. /ready says whether new work is taken: 503 while starting and draining and
  * while sandboxes cannot be had; it also says whether there are any here at all.
- * /metrics is Prometheus text and needs a key. */
+ * /metrics is Prometheus text (metrics.h) and needs an administrator's key. */
 #pragma once
 
 #include <stdbool.h>
 
+#include "api/api.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "net/http_route.h"
@@ -17,6 +18,7 @@ struct operations {
     struct http_server *server; /* borrowed; set once it exists */
     const struct clock *clock;  /* borrowed */
     const struct log *log;      /* borrowed: its dropped lines are counted */
+    const struct api *api;      /* borrowed, may be NULL: no figures about sandboxes */
     uint64_t started_ns;
     bool ready;
     bool has_sandboxes;

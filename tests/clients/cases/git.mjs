@@ -26,6 +26,7 @@ export default [
     methods: ['git.checkout'],
     codes: ['GIT_AUTH_FAILED'],
     name: 'a wrong password',
+    alone: 'a sandbox does not reach what listens on this machine',
     async run(client, at) {
       const server = await lockedServer();
       try {

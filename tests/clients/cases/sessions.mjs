@@ -14,6 +14,7 @@ export default [
     methods: [],
     codes: ['CONTAINER_UNAVAILABLE'],
     name: 'no commands while it is quiet',
+    alone: 'only the daemon asks an agent to be quiet',
     async run(client, { host, session }) {
       const ask = (path) => fetch(`http://${host}/burrow/${path}`, { method: 'POST', body: '{}' });
       client.setRetryTimeoutMs(1);

@@ -1,0 +1,178 @@
+#include "api/agentpod/agentpod.h"
+
+#include "api/access.h"
+#include "api/agentpod/agentpod_internal.h"
+#include "api/pending.h"
+#include "api/terminal_relay.h"
+#include "domain/sandboxes.h"
+
+/* --- requests and answers -------------------------------------------------------------------- */
+
+void agentpod_encode_error(const struct http_request *request, const struct error *error,
+                           struct text *body, const char **ret_content_type)
+{
+    struct json_writer json;
+
+    (void) request;
+    json_writer_init_text(&json, body);
+    json_begin_object(&json);
+    json_add_text(&json, "error", error->message);
+    json_add_text(&json, "code", error_code_text(error->code));
+    json_end_object(&json);
+    (void) json_writer_finish(&json); /* a message is far smaller than the body may be */
+    *ret_content_type = "application/json";
+}
+
+void agentpod_reply(struct http_request *request, struct json_writer *json, struct text *body)
+{
+    json_end_object(json);
+    if (json_writer_finish(json) == 0)
+        http_reply(request, 200, "application/json", text_string(body), body->length);
+    else
+        api_fail(request, ERR_INTERNAL, "the answer does not fit");
+}
+
+/* The sandbox of the path; NULL: answered. */
+static struct sandbox *find(struct http_request *request)
+{
+    struct error err = ERROR_INIT;
+    struct sandbox *sandbox = sandbox_find(api_of(request)->domain, request_caller(request),
+                                           http_request_parameter(request, "id"), &err);
+
+    if (!sandbox)
+        http_reply_error(request, &err);
+    return sandbox;
+}
+
+/* --- looking --------------------------------------------------------------------------------- */
+
+/* The words this dialect has; others are told as they are. */
+static const char *status_text(enum sandbox_status status)
+{
+    if (sandbox_status_is_asleep(status))
+        return "sleeping";
+    return status == SANDBOX_WAKING ? "starting" : sandbox_status_text(status);
+}
+
+static void get(struct http_request *request)
+{
+    AUTO(text) struct text body = TEXT_INIT(AGENTPOD_REPLY_MAX);
+    const struct sandbox *sandbox = find(request);
+    struct json_writer json;
+
+    if (!sandbox)
+        return;
+    json_writer_init_text(&json, &body);
+    json_begin_object(&json);
+    json_add_text(&json, "sandboxId", http_request_parameter(request, "id"));
+    json_add_text(&json, "status", status_text(sandbox->status));
+    /* The disk outlives everything but an error and the end. */
+    json_add_boolean(&json, "hasWorkspace", sandbox->status != SANDBOX_ERROR);
+    json_add_text(&json, "provider", "cloudflare"); /* what clients of this dialect know us as */
+    agentpod_reply(request, &json, &body);
+}
+
+/* --- destroying ------------------------------------------------------------------------------ */
+
+static void destroyed(void *context, const struct error *failure, struct sandbox *sandbox)
+{
+    struct http_request *request = pending_take_good(context, failure);
+    AUTO(text) struct text body = TEXT_INIT(AGENTPOD_REPLY_MAX);
+    struct json_writer json;
+
+    (void) sandbox;
+    if (!request)
+        return;
+    json_writer_init_text(&json, &body);
+    json_begin_object(&json);
+    json_add_boolean(&json, "success", true);
+    json_add_text(&json, "deleted", http_request_parameter(request, "id"));
+    agentpod_reply(request, &json, &body);
+}
+
+static void destroy(struct http_request *request)
+{
+    struct sandbox *sandbox = find(request);
+
+    if (sandbox)
+        sandbox_destroy(api_of(request)->domain, request_caller(request), sandbox, destroyed,
+                        pending_new(request));
+}
+
+/* --- what is not there ----------------------------------------------------------------------- */
+
+static void no_messages(struct http_request *request)
+{
+    api_fail(request, ERR_NOT_IMPLEMENTED,
+             "messages are not available yet: no agent answers in sandboxes so far");
+}
+
+static void no_opencode(struct http_request *request)
+{
+    api_fail(request, ERR_NOT_IMPLEMENTED,
+             "OpenCode is not available yet: no agent is started in sandboxes so far");
+}
+
+static void no_sync(struct http_request *request)
+{
+    api_fail(request, ERR_NOT_IMPLEMENTED,
+             "sync is not available yet; the disk of a sandbox is kept without it");
+}
+
+static void no_workflow(struct http_request *request)
+{
+    api_fail(request, ERR_NOT_IMPLEMENTED, "workflows are not available yet");
+}
+
+static void not_found(struct http_request *request)
+{
+    api_fail(request, ERR_NOT_FOUND, "Not Found");
+}
+
+/* --- the table ------------------------------------------------------------------------------- */
+
+#define ID        "/sandbox/{id}"
+#define OPENCODE  ID "/opencode/{path...}"
+#define EXECUTION "/workflow/{executionId}"
+#define LATER     "Not available yet"
+
+static const struct http_route routes[] = {
+    {"POST", "/sandbox", agentpod_create, "Make a sandbox, with a repository and configuration",
+     .access = ACCESS_WRITE, .body_limit = AGENTPOD_BODY_LIMIT},
+    {"GET", ID, get, "Status of a sandbox", .access = ACCESS_READ},
+    {"DELETE", ID, destroy, "Remove a sandbox and its disk", .access = ACCESS_WRITE},
+    {"POST", ID "/wake", agentpod_wake, "Wake a sandbox and write its configuration again",
+     .access = ACCESS_ENTER, .body_limit = AGENTPOD_BODY_LIMIT},
+    {"GET", "/api/v2/sandboxes/{id}/terminal", terminal_relay,
+     "A terminal in JSON frames, as a WebSocket", .access = ACCESS_ENTER},
+    {"POST", ID "/message", no_messages, LATER, .access = ACCESS_SIGNED_IN,
+     .body_limit = AGENTPOD_BODY_LIMIT},
+    {"POST", ID "/sync", no_sync, LATER, .access = ACCESS_SIGNED_IN},
+    {"GET", ID "/opencode", no_opencode, LATER, .access = ACCESS_SIGNED_IN},
+    {"GET", OPENCODE, no_opencode, LATER, .access = ACCESS_SIGNED_IN},
+    {"POST", OPENCODE, no_opencode, LATER, .access = ACCESS_SIGNED_IN},
+    {"PUT", OPENCODE, no_opencode, LATER, .access = ACCESS_SIGNED_IN},
+    {"PATCH", OPENCODE, no_opencode, LATER, .access = ACCESS_SIGNED_IN},
+    {"DELETE", OPENCODE, no_opencode, LATER, .access = ACCESS_SIGNED_IN},
+    {"POST", "/workflow/execute", no_workflow, LATER, .access = ACCESS_SIGNED_IN},
+    {"POST", "/workflow/validate", no_workflow, LATER, .access = ACCESS_SIGNED_IN},
+    {"GET", EXECUTION "/status", no_workflow, LATER, .access = ACCESS_SIGNED_IN},
+    {"POST", EXECUTION "/pause", no_workflow, LATER, .access = ACCESS_SIGNED_IN},
+    {"POST", EXECUTION "/resume", no_workflow, LATER, .access = ACCESS_SIGNED_IN},
+    {"POST", EXECUTION "/terminate", no_workflow, LATER, .access = ACCESS_SIGNED_IN},
+    {"GET", ID "/{rest...}", not_found, "Unknown routes", .access = ACCESS_SIGNED_IN},
+    {"POST", ID "/{rest...}", not_found, "Unknown routes", .access = ACCESS_SIGNED_IN},
+    {"PUT", ID "/{rest...}", not_found, "Unknown routes", .access = ACCESS_SIGNED_IN},
+    {"DELETE", ID "/{rest...}", not_found, "Unknown routes", .access = ACCESS_SIGNED_IN},
+};
+
+struct http_mount agentpod_mount(struct api *api)
+{
+    return (struct http_mount){
+        .name = "agentpod",
+        .routes = routes,
+        .route_count = ARRAY_COUNT(routes),
+        .context = api,
+        .encode_error = agentpod_encode_error,
+    };
+}

@@ -1,0 +1,253 @@
+/* create and wake: the sandbox runs, its repository is there, its configuration is written. Both
+ * can be asked for again. */
+#include <string.h>
+
+#include "api/agent_body.h"
+#include "api/agentpod/agentpod_config.h"
+#include "api/agentpod/agentpod_internal.h"
+#include "api/json_body.h"
+#include "api/repository.h"
+#include "api/visit_walk.h"
+#include "base/memory.h"
+
+#define USER_MAX         ((size_t) 256)
+#define WRITE_TIMEOUT_MS ((uint64_t) 60 * 1000)
+
+/* Whoever owns the home folder is who runs commands; a file of its own for a moment, so that no
+ * reader sees half of it. */
+static const char place_credentials[] =
+    "umask 077 && folder=\"$HOME/.local/share/opencode\" && mkdir -p \"$folder\" && "
+    "cat >\"$folder/.auth.json.new\" && mv -f \"$folder/.auth.json.new\" \"$folder/auth.json\"";
+
+/* In the request's pool. */
+struct preparation {
+    struct visit_walk walk;
+    struct repository repository; /* its folder is the working folder */
+    struct agentpod_config config;
+    const char *id;
+    size_t written;
+    bool is_wake;
+    bool has_credentials; /* they were placed */
+};
+
+static struct preparation *of(struct visit_walk *walk)
+{
+    return CONTAINER_OF(walk, struct preparation, walk);
+}
+
+static struct pool *pool_of(struct visit_walk *walk)
+{
+    return &walk->visit->request->pool;
+}
+
+/* --- the steps ------------------------------------------------------------------------------- */
+
+static bool ask_look(struct visit_walk *walk, struct agent_request *request)
+{
+    return repository_ask_look(&of(walk)->repository, pool_of(walk), request);
+}
+
+static int take_look(struct visit_walk *walk, const struct agent_reply *reply, struct error *err)
+{
+    return repository_take_look(&of(walk)->repository, reply, err);
+}
+
+static bool ask_clone(struct visit_walk *walk, struct agent_request *request)
+{
+    return repository_ask_clone(&of(walk)->repository, pool_of(walk), request);
+}
+
+static bool ask_file(struct visit_walk *walk, struct agent_request *request)
+{
+    struct preparation *preparation = of(walk);
+    const struct agentpod_file *file;
+    struct agent_body body;
+
+    if (preparation->written == preparation->config.count)
+        return false;
+    file = &preparation->config.files[preparation->written++];
+    agent_body_begin(&body);
+    json_add_text(&body.json, "path",
+                  pool_format(pool_of(walk), "%s/%s", preparation->repository.folder, file->path));
+    json_add_text(&body.json, "content", file->content);
+    agent_body_end(&body, pool_of(walk), "/api/write", request);
+    request->timeout_ms = WRITE_TIMEOUT_MS;
+    return true;
+}
+
+static bool ask_credentials(struct visit_walk *walk, struct agent_request *request)
+{
+    const struct preparation *preparation = of(walk);
+    struct agent_body body;
+
+    if (!preparation->config.credentials)
+        return false;
+    agent_body_begin(&body);
+    json_key(&body.json, "argv");
+    json_begin_array(&body.json);
+    json_put_text(&body.json, "sh");
+    json_put_text(&body.json, "-c");
+    json_put_text(&body.json, place_credentials);
+    json_end_array(&body.json);
+    json_add_text(&body.json, "cwd", "/");
+    /* By stdin: arguments can be read by every program in the sandbox. */
+    json_add_text(&body.json, "stdin", preparation->config.credentials);
+    agent_body_end(&body, pool_of(walk), "/api/execute", request);
+    request->timeout_ms = WRITE_TIMEOUT_MS;
+    return true;
+}
+
+static int take_credentials(struct visit_walk *walk, const struct agent_reply *reply,
+                            struct error *err)
+{
+    json_t *code = json_object_get(reply->json, "exitCode");
+
+    if (agent_reply_error(reply, err) < 0)
+        return -1;
+    if (!json_is_integer(code) || json_integer_value(code) != 0)
+        return error_set(err, ERR_UPSTREAM, 0,
+                         "the home folder cannot be written: is there a shell in the image?");
+    of(walk)->has_credentials = true;
+    return 0;
+}
+
+static const struct visit_step steps[] = {
+    {"look for the repository", .ask = ask_look, .take = take_look},
+    {"clone the repository", .ask = ask_clone},
+    {"write the configuration", .ask = ask_file, .repeats = true},
+    {"place the credentials", .ask = ask_credentials, .take = take_credentials},
+};
+
+/* --- the answer ------------------------------------------------------------------------------ */
+
+static void add_address(struct json_writer *json, const struct preparation *preparation)
+{
+    AUTO(text) struct text url = TEXT_INIT(AGENTPOD_REPLY_MAX);
+
+    text_append(&url, "/sandbox/");
+    url_encode(&url, preparation->id, strlen(preparation->id));
+    text_append(&url, "/opencode");
+    json_add_text(json, "sandboxId", preparation->id);
+    json_add_text(json, "opencodeUrl", text_string(&url));
+}
+
+static void finished(struct visit_walk *walk)
+{
+    const struct preparation *preparation = of(walk);
+    AUTO(text) struct text body = TEXT_INIT(AGENTPOD_REPLY_MAX);
+    struct json_writer json;
+
+    json_writer_init_text(&json, &body);
+    json_begin_object(&json);
+    json_add_boolean(&json, "success", true);
+    json_add_text(&json, "status", "running");
+    json_add_integer(&json, "serverPort", AGENTPOD_PORT);
+    if (preparation->is_wake)
+        json_add_integer(&json, "restoredFiles", 0); /* the disk was kept: nothing had to be */
+    else
+        add_address(&json, preparation);
+    json_add_integer(&json, "filesWritten",
+                     (int64_t) (preparation->written + preparation->has_credentials));
+    agentpod_reply(walk->visit->request, &json, &body);
+}
+
+static const struct visit_plan plan = {steps, ARRAY_COUNT(steps), finished, NULL};
+
+static void ready(struct visit *visit)
+{
+    struct preparation *preparation = visit->data;
+    const char *kept = visit->sandbox->spec.folder;
+
+    if (!preparation->repository.folder) /* where it was made, not where it is usual */
+        preparation->repository.folder =
+            kept ? pool_copy_text(&visit->request->pool, kept) : AGENTPOD_FOLDER;
+    visit_walk_begin(&preparation->walk, visit, &plan);
+}
+
+/* --- create ---------------------------------------------------------------------------------- */
+
+static int check_id(const char *id, struct error *err)
+{
+    for (const char *at = id; *at; at++) {
+        if ((unsigned char) *at < 0x20 || *at == 0x7f)
+            return error_set(err, ERR_INVALID, 0, "id must not hold control characters");
+    }
+    return id[0] ? 0 : error_set(err, ERR_INVALID, 0, "id must not be empty");
+}
+
+static int read_repository(const struct json_place *body, struct pool *pool,
+                           struct repository *repository, struct error *err)
+{
+    const char *url = NULL, *branch = NULL, *folder = NULL;
+
+    if (json_field_text(body, "gitUrl", JSON_OPTIONAL, REPOSITORY_URL_MAX, &url, err) < 0 ||
+        json_field_text(body, "gitBranch", JSON_OPTIONAL, REPOSITORY_BRANCH_MAX, &branch, err) <
+            0 ||
+        json_field_text(body, "directory", JSON_OPTIONAL, REPOSITORY_FOLDER_MAX, &folder, err) < 0)
+        return -1;
+    if (folder && folder[0] && folder[0] != '/')
+        return error_set(err, ERR_INVALID, 0, "directory must begin with '/'");
+    repository->folder = folder && folder[0] ? pool_copy_text(pool, folder) : NULL;
+    if (!url || !url[0])
+        return 0;
+    repository->url = pool_copy_text(pool, url);
+    repository->shown = repository_shown(repository->url, pool);
+    repository->branch = branch && branch[0] ? pool_copy_text(pool, branch) : NULL;
+    return 0;
+}
+
+static void begin(struct http_request *request, struct preparation *preparation, const char *user)
+{
+    AUTO(sandbox_spec) struct sandbox_spec spec = SANDBOX_SPEC_INIT;
+    const char *folder = preparation->repository.folder;
+
+    spec.name = mem_copy_text(preparation->id);
+    spec.kind = mem_copy_text("agentpod");
+    spec.folder = mem_copy_text(folder ? folder : AGENTPOD_FOLDER);
+    if (user && user[0])
+        sandbox_pairs_set(&spec.labels, "userId", user);
+    request->data = preparation;
+    visit_begin_new(request, preparation->id, &spec, VISIT_CREATE | VISIT_START, ready);
+}
+
+static int read_create(struct http_request *request, const struct json_place *body,
+                       struct error *err)
+{
+    struct preparation *preparation = pool_alloc(&request->pool, sizeof(*preparation));
+    const char *user = NULL;
+
+    if (json_field_text(body, "id", JSON_REQUIRED, SANDBOX_NAME_MAX, &preparation->id, err) < 0 ||
+        check_id(preparation->id, err) < 0 ||
+        json_field_text(body, "userId", JSON_OPTIONAL, USER_MAX, &user, err) < 0 ||
+        read_repository(body, &request->pool, &preparation->repository, err) < 0 ||
+        agentpod_config_read(body, &request->pool, &preparation->config, err) < 0)
+        return -1;
+    preparation->id = pool_copy_text(&request->pool, preparation->id);
+    begin(request, preparation, user);
+    return 0;
+}
+
+void agentpod_create(struct http_request *request)
+{
+    json_body_take(request, read_create);
+}
+
+/* --- wake ------------------------------------------------------------------------------------ */
+
+static int read_wake(struct http_request *request, const struct json_place *body, struct error *err)
+{
+    struct preparation *preparation = pool_alloc(&request->pool, sizeof(*preparation));
+
+    if (agentpod_config_read(body, &request->pool, &preparation->config, err) < 0)
+        return -1;
+    preparation->is_wake = true;
+    preparation->id = http_request_parameter(request, "id");
+    request->data = preparation;
+    visit_begin(request, preparation->id, VISIT_START, ready);
+    return 0;
+}
+
+void agentpod_wake(struct http_request *request)
+{
+    json_body_take(request, read_wake);
+}

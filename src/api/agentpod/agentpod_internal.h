@@ -1,0 +1,26 @@
+/* Inside agentpod*.c only: what the handlers share. */
+#pragma once
+
+#include <jansson.h>
+
+#include "api/visit.h"
+#include "base/text.h"
+#include "json/json_read.h"
+#include "json/json_write.h"
+
+#define AGENTPOD_FOLDER     "/home/user/workspace"
+#define AGENTPOD_PORT       4096 /* where OpenCode listens */
+#define AGENTPOD_BODY_LIMIT ((uint64_t) 8 * 1024 * 1024)
+#define AGENTPOD_REPLY_MAX  ((size_t) 16 * 1024)
+
+/* {"error": "..."} */
+void agentpod_encode_error(const struct http_request *request, const struct error *error,
+                           struct text *body, const char **ret_content_type);
+
+/* Finish the object in `json` and send it. */
+void agentpod_reply(struct http_request *request, struct json_writer *json, struct text *body);
+
+/* --- handlers -------------------------------------------------------------------------------- */
+
+void agentpod_create(struct http_request *request);
+void agentpod_wake(struct http_request *request);

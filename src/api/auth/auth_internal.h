@@ -1,0 +1,45 @@
+/* Between the files of this folder. */
+#pragma once
+
+#include "api/admission.h"
+#include "api/auth/auth.h"
+#include "api/throttle.h"
+#include "domain/login.h"
+#include "domain/owner.h"
+#include "json/json_write.h"
+
+struct auth {
+    struct api *api;
+    const struct admission *admission;
+    enum auth_sign_up sign_up;
+    struct passwords *passwords; /* owned */
+    struct throttle addresses, names;
+    bool is_first_under_way; /* somebody is becoming the administrator */
+    void (*closed)(void *context);
+    void *closed_context;
+};
+
+/* Handlers, by the file they are in. */
+void auth_sign_in(struct http_request *request);     /* auth_sign_in.c */
+void auth_sign_up(struct http_request *request);     /* auth_sign_up.c */
+void auth_sign_out(struct http_request *request);    /* auth_session.c */
+void auth_get_session(struct http_request *request); /* auth_session.c */
+void auth_get_sign_up(struct http_request *request); /* auth_sign_up.c */
+
+/* The login is there: tell the browser, and answer in the shape of Better Auth. */
+void auth_reply_login(struct http_request *request, const struct owner *owner,
+                      const struct login *login, const char *token);
+
+/* Set-Cookie; `token` NULL: forget it. */
+void auth_set_cookie(struct http_request *request, const char *token, bool is_secure);
+
+/* The object that is called user. */
+void auth_write_user(struct json_writer *json, const struct owner *owner);
+
+/* Whether the client uses TLS, and from where. */
+void auth_client(const struct auth *auth, const struct http_request *request,
+                 struct client_address *ret_from);
+
+/* Errors as {error, message, code}, and retryAfter for those that may come again. */
+void auth_encode_error(const struct http_request *request, const struct error *error,
+                       struct text *body, const char **ret_content_type);

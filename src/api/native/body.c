@@ -1,0 +1,85 @@
+#include "api/native/body.h"
+
+#include "api/idempotency.h"
+
+/* In the request's pool. */
+struct taking {
+    native_read *read;
+    const void *argument;
+    const char *bytes;
+    size_t length;
+};
+
+static void client_left(struct http_request *request)
+{
+    (void) request; /* everything is in its pool */
+}
+
+static void read_body(struct http_request *request, const struct taking *taking)
+{
+    const struct json_limits limits = {
+        .size = taking->length, .depth = JSON_DEPTH_MAX, .values = JSON_VALUES_MAX, .nul = false};
+    struct error err = ERROR_INIT;
+    AUTO(json)
+    json_t *body =
+        taking->length ? json_read(taking->bytes, taking->length, &limits, &err) : json_object();
+    struct json_place root;
+
+    if (!body || json_root_object(body, &root, &err) < 0 ||
+        taking->read(request, &root, taking->argument, &err) < 0)
+        http_reply_error(request, &err);
+}
+
+static void checked(struct http_request *request)
+{
+    read_body(request, request->data);
+}
+
+static void arrived(struct http_request *request, const char *bytes, size_t length)
+{
+    struct taking *taking = request->data;
+
+    taking->length = length;
+    taking->bytes = bytes;
+    if (!http_request_header(request, "idempotency-key")) {
+        read_body(request, taking);
+        return;
+    }
+    taking->bytes = pool_copy_bytes(&request->pool, bytes, length);
+    idempotency_check(api_of(request)->idempotency, request, request_caller(request), taking->bytes,
+                      length, checked);
+}
+
+void native_take(struct http_request *request, native_read *read, const void *argument)
+{
+    struct taking *taking = pool_alloc(&request->pool, sizeof(*taking));
+
+    taking->read = read;
+    taking->argument = argument;
+    request->data = taking;
+    request->on_gone = client_left;
+    http_request_collect(request, arrived);
+}
+
+void native_answer_begin(struct native_answer *answer)
+{
+    answer->body = (struct text) TEXT_INIT(NATIVE_REPLY_MAX);
+    json_writer_init_text(&answer->json, &answer->body);
+    json_begin_object(&answer->json);
+}
+
+void native_answer_send(struct native_answer *answer, struct http_request *request, int status)
+{
+    json_end_object(&answer->json);
+    if (json_writer_finish(&answer->json) < 0) {
+        api_fail(request, ERR_TOO_LARGE, "the answer is too large: ask for fewer at once");
+        return;
+    }
+    http_reply(request, status, "application/json", text_string(&answer->body),
+               answer->body.length);
+}
+
+void native_answer_done(struct native_answer *answer)
+{
+    text_done(&answer->body);
+}

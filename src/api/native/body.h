@@ -1,0 +1,33 @@
+/* Bodies in this dialect: one JSON object, or nothing, which counts as {}; and JSON answers.
+ *
+ * Requests that have a body also have the header Idempotency-Key (api/idempotency.h): it is looked
+ * after here, before the body is read. */
+#pragma once
+
+#include "api/api.h"
+#include "json/json_read.h"
+#include "json/json_write.h"
+
+#define NATIVE_REPLY_MAX ((size_t) 32 * 1024 * 1024)
+
+/* `body` is borrowed for the call; what is to last is copied into the request's pool. Goes on with
+ * the request (answers it, or begins a visit) and returns 0, or -1 with the error to answer. */
+typedef int native_read(struct http_request *request, const struct json_place *body,
+                        const void *argument, struct error *err);
+
+/* Take the body, within the route's own limit, and read it. Uses request->data and on_gone until
+ * then. `argument` is the reader's, and static. */
+void native_take(struct http_request *request, native_read *read, const void *argument);
+
+/* An answer: begin, write the fields of an object, finish. */
+struct native_answer {
+    struct json_writer json;
+    struct text body;
+};
+
+void native_answer_begin(struct native_answer *answer);
+/* Ends the request. */
+void native_answer_send(struct native_answer *answer, struct http_request *request, int status);
+void native_answer_done(struct native_answer *answer);
+
+AUTO_DEFINE(native_answer, struct native_answer, native_answer_done);

@@ -1,0 +1,254 @@
+#include "api/native/ports.h"
+
+#include <string.h>
+
+#include "api/access.h"
+#include "api/agent_call.h"
+#include "api/error_body.h"
+#include "api/native/body.h"
+#include "api/pending.h"
+#include "api/preview.h"
+#include "base/auto.h"
+#include "base/memory.h"
+#include "base/number.h"
+#include "domain/port.h"
+#include "domain/sandboxes.h"
+
+#define URL_MAX       512
+#define EXPIRY_MAX_MS ((uint64_t) 3650 * 24 * 3600 * 1000)
+#define LISTENING     "/burrow/ports"
+
+/* --- shown ----------------------------------------------------------------------------------- */
+
+static void add_time(struct json_writer *json, const char *key, int64_t wall_ms)
+{
+    char text[CLOCK_TEXT_SIZE];
+
+    if (!wall_ms)
+        return;
+    clock_format(wall_ms, text);
+    json_add_text(json, key, text);
+}
+
+static void write_port(struct json_writer *json, const struct api *api, const struct port *port)
+{
+    AUTO(text) struct text url = TEXT_INIT(URL_MAX);
+
+    json_begin_object(json);
+    json_add_integer(json, "port", port->number);
+    json_add_text(json, "name", port->name);
+    json_add_text(json, "token", port->token);
+    json_add_boolean(json, "wake", port->wakes);
+    if (api->preview) {
+        preview_url(api->preview, port, &url);
+        json_add_text(json, "url", text_string(&url));
+    }
+    add_time(json, "createdAt", port->created_ms);
+    add_time(json, "expiresAt", port->expires_ms);
+    json_end_object(json);
+}
+
+struct listing {
+    struct json_writer *json;
+    const struct api *api;
+};
+
+static void list_one(void *context, struct port *port)
+{
+    struct listing *listing = context;
+
+    write_port(listing->json, listing->api, port);
+}
+
+/* `listening` is the agent's list, or NULL: the sandbox does not run. */
+static void answer_list(struct http_request *request, const struct id *sandbox, json_t *listening)
+{
+    AUTO(native_answer) struct native_answer answer;
+    struct listing listing = {.json = &answer.json, .api = api_of(request)};
+
+    native_answer_begin(&answer);
+    json_key(&answer.json, "ports");
+    json_begin_array(&answer.json);
+    port_each(api_of(request)->domain, sandbox, list_one, &listing);
+    json_end_array(&answer.json);
+    if (listening) {
+        json_key(&answer.json, "listening");
+        json_put_value(&answer.json, listening);
+    }
+    native_answer_send(&answer, request, 200);
+}
+
+static void listening_told(struct visit *visit, const struct agent_reply *reply,
+                           const struct error *failure)
+{
+    json_t *list = failure || !reply->json ? NULL : json_object_get(reply->json, "ports");
+
+    answer_list(visit->request, &visit->sandbox->id, list);
+}
+
+static void visit_ready(struct visit *visit)
+{
+    const struct agent_request request = {.method = "GET", .path = LISTENING};
+
+    agent_call(visit, &request, listening_told);
+}
+
+static struct sandbox *find(struct http_request *request)
+{
+    struct error err = ERROR_INIT;
+    struct sandbox *sandbox = sandbox_find(api_of(request)->domain, request_caller(request),
+                                           http_request_parameter(request, "id"), &err);
+
+    if (!sandbox)
+        http_reply_error(request, &err);
+    return sandbox;
+}
+
+static void list_ports(struct http_request *request)
+{
+    struct sandbox *sandbox = find(request);
+
+    if (!sandbox)
+        return;
+    if (sandbox->status == SANDBOX_RUNNING)
+        visit_begin(request, sandbox->id.text, VISIT_READ | VISIT_NO_WAKE, visit_ready);
+    else
+        answer_list(request, &sandbox->id, NULL);
+}
+
+/* --- exposed --------------------------------------------------------------------------------- */
+
+static void exposed(void *context, const struct error *failure, struct port *port)
+{
+    struct http_request *request = pending_take_good(context, failure);
+    AUTO(text) struct text body = TEXT_INIT(NATIVE_REPLY_MAX);
+    struct json_writer json;
+
+    if (!request)
+        return;
+    json_writer_init_text(&json, &body);
+    write_port(&json, api_of(request), port);
+    (void) json_writer_finish(&json);
+    http_reply(request, 201, "application/json", text_string(&body), body.length);
+}
+
+/* "24h", "7d", or seconds. */
+static int read_expiry(struct http_request *request, const struct json_place *body,
+                       int64_t *ret_expires_ms, struct error *err)
+{
+    json_t *value = json_object_get(body->value, "expiresIn");
+    uint64_t length_ms = 0;
+
+    if (!value || json_is_null(value))
+        return 0;
+    if (json_is_string(value))
+        (void) number_parse_duration(json_string_value(value), EXPIRY_MAX_MS, &length_ms);
+    else if (json_is_integer(value) && json_integer_value(value) > 0 &&
+             (uint64_t) json_integer_value(value) <= EXPIRY_MAX_MS / 1000)
+        length_ms = (uint64_t) json_integer_value(value) * 1000;
+    if (!length_ms)
+        return error_set(err, ERR_INVALID, 0,
+                         "field 'expiresIn' must be a time such as \"24h\" or \"7d\", or seconds");
+    *ret_expires_ms = clock_wall_ms(api_of(request)->clock) + (int64_t) length_ms;
+    return 0;
+}
+
+static int read_port(struct http_request *request, const struct json_place *body,
+                     const void *argument, struct error *err)
+{
+    static const char *const known[] = {"port", "name", "token", "wake", "expiresIn"};
+    struct port_spec spec = {.number = 0};
+    struct sandbox *sandbox;
+    int64_t number;
+
+    (void) argument;
+    if (json_known_fields(body, known, ARRAY_COUNT(known), err) < 0 ||
+        json_field_integer(body, "port", JSON_REQUIRED, 1, UINT16_MAX, &number, err) < 0 ||
+        json_field_text(body, "name", JSON_OPTIONAL, PORT_NAME_MAX, &spec.name, err) < 0 ||
+        json_field_text(body, "token", JSON_OPTIONAL, PORT_TOKEN_MAX, &spec.token, err) < 0 ||
+        json_field_boolean(body, "wake", JSON_OPTIONAL, &spec.wakes, err) < 0 ||
+        read_expiry(request, body, &spec.expires_ms, err) < 0)
+        return -1;
+    spec.number = (uint16_t) number;
+    sandbox = sandbox_find(api_of(request)->domain, request_caller(request),
+                           http_request_parameter(request, "id"), err);
+    if (!sandbox)
+        return -1;
+    port_expose(api_of(request)->domain, request_caller(request), sandbox, &spec, exposed,
+                pending_new(request));
+    return 0;
+}
+
+static void expose_port(struct http_request *request)
+{
+    native_take(request, read_port, NULL);
+}
+
+/* --- closed ---------------------------------------------------------------------------------- */
+
+/* Goes on when the client leaves: what is open to the port must be cut. */
+struct closing {
+    struct pending *pending;
+    struct api *api;
+};
+
+static void closed(void *context, const struct error *failure, struct port *port)
+{
+    AUTO(free) struct closing *closing = context;
+    struct http_request *request;
+
+    if (!failure && closing->api->preview)
+        preview_forget(closing->api->preview, &port->sandbox, port->number);
+    request = pending_take_good(closing->pending, failure);
+    if (request)
+        http_reply(request, 204, NULL, NULL, 0);
+}
+
+static void close_port(struct http_request *request)
+{
+    const char *text = http_request_parameter(request, "port");
+    struct sandbox *sandbox = find(request);
+    struct closing *closing;
+    int64_t number = 0;
+
+    if (!sandbox)
+        return;
+    if (number_parse(text, 1, UINT16_MAX, &number) < 0) {
+        api_fail(request, ERR_INVALID, "'%s' is no port", text);
+        return;
+    }
+    closing = mem_alloc(sizeof(*closing));
+    *closing = (struct closing){.pending = pending_new(request), .api = api_of(request)};
+    port_unexpose(closing->api->domain, request_caller(request), sandbox, (uint16_t) number, closed,
+                  closing);
+}
+
+/* --- the table ------------------------------------------------------------------------------- */
+
+#define EXPOSE_SCHEMA                                                                              \
+    "{\"type\":\"object\",\"required\":[\"port\"],\"properties\":{"                                \
+    "\"port\":{\"type\":\"integer\",\"minimum\":1024,\"maximum\":65535},"                          \
+    "\"name\":{\"type\":\"string\"},\"token\":{\"type\":\"string\",\"pattern\":"                   \
+    "\"^[a-z0-9_]{1,16}$\"},\"wake\":{\"type\":\"boolean\"},"                                      \
+    "\"expiresIn\":{\"type\":[\"string\",\"integer\"]}}}"
+
+static const struct http_route routes[] = {
+    {"GET", "/burrow/v1/sandboxes/{id}/ports", list_ports,
+     "Exposed ports with their URLs, and what listens inside", .access = ACCESS_READ},
+    {"POST", "/burrow/v1/sandboxes/{id}/ports", expose_port,
+     "Expose a port; again: the same token, or the one given", .access = ACCESS_ENTER,
+     .request_schema = EXPOSE_SCHEMA},
+    {"DELETE", "/burrow/v1/sandboxes/{id}/ports/{port}", close_port,
+     "Close an exposed port and cut what is open to it", .access = ACCESS_ENTER},
+};
+
+struct http_mount ports_mount(struct api *api)
+{
+    return (struct http_mount){
+        .name = "native",
+        .routes = routes,
+        .route_count = ARRAY_COUNT(routes),
+        .context = api,
+        .encode_error = error_body_write,
+    };
+}

@@ -1,0 +1,303 @@
+/* Sandboxes as objects: made, listed, changed, put to sleep, destroyed. */
+#include "domain/sandboxes.h"
+
+#include <string.h>
+
+#include "api/idempotency.h"
+#include "api/native/body.h"
+#include "api/native/handlers.h"
+#include "api/native/sandbox_fields.h"
+#include "api/pending.h"
+#include "base/memory.h"
+#include "base/number.h"
+
+#define LIST_DEFAULT 100
+
+/* One sandbox as a whole answer; too small ever to overflow. */
+static void write_sandbox(struct text *body, const struct sandbox *sandbox,
+                          const struct caller *caller)
+{
+    struct json_writer json;
+
+    json_writer_init_text(&json, body);
+    sandbox_fields_write(&json, sandbox, caller);
+    (void) json_writer_finish(&json);
+}
+
+static void answer_sandbox(struct http_request *request, int status, const struct sandbox *sandbox)
+{
+    AUTO(text) struct text body = TEXT_INIT(NATIVE_REPLY_MAX);
+
+    write_sandbox(&body, sandbox, request_caller(request));
+    http_reply(request, status, "application/json", text_string(&body), body.length);
+}
+
+/* The one the route names; NULL: the request was answered. */
+static struct sandbox *find(struct http_request *request)
+{
+    struct error error = ERROR_INIT;
+    struct sandbox *sandbox = sandbox_find(api_of(request)->domain, request_caller(request),
+                                           http_request_parameter(request, "id"), &error);
+
+    if (!sandbox)
+        http_reply_error(request, &error);
+    return sandbox;
+}
+
+/* --- create ---------------------------------------------------------------------------------- */
+
+/* Goes on when the client leaves: the answer is kept for its return. */
+struct creation {
+    struct pending *pending;
+    struct idempotency_entry *entry; /* may be NULL */
+    struct caller caller;
+};
+
+static void keep_answer(const struct creation *creation, const struct sandbox *sandbox, int status)
+{
+    AUTO(text) struct text body = TEXT_INIT(NATIVE_REPLY_MAX);
+
+    write_sandbox(&body, sandbox, &creation->caller);
+    idempotency_keep(creation->entry, status, text_string(&body), body.length);
+}
+
+static void created(void *context, const struct error *failure, struct sandbox *sandbox,
+                    bool is_new)
+{
+    AUTO(free) struct creation *creation = context;
+    struct http_request *request = pending_take(creation->pending);
+    int status = is_new ? 201 : 200;
+
+    if (!request && failure) {
+        idempotency_drop(creation->entry);
+    } else if (!request) {
+        keep_answer(creation, sandbox, status);
+    } else if (failure) {
+        http_reply_error(request, failure);
+    } else {
+        (void) http_reply_header(
+            request, "Location",
+            pool_format(&request->pool, "/burrow/v1/sandboxes/%s", sandbox->id.text));
+        answer_sandbox(request, status, sandbox);
+    }
+}
+
+static int read_create(struct http_request *request, const struct json_place *body,
+                       const void *argument, struct error *err)
+{
+    const struct caller *caller = request_caller(request);
+    AUTO(sandbox_spec) struct sandbox_spec spec = SANDBOX_SPEC_INIT;
+    struct creation *creation;
+
+    (void) argument;
+    if (sandbox_fields_read(body, &spec, err) < 0)
+        return -1;
+    creation = mem_alloc(sizeof(*creation));
+    creation->caller = *caller;
+    creation->entry = idempotency_adopt(request);
+    creation->pending = pending_new(request);
+    sandbox_create(api_of(request)->domain, caller, &spec, created, creation);
+    return 0;
+}
+
+void native_create_sandbox(struct http_request *request)
+{
+    native_take(request, read_create, NULL);
+}
+
+/* --- list ------------------------------------------------------------------------------------ */
+
+struct listing {
+    struct native_answer answer;
+    const struct caller *caller;
+};
+
+static void list_one(void *context, struct sandbox *sandbox)
+{
+    struct listing *listing = context;
+
+    sandbox_fields_write(&listing->answer.json, sandbox, listing->caller);
+}
+
+static int read_status(const char *text, struct sandbox_filter *filter, struct error *err)
+{
+    if (strcmp(text, "sleeping") == 0) {
+        filter->is_asleep = true;
+        return 0;
+    }
+    if (sandbox_status_from_text(text, &filter->status) < 0)
+        return error_set(err, ERR_INVALID, 0, "'%.32s' is no status", text);
+    return 0;
+}
+
+/* "name" or "name=value". */
+static void read_label(struct http_request *request, const char *text,
+                       struct sandbox_filter *filter)
+{
+    const char *equals = strchr(text, '=');
+
+    filter->label = equals ? pool_copy_bytes(&request->pool, text, (size_t) (equals - text)) : text;
+    filter->value = equals ? equals + 1 : NULL;
+}
+
+static int read_owner(struct http_request *request, const char *text, struct sandbox_filter *filter,
+                      struct error *err)
+{
+    struct id *owner = pool_alloc(&request->pool, sizeof(*owner));
+
+    if (!id_is_valid(text))
+        return error_set(err, ERR_INVALID, 0, "'owner' must be an owner's id");
+    memcpy(owner->text, text, ID_SIZE);
+    filter->owner = owner;
+    return 0;
+}
+
+static int read_filter(struct http_request *request, struct sandbox_filter *filter,
+                       struct error *err)
+{
+    const char *status = http_request_query(request, "status");
+    const char *label = http_request_query(request, "label");
+    const char *owner = http_request_query(request, "owner");
+    const char *limit = http_request_query(request, "limit");
+    int64_t count = LIST_DEFAULT;
+
+    *filter = (struct sandbox_filter){
+        .status = SANDBOX_STATUS_COUNT,
+        .name_prefix = http_request_query(request, "prefix"),
+        .after = http_request_query(request, "cursor"),
+    };
+    if (limit && number_parse(limit, 1, SANDBOX_LIST_MAX, &count) < 0)
+        return error_set(err, ERR_INVALID, 0, "'limit' must be a number from 1 to %d",
+                         SANDBOX_LIST_MAX);
+    filter->limit = (size_t) count;
+    if (label)
+        read_label(request, label, filter);
+    if (owner && read_owner(request, owner, filter, err) < 0)
+        return -1;
+    return status ? read_status(status, filter, err) : 0;
+}
+
+void native_list_sandboxes(struct http_request *request)
+{
+    struct listing listing = {.caller = request_caller(request)};
+    struct error error = ERROR_INIT;
+    struct sandbox_filter filter;
+    const char *next = NULL;
+    int r;
+
+    if (read_filter(request, &filter, &error) < 0) {
+        http_reply_error(request, &error);
+        return;
+    }
+    native_answer_begin(&listing.answer);
+    json_key(&listing.answer.json, "sandboxes");
+    json_begin_array(&listing.answer.json);
+    r = sandbox_list(api_of(request)->domain, listing.caller, &filter, &request->pool, list_one,
+                     &listing, &next, &error);
+    json_end_array(&listing.answer.json);
+    json_add_text(&listing.answer.json, "nextCursor", next);
+    if (r < 0)
+        http_reply_error(request, &error);
+    else
+        native_answer_send(&listing.answer, request, 200);
+    native_answer_done(&listing.answer);
+}
+
+/* --- one ------------------------------------------------------------------------------------- */
+
+void native_get_sandbox(struct http_request *request)
+{
+    const struct sandbox *sandbox = find(request);
+
+    if (sandbox)
+        answer_sandbox(request, 200, sandbox);
+}
+
+static void done(void *context, const struct error *failure, struct sandbox *sandbox)
+{
+    struct http_request *request = pending_take_good(context, failure);
+
+    if (request)
+        answer_sandbox(request, 200, sandbox);
+}
+
+static int read_change(struct http_request *request, const struct json_place *body,
+                       const void *argument, struct error *err)
+{
+    struct api *api = api_of(request);
+    const struct caller *caller = request_caller(request);
+    AUTO(sandbox_fields_change) struct sandbox_fields_change change = {.spec = SANDBOX_SPEC_INIT};
+    struct sandbox *sandbox =
+        sandbox_find(api->domain, caller, http_request_parameter(request, "id"), err);
+
+    (void) argument;
+    if (!sandbox || sandbox_fields_read_change(body, sandbox, &change, err) < 0)
+        return -1;
+    sandbox_update(api->domain, caller, sandbox, &change.update, done, pending_new(request));
+    return 0;
+}
+
+void native_change_sandbox(struct http_request *request)
+{
+    native_take(request, read_change, NULL);
+}
+
+static void destroyed(void *context, const struct error *failure, struct sandbox *sandbox)
+{
+    struct http_request *request = pending_take_good(context, failure);
+
+    (void) sandbox;
+    if (request)
+        http_reply(request, 204, NULL, "", 0);
+}
+
+typedef void sandbox_act(struct domain *domain, const struct caller *caller,
+                         struct sandbox *sandbox, sandbox_done *done, void *context);
+
+static void act(struct http_request *request, sandbox_act *what, sandbox_done *answer)
+{
+    struct sandbox *sandbox = find(request);
+
+    if (sandbox)
+        what(api_of(request)->domain, request_caller(request), sandbox, answer,
+             pending_new(request));
+}
+
+void native_destroy_sandbox(struct http_request *request)
+{
+    act(request, sandbox_destroy, destroyed);
+}
+
+void native_start_sandbox(struct http_request *request)
+{
+    act(request, sandbox_start, done);
+}
+
+void native_stop_sandbox(struct http_request *request)
+{
+    act(request, sandbox_stop, done);
+}
+
+void native_sleep_sandbox(struct http_request *request)
+{
+    act(request, sandbox_sleep, done);
+}
+
+void native_wake_sandbox(struct http_request *request)
+{
+    act(request, sandbox_wake, done);
+}
+
+void native_touch_sandbox(struct http_request *request)
+{
+    struct sandbox *sandbox = find(request);
+
+    if (!sandbox)
+        return;
+    if (!caller_may_enter(request_caller(request))) {
+        api_fail(request, ERR_FORBIDDEN, "this key may look and not change anything");
+        return;
+    }
+    sandbox_touch(api_of(request)->domain, sandbox);
+    answer_sandbox(request, 200, sandbox);
+}

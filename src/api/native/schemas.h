@@ -1,0 +1,125 @@
+/* The bodies of this dialect as JSON schemas, for the OpenAPI document. */
+#pragma once
+
+/* A duration: "30s", "5m" or seconds. A size: "512M" or bytes. */
+#define DURATION_SCHEMA                                                                            \
+    "{\"oneOf\":[{\"type\":\"string\",\"examples\":[\"30s\",\"5m\",\"1h\"]},{\"type\":\"num"       \
+    "ber\"}],\"description\":\"a duration; numbers are seconds\"}"
+
+#define SIZE_SCHEMA                                                                                \
+    "{\"oneOf\":[{\"type\":\"string\",\"examples\":[\"512M\"]},{\"type\":\"integer\"}],\"de"       \
+    "scription\":\"a size; numbers are bytes\"}"
+
+#define PAIRS_SCHEMA "{\"type\":\"object\",\"additionalProperties\":{\"type\":\"string\"}}"
+
+#define CHANGES_SCHEMA                                                                             \
+    "{\"type\":\"object\",\"additionalProperties\":{\"type\":[\"string\",\"null\"]}}"
+
+#define LIMITS_SCHEMA                                                                              \
+    "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{\"memory\":" SIZE_SCHEMA  \
+    ",\"swap\":" SIZE_SCHEMA ",\"disk\":" SIZE_SCHEMA                                              \
+    ",\"cpu\":{\"type\":\"number\"},\"pids\":{\"type\":\"integer\"},\"files\":{\"type\":\"i"       \
+    "nteger\"}}}"
+
+#define SPEC_SCHEMA                                                                                \
+    "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{\"name\":{\"type\""       \
+    ":\"string\"},\"image\":{\"type\":\"string\"},\"labels\":" PAIRS_SCHEMA                        \
+    ",\"env\":" PAIRS_SCHEMA ",\"limits\":" LIMITS_SCHEMA                                          \
+    ",\"network\":{\"enum\":[\"none\",\"nat\"]},\"rules\":{\"type\":\"array\",\"items\":{\""       \
+    "type\":\"object\",\"additionalProperties\":false,\"properties\":{\"allow\":{\"type\":"        \
+    "\"boolean\"},\"to\":{\"type\":\"string\"},\"protocol\":{\"enum\":[\"any\",\"tcp\",\"ud"       \
+    "p\"]},\"ports\":{\"type\":\"string\"}},\"required\":[\"allow\"]}},\"binds\":" PAIRS_SCHEMA    \
+    ",\"folder\":{\"type\":\"string\"},\"sleepAfter\":" DURATION_SCHEMA                            \
+    ",\"keepAlive\":{\"type\":\"boolean\"},\"maxRuntime\":" DURATION_SCHEMA                        \
+    ",\"lifetime\":" DURATION_SCHEMA "}}"
+
+#define CHANGE_SCHEMA                                                                              \
+    "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{\"name\":{\"type\""       \
+    ":\"string\"},\"labels\":" CHANGES_SCHEMA ",\"env\":" CHANGES_SCHEMA                           \
+    ",\"limits\":" LIMITS_SCHEMA ",\"sleepAfter\":" DURATION_SCHEMA                                \
+    ",\"keepAlive\":{\"type\":\"boolean\"},\"maxRuntime\":" DURATION_SCHEMA                        \
+    ",\"lifetime\":" DURATION_SCHEMA "}}"
+
+#define SANDBOX_SCHEMA                                                                             \
+    "{\"type\":\"object\",\"required\":[\"id\",\"status\"],\"properties\":{\"id\":{\"type\""       \
+    ":\"string\"},\"name\":{\"type\":[\"string\",\"null\"]},\"owner\":{\"type\":\"string\"}"       \
+    ",\"status\":{\"enum\":[\"creating\",\"starting\",\"running\",\"frozen\",\"hibernated\""       \
+    ",\"waking\",\"stopping\",\"stopped\",\"error\",\"destroyed\",\"unknown\"]},\"reason\":"       \
+    "{\"type\":\"string\"},\"image\":{\"type\":[\"string\",\"null\"]},\"kind\":{\"type\":\""       \
+    "string\"},\"folder\":{\"type\":\"string\"},\"labels\":" PAIRS_SCHEMA                          \
+    ",\"env\":" CHANGES_SCHEMA                                                                     \
+    ",\"limits\":{\"type\":\"object\"},\"unenforced\":{\"type\":\"array\",\"items\":{\"type"       \
+    "\":\"string\"}},\"network\":{\"type\":\"string\"},\"sleepAfter\":{\"type\":\"number\"}"       \
+    ",\"keepAlive\":{\"type\":\"boolean\"},\"maxRuntime\":{\"type\":\"number\"},\"lifetime"        \
+    "\":{\"type\":\"number\"},\"createdAt\":{\"type\":[\"string\",\"null\"],\"format\":\"da"       \
+    "te-time\"},\"updatedAt\":{\"type\":[\"string\",\"null\"],\"format\":\"date-time\"},\"a"       \
+    "ctiveAt\":{\"type\":[\"string\",\"null\"],\"format\":\"date-time\"},\"startedAt\":{\"t"       \
+    "ype\":[\"string\",\"null\"],\"format\":\"date-time\"}}}"
+
+#define SANDBOXES_SCHEMA                                                                           \
+    "{\"type\":\"object\",\"properties\":{\"sandboxes\":{\"type\":\"array\",\"items\":{\"ty"       \
+    "pe\":\"object\"}},\"nextCursor\":{\"type\":[\"string\",\"null\"]}}}"
+
+#define EXECUTE_SCHEMA                                                                             \
+    "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{\"command\":{\"typ"       \
+    "e\":\"string\"},\"argv\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}},\"cwd\":"       \
+    "{\"type\":\"string\"},\"env\":" CHANGES_SCHEMA                                                \
+    ",\"user\":{\"type\":\"string\"},\"timeout\":" DURATION_SCHEMA                                 \
+    ",\"stdin\":{\"type\":\"string\"},\"stdinEncoding\":{\"enum\":[\"utf-8\",\"base64\"]},"        \
+    "\"encoding\":{\"enum\":[\"utf-8\",\"base64\"]},\"sessionId\":{\"type\":\"string\"},\"s"       \
+    "tream\":{\"type\":\"boolean\"}}}"
+
+#define EXECUTED_SCHEMA                                                                            \
+    "{\"type\":\"object\",\"properties\":{\"exitCode\":{\"type\":[\"integer\",\"null\"]},\""       \
+    "signal\":{\"type\":\"string\"},\"stdout\":{\"type\":\"string\"},\"stderr\":{\"type\":"        \
+    "\"string\"},\"stdoutTruncated\":{\"type\":\"boolean\"},\"stderrTruncated\":{\"type\":"        \
+    "\"boolean\"},\"timedOut\":{\"type\":\"boolean\"},\"outOfMemory\":{\"type\":\"boolean\""       \
+    "},\"duration\":{\"type\":\"integer\"}}}"
+
+#define SESSION_SCHEMA                                                                             \
+    "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{\"id\":{\"type\":"        \
+    "\"string\"},\"cwd\":{\"type\":\"string\"},\"env\":" CHANGES_SCHEMA                            \
+    ",\"commandTimeout\":" DURATION_SCHEMA "}}"
+
+#define PROCESS_SCHEMA                                                                             \
+    "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{\"command\":{\"typ"       \
+    "e\":\"string\"},\"id\":{\"type\":\"string\"},\"cwd\":{\"type\":\"string\"},"                  \
+    "\"env\":" CHANGES_SCHEMA ",\"timeout\":" DURATION_SCHEMA                                      \
+    ",\"autoCleanup\":{\"type\":\"boolean\"},\"encoding\":{\"type\":\"string\"},\"sessionId"       \
+    "\":{\"type\":\"string\"}},\"required\":[\"command\"]}"
+
+#define CONTEXT_SCHEMA                                                                             \
+    "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{\"language\":{\"en"       \
+    "um\":[\"python\",\"javascript\",\"typescript\"]},\"cwd\":{\"type\":\"string\"},\"env\""       \
+    ":" PAIRS_SCHEMA "}}"
+
+#define RUN_SCHEMA                                                                                 \
+    "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{\"code\":{\"type\""       \
+    ":\"string\"},\"language\":{\"type\":\"string\"},\"contextId\":{\"type\":\"string\"},\""       \
+    "env\":" PAIRS_SCHEMA ",\"timeout\":" DURATION_SCHEMA "},\"required\":[\"code\"]}"
+
+#define CLONE_SCHEMA                                                                               \
+    "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{\"url\":{\"type\":"       \
+    "\"string\"},\"branch\":{\"type\":\"string\"},\"folder\":{\"type\":\"string\"},\"depth"        \
+    "\":{\"type\":\"integer\"},\"timeout\":" DURATION_SCHEMA                                       \
+    ",\"sessionId\":{\"type\":\"string\"}},\"required\":[\"url\"]}"
+
+#define WATCH_SCHEMA                                                                               \
+    "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{\"path\":{\"type\""       \
+    ":\"string\"},\"recursive\":{\"type\":\"boolean\"},\"include\":{\"type\":\"array\",\"it"       \
+    "ems\":{\"type\":\"string\"}},\"exclude\":{\"type\":\"array\",\"items\":{\"type\":\"str"       \
+    "ing\"}},\"events\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}},\"sessionId\":"       \
+    "{\"type\":\"string\"}},\"required\":[\"path\"]}"
+
+#define ORDER_SCHEMA                                                                               \
+    "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{\"action\":{\"enum"       \
+    "\":[\"mkdir\",\"move\"]},\"to\":{\"type\":\"string\"},\"recursive\":{\"type\":\"boolea"       \
+    "n\"}},\"required\":[\"action\"]}"
+
+#define EVENTS_SCHEMA                                                                              \
+    "{\"type\":\"object\",\"properties\":{\"events\":{\"type\":\"array\",\"items\":{\"type"        \
+    "\":\"object\"}},\"next\":{\"type\":\"integer\"}}}"
+
+#define BACKUP_SCHEMA                                                                              \
+    "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{\"name\":{\"type\""       \
+    ":\"string\"}}}"

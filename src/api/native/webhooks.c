@@ -1,0 +1,268 @@
+#include "api/native/webhooks.h"
+
+#include <string.h>
+
+#include "api/access.h"
+#include "api/error_body.h"
+#include "api/native/body.h"
+#include "api/pending.h"
+#include "base/auto.h"
+#include "base/number.h"
+#include "domain/webhook.h"
+
+#define LOG_DEFAULT 100
+
+/* --- shown ----------------------------------------------------------------------------------- */
+
+static void add_time(struct json_writer *json, const char *key, int64_t wall_ms)
+{
+    char text[CLOCK_TEXT_SIZE];
+
+    if (!wall_ms)
+        return;
+    clock_format(wall_ms, text);
+    json_add_text(json, key, text);
+}
+
+static void write_webhook(struct json_writer *json, const struct webhook *webhook,
+                          bool shows_secret)
+{
+    json_begin_object(json);
+    json_add_text(json, "id", webhook->id.text);
+    json_add_text(json, "url", webhook->url);
+    json_key(json, "events");
+    json_put_raw(json, webhook->events, strlen(webhook->events));
+    json_add_boolean(json, "enabled", !webhook->disabled_ms);
+    json_add_boolean(json, "hasBearer", webhook->bearer != NULL);
+    json_add_integer(json, "waiting", (int64_t) webhook->waiting_count);
+    add_time(json, "createdAt", webhook->created_ms);
+    if (shows_secret)
+        json_add_text(json, "secret", webhook->secret);
+    json_end_object(json);
+}
+
+static void answer_webhook(struct http_request *request, int status, const struct webhook *webhook,
+                           bool shows_secret)
+{
+    AUTO(text) struct text body = TEXT_INIT(NATIVE_REPLY_MAX);
+    struct json_writer json;
+
+    json_writer_init_text(&json, &body);
+    write_webhook(&json, webhook, shows_secret);
+    (void) json_writer_finish(&json);
+    if (shows_secret)
+        (void) http_reply_header(request, "Cache-Control", "no-store");
+    http_reply(request, status, "application/json", text_string(&body), body.length);
+    explicit_bzero(body.data, body.capacity);
+}
+
+static void list_one(void *context, struct webhook *webhook)
+{
+    write_webhook(context, webhook, false);
+}
+
+static void list_webhooks(struct http_request *request)
+{
+    AUTO(native_answer) struct native_answer answer;
+
+    native_answer_begin(&answer);
+    json_key(&answer.json, "webhooks");
+    json_begin_array(&answer.json);
+    webhook_each(api_of(request)->domain, request_caller(request), list_one, &answer.json);
+    json_end_array(&answer.json);
+    native_answer_send(&answer, request, 200);
+}
+
+static struct webhook *find(struct http_request *request)
+{
+    struct error err = ERROR_INIT;
+    struct webhook *webhook = webhook_find(api_of(request)->domain, request_caller(request),
+                                           http_request_parameter(request, "webhook"), &err);
+
+    if (!webhook)
+        http_reply_error(request, &err);
+    return webhook;
+}
+
+static void get_webhook(struct http_request *request)
+{
+    struct webhook *webhook = find(request);
+
+    if (webhook)
+        answer_webhook(request, 200, webhook, false);
+}
+
+/* --- made, changed, gone --------------------------------------------------------------------- */
+
+static void made(void *context, const struct error *failure, struct webhook *webhook)
+{
+    struct http_request *request = pending_take_good(context, failure);
+
+    if (request)
+        answer_webhook(request, 201, webhook, true);
+}
+
+static int read_webhook(struct http_request *request, const struct json_place *body,
+                        const void *argument, struct error *err)
+{
+    static const char *const known[] = {"url", "events", "secret", "bearer"};
+    struct webhook_spec spec = {.url = NULL};
+    struct json_texts types = {.count = 0};
+
+    (void) argument;
+    if (json_known_fields(body, known, ARRAY_COUNT(known), err) < 0 ||
+        json_field_text(body, "url", JSON_REQUIRED, WEBHOOK_URL_MAX, &spec.url, err) < 0 ||
+        json_field_texts(body, "events", JSON_OPTIONAL, WEBHOOK_TYPES_MAX, WEBHOOK_TYPE_MAX,
+                         &request->pool, &types, err) < 0 ||
+        json_field_text(body, "secret", JSON_OPTIONAL, WEBHOOK_SECRET_MAX, &spec.secret, err) < 0 ||
+        json_field_text(body, "bearer", JSON_OPTIONAL, WEBHOOK_BEARER_MAX, &spec.bearer, err) < 0)
+        return -1;
+    spec.types = types.items;
+    spec.type_count = types.count;
+    webhook_create(api_of(request)->domain, request_caller(request), &spec, made,
+                   pending_new(request));
+    return 0;
+}
+
+static void create_webhook(struct http_request *request)
+{
+    native_take(request, read_webhook, NULL);
+}
+
+static void changed(void *context, const struct error *failure, struct webhook *webhook)
+{
+    struct http_request *request = pending_take_good(context, failure);
+
+    if (request)
+        answer_webhook(request, 200, webhook, false);
+}
+
+static int read_change(struct http_request *request, const struct json_place *body,
+                       const void *argument, struct error *err)
+{
+    static const char *const known[] = {"enabled"};
+    struct webhook *webhook;
+    bool is_enabled = true;
+
+    (void) argument;
+    if (json_known_fields(body, known, ARRAY_COUNT(known), err) < 0 ||
+        json_field_boolean(body, "enabled", JSON_REQUIRED, &is_enabled, err) < 0)
+        return -1;
+    webhook = webhook_find(api_of(request)->domain, request_caller(request),
+                           http_request_parameter(request, "webhook"), err);
+    if (!webhook)
+        return -1;
+    webhook_enable(api_of(request)->domain, request_caller(request), webhook, is_enabled, changed,
+                   pending_new(request));
+    return 0;
+}
+
+static void change_webhook(struct http_request *request)
+{
+    native_take(request, read_change, NULL);
+}
+
+static void gone(void *context, const struct error *failure, struct webhook *webhook)
+{
+    struct http_request *request = pending_take_good(context, failure);
+
+    (void) webhook;
+    if (request)
+        http_reply(request, 204, NULL, NULL, 0);
+}
+
+static void delete_webhook(struct http_request *request)
+{
+    struct webhook *webhook = find(request);
+
+    if (webhook)
+        webhook_delete(api_of(request)->domain, request_caller(request), webhook, gone,
+                       pending_new(request));
+}
+
+/* --- the log --------------------------------------------------------------------------------- */
+
+static void write_entry(struct json_writer *json, const struct webhook_log_entry *entry)
+{
+    json_begin_object(json);
+    json_add_text(json, "id", entry->id);
+    json_add_text(json, "state", entry->state);
+    json_add_integer(json, "cursor", entry->cursor);
+    json_add_integer(json, "attempts", entry->attempts);
+    if (entry->status)
+        json_add_integer(json, "status", entry->status);
+    json_add_text(json, "detail", entry->detail);
+    json_key(json, "body");
+    json_put_raw(json, entry->body, strlen(entry->body));
+    add_time(json, "createdAt", entry->created_ms);
+    add_time(json, "updatedAt", entry->updated_ms);
+    add_time(json, "nextAt", entry->next_ms);
+    json_end_object(json);
+}
+
+static void logged(void *context, const struct error *failure,
+                   const struct webhook_log_entry *entries, size_t count)
+{
+    struct http_request *request = pending_take_good(context, failure);
+    AUTO(native_answer) struct native_answer answer;
+
+    native_answer_begin(&answer);
+    if (!request)
+        return;
+    json_key(&answer.json, "deliveries");
+    json_begin_array(&answer.json);
+    for (size_t i = 0; i < count; i++)
+        write_entry(&answer.json, &entries[i]);
+    json_end_array(&answer.json);
+    native_answer_send(&answer, request, 200);
+}
+
+static void get_deliveries(struct http_request *request)
+{
+    struct webhook *webhook = find(request);
+    const char *text = http_request_query(request, "limit");
+    int64_t limit = LOG_DEFAULT;
+
+    if (!webhook)
+        return;
+    if (text && number_parse(text, 1, WEBHOOK_DELIVERIES_MAX, &limit) < 0) {
+        api_fail(request, ERR_INVALID, "limit must be from 1 to %d", WEBHOOK_DELIVERIES_MAX);
+        return;
+    }
+    webhook_log(api_of(request)->domain, webhook, (size_t) limit, logged, pending_new(request));
+}
+
+/* --- the table ------------------------------------------------------------------------------- */
+
+#define CREATE_SCHEMA                                                                              \
+    "{\"type\":\"object\",\"required\":[\"url\"],\"properties\":{\"url\":{\"type\":\"string\"},"   \
+    "\"events\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}},"                             \
+    "\"secret\":{\"type\":\"string\"},\"bearer\":{\"type\":\"string\"}}}"
+#define CHANGE_SCHEMA                                                                              \
+    "{\"type\":\"object\",\"required\":[\"enabled\"],"                                             \
+    "\"properties\":{\"enabled\":{\"type\":\"boolean\"}}}"
+
+static const struct http_route routes[] = {
+    {"GET", "/burrow/v1/webhooks", list_webhooks, "List webhooks", .access = ACCESS_READ},
+    {"POST", "/burrow/v1/webhooks", create_webhook, "Make a webhook; its secret is told only here",
+     .access = ACCESS_WRITE, .request_schema = CREATE_SCHEMA},
+    {"GET", "/burrow/v1/webhooks/{webhook}", get_webhook, "Read one webhook",
+     .access = ACCESS_READ},
+    {"PATCH", "/burrow/v1/webhooks/{webhook}", change_webhook, "Stop a webhook, or let it go on",
+     .access = ACCESS_WRITE, .request_schema = CHANGE_SCHEMA},
+    {"DELETE", "/burrow/v1/webhooks/{webhook}", delete_webhook, "Remove a webhook",
+     .access = ACCESS_WRITE},
+    {"GET", "/burrow/v1/webhooks/{webhook}/deliveries", get_deliveries,
+     "What was sent, and how that went, newest first", .access = ACCESS_READ},
+};
+
+struct http_mount webhooks_mount(struct api *api)
+{
+    return (struct http_mount){
+        .name = "native",
+        .routes = routes,
+        .route_count = ARRAY_COUNT(routes),
+        .context = api,
+        .encode_error = error_body_write,
+    };
+}

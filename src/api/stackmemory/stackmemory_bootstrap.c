@@ -1,0 +1,173 @@
+/* bootstrap: a sandbox with a repository in it, and a marker that says when. Can be asked for
+ * again: a clone of the same repository is left alone, and the answer says so. */
+#include <limits.h>
+#include <string.h>
+
+#include "api/agent_body.h"
+#include "api/repository.h"
+#include "api/stackmemory/stackmemory_internal.h"
+#include "api/visit_walk.h"
+#include "base/clock.h"
+
+#define WORKSPACE        "/workspace"
+#define USUAL_FOLDER     "/workspace/repo"
+#define MARKER_PATH      "/workspace/.stackmemory-cloudflare-spike.json"
+#define MARKER_MAX       ((size_t) 64 * 1024)
+#define WRITE_TIMEOUT_MS ((uint64_t) 60 * 1000)
+
+/* In the request's pool. */
+struct bootstrap {
+    struct visit_walk walk;
+    struct repository repository;
+};
+
+static struct bootstrap *of(struct visit_walk *walk)
+{
+    return CONTAINER_OF(walk, struct bootstrap, walk);
+}
+
+static struct pool *pool_of(struct visit_walk *walk)
+{
+    return &walk->visit->request->pool;
+}
+
+/* --- the steps ------------------------------------------------------------------------------- */
+
+static bool ask_look(struct visit_walk *walk, struct agent_request *request)
+{
+    return repository_ask_look(&of(walk)->repository, pool_of(walk), request);
+}
+
+static int take_look(struct visit_walk *walk, const struct agent_reply *reply, struct error *err)
+{
+    return repository_take_look(&of(walk)->repository, reply, err);
+}
+
+static bool ask_clone(struct visit_walk *walk, struct agent_request *request)
+{
+    return repository_ask_clone(&of(walk)->repository, pool_of(walk), request);
+}
+
+static void write_marker(struct visit_walk *walk, struct text *marker)
+{
+    struct visit *visit = walk->visit;
+    char now[CLOCK_TEXT_SIZE];
+    struct json_writer json;
+
+    clock_format(clock_wall_ms(visit->api->clock), now);
+    json_writer_init_text(&json, marker);
+    json_begin_object(&json);
+    json_add_text(&json, "sandboxId", stackmemory_request_name(visit->request));
+    json_add_text(&json, "bootstrappedAt", now);
+    json_add_boolean(&json, "mounted", false);
+    json_add_text(&json, "repoUrl", of(walk)->repository.shown);
+    json_end_object(&json);
+    (void) json_writer_finish(&json); /* it has room for the longest URL */
+}
+
+static bool ask_marker(struct visit_walk *walk, struct agent_request *request)
+{
+    AUTO(text) struct text marker = TEXT_INIT(MARKER_MAX);
+    struct agent_body body;
+
+    write_marker(walk, &marker);
+    agent_body_begin(&body);
+    json_add_text(&body.json, "path", MARKER_PATH);
+    json_add_text(&body.json, "content", text_string(&marker));
+    agent_body_end(&body, pool_of(walk), "/api/write", request);
+    request->timeout_ms = WRITE_TIMEOUT_MS;
+    return true;
+}
+
+static const struct visit_step steps[] = {
+    {"look for the repository", .ask = ask_look, .take = take_look},
+    {"clone the repository", .ask = ask_clone},
+    {"write the marker", .ask = ask_marker},
+};
+
+/* --- the answer ------------------------------------------------------------------------------ */
+
+static json_t *describe_clone(const struct repository *repository)
+{
+    json_t *step = json_object();
+
+    (void) json_object_set_new(step, "type", json_string("gitCheckout"));
+    (void) json_object_set_new(step, "repoUrl", json_string(repository->shown));
+    (void) json_object_set_new(step, "targetDir", json_string(repository->folder));
+    (void) json_object_set_new(step, "branch",
+                               json_string(repository->branch ? repository->branch : "default"));
+    (void) json_object_set_new(step, "depth",
+                               repository->depth ? json_integer(repository->depth) : json_null());
+    (void) json_object_set_new(step, "alreadyThere", json_boolean(repository->is_there));
+    return step;
+}
+
+static void finished(struct visit_walk *walk)
+{
+    const struct repository *repository = &of(walk)->repository;
+    struct http_request *request = walk->visit->request;
+    json_t *answer = stackmemory_answer(request), *list = json_array(), *marker = json_object();
+
+    if (repository->url)
+        (void) json_array_append_new(list, describe_clone(repository));
+    (void) json_object_set_new(marker, "type", json_string("writeFile"));
+    (void) json_object_set_new(marker, "path", json_string(MARKER_PATH));
+    (void) json_array_append_new(list, marker);
+    (void) json_object_set_new(answer, "steps", list);
+    stackmemory_reply(request, answer);
+}
+
+static const struct visit_plan plan = {steps, ARRAY_COUNT(steps), finished, NULL};
+
+static void ready(struct visit *visit)
+{
+    struct bootstrap *bootstrap = visit->data;
+
+    visit_walk_begin(&bootstrap->walk, visit, &plan);
+}
+
+/* --- the request ----------------------------------------------------------------------------- */
+
+static int read_repository(struct pool *pool, const struct json_place *body,
+                           struct repository *repository, struct error *err)
+{
+    const char *url = NULL, *branch = NULL, *folder = NULL;
+
+    if (json_field_text(body, "repoUrl", JSON_OPTIONAL, REPOSITORY_URL_MAX, &url, err) < 0 ||
+        json_field_text(body, "branch", JSON_OPTIONAL, REPOSITORY_BRANCH_MAX, &branch, err) < 0 ||
+        json_field_text(body, "targetDir", JSON_OPTIONAL, REPOSITORY_FOLDER_MAX, &folder, err) <
+            0 ||
+        json_field_integer(body, "depth", JSON_OPTIONAL, 1, INT_MAX, &repository->depth, err) < 0)
+        return -1;
+    if (!url || !url[0])
+        return 0;
+    if (!folder || !folder[0])
+        folder = USUAL_FOLDER;
+    repository->url = pool_copy_text(pool, url);
+    repository->shown = repository_shown(repository->url, pool);
+    repository->branch = branch && branch[0] ? pool_copy_text(pool, branch) : NULL;
+    repository->folder = folder[0] == '/' ? pool_copy_text(pool, folder)
+                                          : pool_format(pool, WORKSPACE "/%s", folder);
+    return 0;
+}
+
+static int read_body(struct http_request *request, const struct json_place *body, struct error *err)
+{
+    struct bootstrap *bootstrap = pool_alloc(&request->pool, sizeof(*bootstrap));
+    bool mount = false;
+
+    if (json_field_boolean(body, "mountProjectData", JSON_OPTIONAL, &mount, err) < 0 ||
+        read_repository(&request->pool, body, &bootstrap->repository, err) < 0)
+        return -1;
+    if (mount) /* before anything is made: half a bootstrap helps nobody */
+        return error_set(err, ERR_NOT_IMPLEMENTED, 0,
+                         "not available yet: mountProjectData comes with stored state; leave it "
+                         "out to bootstrap without");
+    stackmemory_visit(request, bootstrap, ready);
+    return 0;
+}
+
+void stackmemory_bootstrap(struct http_request *request)
+{
+    stackmemory_take_body(request, read_body);
+}
