@@ -8,7 +8,7 @@ ONLY ?=
 
 packages = @packaging/install-packages
 
-.PHONY: help build run test soak bench lint format asan tsan fuzz cover install clean
+.PHONY: help build run test soak bench lint format asan tsan fuzz cover install deb clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -70,6 +70,10 @@ install: build ## into PREFIX=/usr/local (and DESTDIR)
 	@tools/build gcc programs >/dev/null
 	@DESTDIR="$(DESTDIR)" meson install -C build --quiet --no-rebuild
 	@[ -n "$(DESTDIR)" ] || packaging/make-user
+
+deb: build ## a Debian package, in build/
+	$(packages) deb
+	@packaging/make-deb
 
 clean: ## remove everything built
 	rm -rf build build-*

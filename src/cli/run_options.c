@@ -13,8 +13,6 @@
 #define SIZE_MAXIMUM  (UINT64_C(1) << 50)
 #define PIDS_MAXIMUM  4194304
 #define CPUS_MAXIMUM  4096
-#define CPU_MILLIS    1000
-#define CPU_DECIMALS  3
 #define PLACE_MAXIMUM 255
 
 #define NAME_FIRST "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
@@ -66,26 +64,14 @@ static int set_pids(struct reading *reading, const char *value)
     return 0;
 }
 
-/* "2", "0.5", "1.25": thousandths, exactly. */
-static int parse_cpus(const char *text, uint32_t *ret_millis)
-{
-    size_t whole = strcspn(text, "."), decimals = text[whole] ? strlen(text + whole + 1) : 0;
-    uint64_t number = 0, part = 0;
-
-    if (number_parse_digits(text, whole, CPUS_MAXIMUM, &number) < 0 || decimals > CPU_DECIMALS ||
-        (text[whole] && number_parse_digits(text + whole + 1, decimals, CPU_MILLIS, &part) < 0))
-        return -EINVAL;
-    for (; decimals && decimals < CPU_DECIMALS; decimals++)
-        part *= 10;
-    *ret_millis = (uint32_t) (number * CPU_MILLIS + part);
-    return 0;
-}
-
 static int set_cpus(struct reading *reading, const char *value)
 {
-    if (parse_cpus(value, &reading->options->limits.cpu_millis) < 0)
+    uint64_t millis;
+
+    if (number_parse_thousandths(value, CPUS_MAXIMUM * 1000, &millis) < 0)
         return error_set(reading->err, ERR_INVALID, 0, "not a number of CPUs like 2 or 0.5: '%s'",
                          value);
+    reading->options->limits.cpu_millis = (uint32_t) millis;
     reading->options->chosen |= PROVIDER_LIMIT_CPU;
     return 0;
 }

@@ -20,6 +20,7 @@
 #define AGENT_HOST   "agent"
 
 #define ANSWER_TIMEOUT_MS 10000
+#define PING_MS           30000
 /* Beyond the command's time, before we stop waiting for the agent to say that it is over. */
 #define OVERTIME_MS 5000
 
@@ -28,9 +29,9 @@ enum { SINK_STDOUT, SINK_STDERR, SINKS };
 struct run_session {
     struct loop *loop;
     struct run_session_events events;
-    struct http_origin *origin;
-    struct websocket *ws; /* NULL: not open yet, or released */
-    struct text request;  /* until it was sent */
+    struct http_origin *origin; /* NULL: a borrowed one, which others close */
+    struct websocket *ws;       /* NULL: not open yet, or released */
+    struct text request;        /* until it was sent */
     struct run_source input;
     struct run_sink sinks[SINKS];
     uint64_t early_signals; /* bits: they came before the agent was connected */
@@ -306,8 +307,7 @@ static void connected(struct websocket *ws, const char *protocol, void *data)
     struct run_session *session = data;
 
     (void) protocol;
-    session->ws = ws;
-    session->handles++;
+    session->ws = ws; /* the handle of the dialling is now its */
     if (session->closing || session->ended) {
         websocket_abort(ws);
         return;
@@ -327,9 +327,10 @@ static void not_connected(const struct error *error, void *data)
 
     if (!session->closing)
         fail(session, error->message);
+    handle_gone(session);
 }
 
-static void dial(struct run_session *session)
+static void dial(struct run_session *session, const struct run_session_options *options)
 {
     struct websocket_dial dial = {
         .target = AGENT_TARGET,
@@ -340,7 +341,15 @@ static void dial(struct run_session *session)
         .on_failure = not_connected,
     };
 
-    websocket_connect(session->origin, &dial);
+    if (options->origin) {
+        dial.target = options->target;
+        dial.host = options->headers[0].value;
+        dial.headers = options->headers + 1;
+        dial.header_count = options->header_count - 1;
+        dial.options.ping_interval_ms = PING_MS; /* a daemon far away may go without a word */
+    }
+    session->handles++;
+    websocket_connect(options->origin ? options->origin : session->origin, &dial);
 }
 
 /* --- life ----------------------------------------------------------------------------------- */
@@ -367,6 +376,8 @@ static int open_parts(struct run_session *session, const struct run_session_opti
         return error_set(err, ERR_INTERNAL, r, "use stdin");
     session->has_input = session->input_open = true;
     session->handles++;
+    if (options->origin)
+        return 0;
     origin.head_timeout_ms = ANSWER_TIMEOUT_MS;
     session->origin = http_origin_new(session->loop, options->address, &origin, err);
     if (!session->origin)
@@ -401,7 +412,7 @@ struct run_session *run_session_new(const struct run_session_options *options, s
     }
     if (options->request->timeout_ms)
         deadline_set(&session->overtime, options->request->timeout_ms + OVERTIME_MS);
-    dial(session);
+    dial(session, options);
     return session;
 }
 

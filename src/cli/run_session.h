@@ -11,6 +11,7 @@
 #pragma once
 
 #include "cli/run_message.h"
+#include "net/http_client.h"
 #include "net/loop.h"
 
 struct run_session;
@@ -23,8 +24,13 @@ struct run_session_events {
 };
 
 struct run_session_options {
-    struct loop *loop;   /* borrowed */
-    const char *address; /* of the agent: "unix:/..."; borrowed for the call */
+    struct loop *loop; /* borrowed */
+    const char
+        *address; /* of the agent: "unix:/..."; borrowed for the call. Or, through a daemon: */
+    struct http_origin *origin; /* borrowed until it is closed; NULL: the agent itself, as above */
+    const char *target;         /* with an origin: its path */
+    const struct http_header *headers; /* with an origin: Host first; borrowed for the call */
+    size_t header_count;
     const struct run_message_request *request; /* borrowed for the call */
     int input, output, errors;                 /* borrowed: 0, 1 and 2 */
     int terminal;                              /* borrowed: whose size is told; negative: none */

@@ -378,7 +378,8 @@ static int fail(const struct error *error)
 int main(int argc, char **argv)
 {
     struct demo demo = {0};
-    struct http_mount mount = {"demo", routes, ARRAY_COUNT(routes), &demo, NULL};
+    struct http_mount mount = {
+        .name = "demo", .routes = routes, .route_count = ARRAY_COUNT(routes), .context = &demo};
     struct demo_options options = {.server = HTTP_SERVER_OPTIONS_DEFAULT};
     AUTO(http_router) struct http_router *router = http_router_new();
     AUTO(tls_context) struct tls_context *tls = NULL;

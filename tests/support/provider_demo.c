@@ -369,7 +369,13 @@ static void stop_requested(uv_signal_t *handle, int number)
 int main(int argc, char **argv)
 {
     struct demo demo = {0};
-    struct http_mount mount = {"demo", routes, ARRAY_COUNT(routes), &demo, encode_error};
+    struct http_mount mount = {
+        .name = "demo",
+        .routes = routes,
+        .route_count = ARRAY_COUNT(routes),
+        .context = &demo,
+        .encode_error = encode_error,
+    };
     struct http_server_options options = HTTP_SERVER_OPTIONS_DEFAULT;
     AUTO(http_router) struct http_router *router = http_router_new();
     struct error err = ERROR_INIT;

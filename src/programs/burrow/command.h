@@ -1,13 +1,12 @@
-/* The verbs of the burrow program: one row each in main.c, one file each. */
+/* The verbs of the burrow program that are no clients of its API. `argv` are the words behind the
+ * verb; they return the exit status. */
 #pragma once
 
-struct command {
-    const char *name;
-    const char *summary;
-    /* `argv` are the words behind the verb. Returns the exit status. */
-    int (*run)(int argc, char **argv);
-};
+#include "cli/verb.h"
 
 int command_run(int argc, char **argv);
 int command_serve(int argc, char **argv);
 int command_settings(int argc, char **argv);
+
+extern const struct verb verb_db_check;
+extern const struct verb verb_db_rotate_keys;

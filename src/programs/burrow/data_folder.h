@@ -11,6 +11,10 @@
 
 #define DATA_FOLDER_VERSION 1
 
+/* What others keep in it. */
+#define DATA_FOLDER_DATABASE "db/burrow.sqlite"
+#define DATA_FOLDER_KEYRING  "keys/ring"
+
 struct data_folder {
     int fd;      /* owned */
     int lock_fd; /* owned: the lock lasts as long as it is open */

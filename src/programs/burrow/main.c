@@ -6,15 +6,20 @@
 #include <sys/prctl.h>
 
 #include "base/auto.h"
+#include "cli/verb_client.h"
+#include "cli/verbs.h"
 #include "programs/burrow/command.h"
 #include "programs/burrow/launcher_exec.h"
 #include "sys/sys_feature.h"
 #include "sys/sys_signal.h"
 
-static int command_version(int argc, char **argv)
+#define PAGE_MAX ((size_t) 1024 * 1024)
+
+/* --- verbs without a file of their own ------------------------------------------------------- */
+
+static int command_version(struct verb_call *call)
 {
-    (void) argc;
-    (void) argv;
+    (void) call;
     (void) puts("burrow " BURROW_VERSION);
     return 0;
 }
@@ -34,23 +39,142 @@ static int command_image(int argc, char **argv)
     return launcher_exec_verb("image", argc, argv);
 }
 
-static const struct command commands[] = {
-    {"bind", "Register folders that sandboxes may be shown, read-only", command_bind},
-    {"doctor", "Print what this machine has of what sandboxes need", command_doctor},
-    {"image", "Register folders that sandboxes start from", command_image},
-    {"run", "Run one command in a fresh sandbox", command_run},
-    {"serve", "Run the daemon", command_serve},
-    {"settings", "Print all settings of the daemon as a Markdown page", command_settings},
-    {"version", "Print the version", command_version},
+static int command_completion(struct verb_call *call);
+static int command_man(struct verb_call *call);
+
+static const struct verb verb_bind = {
+    .name = "bind",
+    .summary = "Register folders that sandboxes may be shown, read-only",
+    .arguments = "ls|add|rm [...]",
+    .is_local = true,
+    .run_plain = command_bind,
 };
 
-static void print_usage(FILE *out)
+static const struct verb verb_completion = {
+    .name = "completion",
+    .summary = "Print the completion of these verbs for a shell",
+    .arguments = "bash|zsh",
+    .examples = "  . <(burrow completion bash)",
+    .words_min = 1,
+    .words_max = 1,
+    .is_local = true,
+    .run = command_completion,
+};
+
+static const struct verb verb_doctor = {
+    .name = "doctor",
+    .summary = "Print what this machine has of what sandboxes need",
+    .arguments = "",
+    .is_local = true,
+    .run_plain = command_doctor,
+};
+
+static const struct verb verb_image = {
+    .name = "image",
+    .summary = "Register folders that sandboxes start from",
+    .arguments = "ls|add|rm [...]",
+    .is_local = true,
+    .run_plain = command_image,
+};
+
+static const struct verb verb_man = {
+    .name = "man",
+    .summary = "Print the manual page",
+    .arguments = "",
+    .examples = "  burrow man | man -l -",
+    .is_local = true,
+    .run = command_man,
+};
+
+static const struct verb verb_run = {
+    .name = "run",
+    .summary = "Run one command in a fresh sandbox, without a daemon",
+    .arguments = "[OPTION...] [--] COMMAND [ARGUMENT...]",
+    .details = "Needs root. `burrow run --help` lists its options.",
+    .examples = "  burrow run -- echo hello\n  burrow run --tty bash",
+    .is_local = true,
+    .run_plain = command_run,
+};
+
+static const struct verb verb_serve = {
+    .name = "serve",
+    .summary = "Run the daemon",
+    .arguments = "[OPTION...]",
+    .details = "`burrow serve --help` lists its options, which can also be set with BURROW_* "
+               "variables and in an\nini file.",
+    .is_local = true,
+    .run_plain = command_serve,
+};
+
+static const struct verb verb_settings = {
+    .name = "settings",
+    .summary = "Print all settings of the daemon as a Markdown page",
+    .arguments = "",
+    .is_local = true,
+    .run_plain = command_settings,
+};
+
+static const struct verb verb_version = {
+    .name = "version",
+    .summary = "Print the version",
+    .arguments = "",
+    .is_local = true,
+    .run = command_version,
+};
+
+/* --- the table ------------------------------------------------------------------------------- */
+
+static const struct verb *const verbs[] = {
+    &verb_create,      &verb_list,        &verb_exec,
+    &verb_shell,       &verb_run,         &verb_copy,
+    &verb_processes,   &verb_kill,        &verb_logs,
+    &verb_top,         &verb_port_expose, &verb_port_list,
+    &verb_port_remove, &verb_events,      &verb_sleep,
+    &verb_wake,        &verb_start,       &verb_stop,
+    &verb_remove,      &verb_login,       &verb_user_create,
+    &verb_user_list,   &verb_user_change, &verb_user_remove,
+    &verb_key_create,  &verb_key_list,    &verb_key_revoke,
+    &verb_db_backup,   &verb_db_check,    &verb_db_rotate_keys,
+    &verb_serve,       &verb_settings,    &verb_doctor,
+    &verb_image,       &verb_bind,        &verb_completion,
+    &verb_man,         &verb_version,     NULL,
+};
+
+static const struct verb_table table = {
+    .program = "burrow",
+    .summary = "Sandboxes for AI agents on one Linux machine",
+    .verbs = verbs,
+};
+
+static int print_page(void (*write)(const struct verb_table *table, struct text *out))
 {
-    (void) fprintf(out, "usage: burrow VERB [...]\n\n");
-    for (size_t i = 0; i < ARRAY_COUNT(commands); i++)
-        (void) fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
-    (void) fprintf(out, "\nburrow VERB --help tells more.\n");
+    AUTO(text) struct text page = TEXT_INIT(PAGE_MAX);
+
+    write(&table, &page);
+    (void) fputs(text_string(&page), stdout);
+    return 0;
 }
+
+static int command_completion(struct verb_call *call)
+{
+    struct error err = ERROR_INIT;
+
+    if (strcmp(call->words[0], "bash") == 0)
+        return print_page(verb_write_bash);
+    if (strcmp(call->words[0], "zsh") == 0)
+        return print_page(verb_write_zsh);
+    (void) error_set(&err, ERR_INVALID, 0, "there is completion for bash and zsh, not for '%s'",
+                     call->words[0]);
+    return verb_complain(VERB_STATUS_USAGE, &err);
+}
+
+static int command_man(struct verb_call *call)
+{
+    (void) call;
+    return print_page(verb_write_man);
+}
+
+/* --- the process ----------------------------------------------------------------------------- */
 
 /* What concerns the process as a whole, before anything starts a thread. */
 static int prepare_process(void)
@@ -68,23 +192,9 @@ static int prepare_process(void)
 
 int main(int argc, char **argv)
 {
-    const char *verb = argc > 1 ? argv[1] : "";
-
     if (prepare_process() < 0)
         return 2;
-
-    if (strcmp(verb, "--help") == 0 || strcmp(verb, "-h") == 0 || strcmp(verb, "help") == 0) {
-        print_usage(stdout);
-        return 0;
-    }
-    if (strcmp(verb, "--version") == 0)
-        verb = "version";
-    for (size_t i = 0; i < ARRAY_COUNT(commands); i++) {
-        if (strcmp(commands[i].name, verb) == 0)
-            return commands[i].run(argc - 2, argv + 2);
-    }
-    if (*verb)
-        (void) fprintf(stderr, "burrow: there is no verb '%s'\n", verb);
-    print_usage(stderr);
-    return 2;
+    if (argc > 1 && strcmp(argv[1], "--version") == 0)
+        return command_version(NULL);
+    return verb_main(&table, argc > 0 ? argc - 1 : 0, argv + 1);
 }

@@ -12,13 +12,15 @@
 #include "base/auto.h"
 #include "base/memory.h"
 #include "net/http_server.h"
+#include "net/outbound.h"
 #include "programs/burrow/command.h"
+#include "programs/burrow/control_plane.h"
 #include "programs/burrow/data_folder.h"
-#include "programs/burrow/sandboxes.h"
 #include "programs/burrow/serve_root.h"
 #include "programs/burrow/settings.h"
 
 #define STOP_SIGNALS 2
+#define MOUNTS_MAX   (CONTROL_PLANE_MOUNTS_MAX + 2)
 #define HELP_MAX     ((size_t) 64 * 1024)
 
 struct daemon {
@@ -27,15 +29,20 @@ struct daemon {
     struct admission admission;
     struct operations operations;
     struct native native;
-    struct http_mount mounts[2];
+    struct http_mount mounts[MOUNTS_MAX];
+    char *key; /* owned: the administrator's, until the control plane has it */
     struct http_router *router;
+    struct http_router *no_routes; /* of the server for previews by path */
     struct tls_context *tls;
     struct log *log;
     struct loop loop;
     struct http_server *server;
+    struct http_server *preview_server; /* for previews by path; NULL: none */
     uv_signal_t signals[STOP_SIGNALS];
-    struct sandboxes sandboxes;
+    struct control_plane plane;
+    unsigned int servers_open; /* while they drain */
     bool loop_runs;
+    bool has_outbound;
     bool is_lost; /* the launcher is gone: end, and not with success */
 };
 
@@ -65,37 +72,44 @@ static struct log *open_log(const struct settings *settings)
 
 static int open_admission(struct daemon *daemon, struct error *err)
 {
-    AUTO(free) char *key = NULL;
+    const struct admission_options options = {
+        .without_keys = daemon->settings.no_auth,
+        .hosts = daemon->settings.allowed_hosts,
+        .proxies = daemon->settings.trusted_proxies,
+        .origins = daemon->settings.cors_origins,
+    };
     bool is_new = false;
 
-    if (admission_init(&daemon->admission, daemon->settings.no_auth, daemon->settings.allowed_hosts,
-                       err) < 0)
+    if (admission_init(&daemon->admission, &options, err) < 0)
         return -1;
     if (daemon->settings.no_auth) {
         LOG_WARNING(daemon->log, "no keys are asked for: whoever reaches the socket is let in");
         return 0;
     }
-    if (data_folder_admin_key(&daemon->data, &key, &is_new, err) < 0)
+    if (data_folder_admin_key(&daemon->data, &daemon->key, &is_new, err) < 0)
         return -1;
-    admission_set_key(&daemon->admission, key);
     if (is_new)
-        (void) printf("key  %s\n     kept in %s/keys/admin, shown only now\n", key,
+        (void) printf("key  %s\n     kept in %s/keys/admin, shown only now\n", daemon->key,
                       daemon->settings.data);
-    explicit_bzero(key, strlen(key));
     return 0;
 }
 
 static int open_router(struct daemon *daemon, struct error *err)
 {
+    size_t count = control_plane_mounts(&daemon->plane, daemon->mounts);
+
     daemon->operations = (struct operations){
         .clock = clock_system(),
         .log = daemon->log,
+        .api = &daemon->plane.api,
         .started_ns = clock_monotonic_ns(clock_system()),
+        .sandboxes_wait = &daemon->plane.waits_for,
+        .has_sandboxes = daemon->plane.provider != NULL,
     };
-    daemon->mounts[0] = operations_mount(&daemon->operations);
-    daemon->mounts[1] = native_mount(&daemon->native);
+    daemon->mounts[count++] = operations_mount(&daemon->operations);
+    daemon->mounts[count++] = native_mount(&daemon->native);
     daemon->router = http_router_new();
-    for (size_t i = 0; i < ARRAY_COUNT(daemon->mounts); i++) {
+    for (size_t i = 0; i < count; i++) {
         daemon->native.mounts[daemon->native.mount_count++] = &daemon->mounts[i];
         if (http_router_mount(daemon->router, &daemon->mounts[i], err) < 0)
             return -1;
@@ -103,7 +117,7 @@ static int open_router(struct daemon *daemon, struct error *err)
     return 0;
 }
 
-static int open_server(struct daemon *daemon, struct error *err)
+static struct http_server_options server_options(const struct daemon *daemon)
 {
     struct http_server_options options = HTTP_SERVER_OPTIONS_DEFAULT;
     const struct settings *settings = &daemon->settings;
@@ -111,14 +125,24 @@ static int open_server(struct daemon *daemon, struct error *err)
     options.router = daemon->router;
     options.clock = clock_system();
     options.log = daemon->log;
-    options.admit = admission_check_source;
-    options.authorize = admission_check_access;
-    options.admit_data = &daemon->admission;
     options.encode_error = error_body_write;
     options.connections_max = settings->connections_max;
     options.head_timeout_ms = settings->head_timeout_ms;
     options.body_timeout_ms = settings->body_timeout_ms;
     options.idle_timeout_ms = settings->idle_timeout_ms;
+    return options;
+}
+
+static int open_server(struct daemon *daemon, struct error *err)
+{
+    struct http_server_options options = server_options(daemon);
+    const struct settings *settings = &daemon->settings;
+
+    options.admit = admission_check_source;
+    options.authorize = admission_check_access;
+    options.admit_data = &daemon->admission;
+    options.intercept = preview_intercept;
+    options.intercept_data = daemon->plane.preview;
     if (*settings->tls_certificate) {
         daemon->tls = tls_context_server(settings->tls_certificate, settings->tls_key, err);
         if (!daemon->tls)
@@ -126,6 +150,25 @@ static int open_server(struct daemon *daemon, struct error *err)
     }
     daemon->server = http_server_new(&daemon->loop, &options);
     daemon->operations.server = daemon->server;
+    return 0;
+}
+
+/* Previews by path have a server of their own: nothing of the API is there, not even a cookie. */
+static int open_preview_server(struct daemon *daemon, struct error *err)
+{
+    struct http_server_options options = server_options(daemon);
+    const char *address = daemon->settings.preview_listen;
+
+    if (!*address)
+        return 0;
+    options.router = daemon->no_routes = http_router_new();
+    options.fallback = preview_by_path;
+    options.fallback_context = daemon->plane.preview;
+    options.hidden_segments = 1;
+    daemon->preview_server = http_server_new(&daemon->loop, &options);
+    if (http_server_listen(daemon->preview_server, address, daemon->tls, err) < 0)
+        return -1;
+    (void) printf("previews by path  %s\n", address);
     return 0;
 }
 
@@ -154,6 +197,9 @@ static int open_listeners(struct daemon *daemon, struct error *err)
         if (http_server_listen(daemon->server, address, is_unix ? NULL : daemon->tls, err) < 0)
             return -1;
         announce(daemon, address, is_unix ? 0 : tcp++);
+        if (!is_unix && tcp == 1)
+            preview_set_address(daemon->plane.preview, http_server_port(daemon->server, 0),
+                                daemon->tls != NULL);
         at += length + (at[length] == ',');
     }
     (void) fflush(stdout);
@@ -162,20 +208,31 @@ static int open_listeners(struct daemon *daemon, struct error *err)
 
 /* --- running and stopping ------------------------------------------------------------------- */
 
+static void plane_closed(void *context)
+{
+    struct daemon *daemon = context;
+
+    for (size_t i = 0; i < STOP_SIGNALS; i++)
+        uv_close((uv_handle_t *) &daemon->signals[i], NULL);
+}
+
 static void server_drained(struct http_server *server, void *data)
 {
     struct daemon *daemon = data;
 
     (void) server;
-    sandboxes_close(&daemon->sandboxes);
-    for (size_t i = 0; i < STOP_SIGNALS; i++)
-        uv_close((uv_handle_t *) &daemon->signals[i], NULL);
+    if (--daemon->servers_open == 0)
+        control_plane_close(&daemon->plane, plane_closed);
 }
 
 static void stop(struct daemon *daemon)
 {
     daemon->operations.ready = false;
+    daemon->servers_open = daemon->preview_server ? 2 : 1;
     http_server_drain(daemon->server, daemon->settings.drain_timeout_ms, server_drained, daemon);
+    if (daemon->preview_server)
+        http_server_drain(daemon->preview_server, daemon->settings.drain_timeout_ms, server_drained,
+                          daemon);
 }
 
 static void stop_requested(uv_signal_t *handle, int number)
@@ -211,6 +268,13 @@ static void watch_signals(struct daemon *daemon)
     }
 }
 
+static void forget_key(struct daemon *daemon)
+{
+    if (daemon->key)
+        explicit_bzero(daemon->key, strlen(daemon->key));
+    free(TAKE_PTR(daemon->key));
+}
+
 static int start(struct daemon *daemon, struct error *err)
 {
     int r;
@@ -223,19 +287,21 @@ static int start(struct daemon *daemon, struct error *err)
     raise_descriptor_limit(daemon->log);
     if (data_folder_open(&daemon->data, daemon->settings.data, err) < 0)
         return -1;
-    if (open_admission(daemon, err) < 0 || open_router(daemon, err) < 0)
+    if (open_admission(daemon, err) < 0 || outbound_global_init(err) < 0)
         return -1;
+    daemon->has_outbound = true;
     r = loop_init(&daemon->loop, daemon->log);
     if (r < 0)
         return error_set(err, ERR_INTERNAL, r, "start the loop");
     daemon->loop_runs = true;
-    if (open_server(daemon, err) < 0)
+    if (control_plane_open(&daemon->plane, &daemon->loop, daemon->log, &daemon->settings,
+                           &daemon->data, &daemon->admission, daemon->key, launcher_lost, daemon,
+                           err) < 0)
         return -1;
-    if (sandboxes_open(&daemon->sandboxes, &daemon->loop, daemon->log, &daemon->settings,
-                       launcher_lost, daemon, err) < 0)
+    forget_key(daemon);
+    if (open_router(daemon, err) < 0 || open_server(daemon, err) < 0 ||
+        open_preview_server(daemon, err) < 0)
         return -1;
-    daemon->operations.sandboxes_wait = &daemon->sandboxes.waits_for;
-    daemon->operations.has_sandboxes = daemon->sandboxes.provider != NULL;
     return open_listeners(daemon, err);
 }
 
@@ -248,10 +314,15 @@ static void nothing_left(struct http_server *server, void *data)
 static void finish(struct daemon *daemon)
 {
     http_server_free(daemon->server);
+    http_server_free(daemon->preview_server);
     if (daemon->loop_runs)
         loop_done(&daemon->loop);
     tls_context_free(daemon->tls);
     http_router_free(daemon->router);
+    http_router_free(daemon->no_routes);
+    if (daemon->has_outbound)
+        outbound_global_done();
+    forget_key(daemon);
     admission_done(&daemon->admission);
     data_folder_done(&daemon->data);
     log_free(daemon->log);
@@ -263,11 +334,13 @@ static int start_failed(struct daemon *daemon, const struct error *err)
 {
     (void) fflush(stdout);
     (void) fprintf(stderr, "burrow: %s\n", err->message);
-    sandboxes_close(&daemon->sandboxes);
-    if (daemon->server) {
+    if (daemon->server)
         http_server_drain(daemon->server, 0, nothing_left, NULL);
+    if (daemon->preview_server)
+        http_server_drain(daemon->preview_server, 0, nothing_left, NULL);
+    control_plane_close(&daemon->plane, NULL);
+    if (daemon->loop_runs)
         loop_run(&daemon->loop);
-    }
     finish(daemon);
     return 2;
 }

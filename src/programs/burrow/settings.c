@@ -14,15 +14,21 @@
 #define ONE_DAY_MS   ((uint64_t) 24 * 3600 * 1000)
 #define NAME_MAX_LEN 64
 #define STOCK_MAX    256
+#define NUMBER_MAX   1000000
+#define CPUS_MAX     ((uint64_t) 4096 * 1000)
+#define PERIOD_MAX   ((uint64_t) 3650 * ONE_DAY_MS)
 
-/* A count is at least 1; a size ("" is 0) and a stock may be 0. */
+/* A count is at least 1; all others may be 0, which is what "" means for a size. */
 enum setting_type {
     SETTING_TEXT,
     SETTING_BOOLEAN,
     SETTING_COUNT,
     SETTING_DURATION,
     SETTING_SIZE,
-    SETTING_STOCK
+    SETTING_STOCK,
+    SETTING_NUMBER,
+    SETTING_CPUS,
+    SETTING_PERIOD
 };
 
 struct setting {
@@ -80,6 +86,50 @@ static const struct setting table[] = {
      "The network of sandboxes for which nothing else is asked.", "none|nat"},
     {"stock", SETTING_STOCK, FIELD(stock), "8", "N",
      "Sandboxes kept ready to be handed out at once; 0 for none.", NULL},
+    {"node", SETTING_TEXT, FIELD(node), "", "NAME",
+     "The name of this machine among others that share a store; its host name unless given.", NULL},
+    {"default-memory", SETTING_SIZE, FIELD(default_memory), "2G", "SIZE",
+     "Memory of sandboxes for which nothing else is asked; 0 for no limit.", NULL},
+    {"default-pids", SETTING_NUMBER, FIELD(default_pids), "1024", "N",
+     "Likewise processes and threads.", NULL},
+    {"default-cpus", SETTING_CPUS, FIELD(default_cpus), "0", "NUMBER",
+     "Likewise CPUs, such as 0.5.", NULL},
+    {"default-disk", SETTING_SIZE, FIELD(default_disk), "4G", "SIZE",
+     "Likewise what may be written to the disk.", NULL},
+    {"hibernate-after", SETTING_PERIOD, FIELD(hibernate_after_ms), "0", "TIME",
+     "How long a sleeping sandbox keeps its memory; then its processes are ended and only its disk "
+     "is kept. 0 for ever.",
+     NULL},
+    {"event-retention", SETTING_PERIOD, FIELD(event_retention_ms), "30d", "TIME",
+     "How long events and the audit log are kept; 0 for ever.", NULL},
+    {"quota-sandboxes", SETTING_NUMBER, FIELD(quota_sandboxes), "0", "N",
+     "Sandboxes that one user may have, unless given another number; 0 for no limit.", NULL},
+    {"quota-running", SETTING_NUMBER, FIELD(quota_running), "0", "N",
+     "Likewise sandboxes that are awake at the same time.", NULL},
+    {"quota-memory", SETTING_SIZE, FIELD(quota_memory), "", "SIZE",
+     "Likewise the memory limits of those together.", NULL},
+    {"quota-cpus", SETTING_CPUS, FIELD(quota_cpus), "0", "NUMBER",
+     "Likewise their CPU limits together.", NULL},
+    {"quota-disk", SETTING_SIZE, FIELD(quota_disk), "", "SIZE",
+     "Likewise the disk limits of all sandboxes together.", NULL},
+    {"quota-requests", SETTING_NUMBER, FIELD(quota_requests), "0", "N",
+     "Likewise requests per minute.", NULL},
+    {"preview-host", SETTING_TEXT, FIELD(preview_host), "localhost", "NAME",
+     "Exposed ports are seen at http://PORT-ID-TOKEN.NAME; \"\" for no such names.", NULL},
+    {"preview-listen", SETTING_TEXT, FIELD(preview_listen), "", "ADDRESS",
+     "A listener of its own for previews by path, http://ADDRESS/PORT-ID-TOKEN/, for those without "
+     "wildcard DNS.",
+     NULL},
+    {"trusted-proxies", SETTING_TEXT, FIELD(trusted_proxies), "", "CIDR,...",
+     "Proxies in front of the daemon whose X-Forwarded-For is believed.", NULL},
+    {"cors-origins", SETTING_TEXT, FIELD(cors_origins), "", "ORIGIN,...",
+     "Web pages of other origins that may use the API with a key.", NULL},
+    {"sign-up", SETTING_TEXT, FIELD(sign_up), "first", "WHO",
+     "Who may make an account: the first person, anybody, or nobody.", "first|open|closed"},
+    {"service-token-file", SETTING_TEXT, FIELD(service_token_file), "", "FILE",
+     "A file with the token that webhooks sent to us must show; none are taken without.", NULL},
+    {"webhook-networks", SETTING_TEXT, FIELD(webhook_networks), "", "CIDR,...",
+     "Addresses that are not public and that webhooks may be sent to all the same.", NULL},
 };
 
 /* --- one value ------------------------------------------------------------------------------ */
@@ -133,6 +183,15 @@ static int set_size(uint64_t *field, const char *value, const char *source, stru
                      value);
 }
 
+static int set_number(uint64_t *field, const char *value, uint64_t maximum, const char *source,
+                      struct error *err)
+{
+    if (number_parse_digits(value, strlen(value), maximum, field) == 0)
+        return 0;
+    return error_set(err, ERR_INVALID, 0, "%s: '%s' is not a number from 0 to %llu", source, value,
+                     (unsigned long long) maximum);
+}
+
 static int set_value(struct settings *settings, const struct setting *setting, const char *value,
                      const char *source, struct error *err)
 {
@@ -159,13 +218,22 @@ static int set_value(struct settings *settings, const struct setting *setting, c
                          value);
     case SETTING_SIZE:
         return set_size(field, value, source, err);
+    case SETTING_CPUS:
+        if (number_parse_thousandths(value, CPUS_MAX, field) == 0)
+            return 0;
+        return error_set(err, ERR_INVALID, 0, "%s: '%s' is not a number of CPUs such as 2 or 0.5",
+                         source, value);
+    case SETTING_PERIOD:
+        if (number_parse_duration(value, PERIOD_MAX, field) == 0)
+            return 0;
+        return error_set(err, ERR_INVALID, 0,
+                         "%s: '%s' is not a time such as 30s, 12h or 30d, or 0", source, value);
+    case SETTING_NUMBER:
+        return set_number(field, value, NUMBER_MAX, source, err);
     case SETTING_STOCK:
         break;
     }
-    if (number_parse_digits(value, strlen(value), STOCK_MAX, field) == 0)
-        return 0;
-    return error_set(err, ERR_INVALID, 0, "%s: '%s' is not a number from 0 to %d", source, value,
-                     STOCK_MAX);
+    return set_number(field, value, STOCK_MAX, source, err);
 }
 
 /* --- names ---------------------------------------------------------------------------------- */
@@ -446,11 +514,17 @@ static const char *setting_word(const struct settings *settings, const struct se
         return pool_format(pool, "--%s=%s", setting->name,
                            *(const bool *) field ? "true" : "false");
     case SETTING_DURATION:
+    case SETTING_PERIOD:
         return pool_format(pool, "--%s=%llums", setting->name,
                            (unsigned long long) *(const uint64_t *) field);
+    case SETTING_CPUS:
+        return pool_format(pool, "--%s=%llu.%03llu", setting->name,
+                           (unsigned long long) *(const uint64_t *) field / 1000,
+                           (unsigned long long) *(const uint64_t *) field % 1000);
     case SETTING_COUNT:
     case SETTING_SIZE:
     case SETTING_STOCK:
+    case SETTING_NUMBER:
         break;
     }
     return pool_format(pool, "--%s=%llu", setting->name,

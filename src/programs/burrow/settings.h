@@ -34,6 +34,26 @@ struct settings {
     uint64_t pool_size; /* bytes; 0: not given */
     char *default_network;
     uint64_t stock;
+    char *node;
+    uint64_t default_memory; /* bytes; 0: no limit, as for all limits and quotas */
+    uint64_t default_pids;
+    uint64_t default_cpus; /* thousandths */
+    uint64_t default_disk;
+    uint64_t hibernate_after_ms;
+    uint64_t event_retention_ms;
+    uint64_t quota_sandboxes;
+    uint64_t quota_running;
+    uint64_t quota_memory;
+    uint64_t quota_cpus;
+    uint64_t quota_disk;
+    uint64_t quota_requests;
+    char *preview_host;
+    char *preview_listen;
+    char *trusted_proxies;
+    char *cors_origins;
+    char *sign_up;
+    char *service_token_file;
+    char *webhook_networks;
 };
 
 /* All sources in order. `argv` are the words behind the verb; `environment` is NULL-terminated

@@ -1,0 +1,418 @@
+#include "programs/burrow/control_plane.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/agentpod/agentpod.h"
+#include "api/bridge/bridge.h"
+#include "api/idempotency.h"
+#include "api/native/identity.h"
+#include "api/native/native.h"
+#include "api/native/ports.h"
+#include "api/native/webhooks.h"
+#include "api/stackmemory/stackmemory.h"
+#include "base/auto.h"
+#include "base/memory.h"
+#include "domain/identity.h"
+#include "programs/burrow/sandboxes.h"
+#include "provider/provider_local.h"
+#include "store/store_sqlite.h"
+#include "sys/sys_file.h"
+
+#define DATABASE_FOLDER "db"
+#define KEYRING_FOLDER  "keys"
+#define BACKUP_FOLDER   "backups"
+#define TICK_MS         1000
+#define TOKEN_MAX       4096
+#define POOL_REFRESH_MS 50
+#define PATH_SIZE       4096
+#define NODE_SIZE       64
+
+/* --- ready ---------------------------------------------------------------------------------- */
+
+static void lose(struct control_plane *plane, const struct error *reason)
+{
+    if (plane->is_lost || plane->is_closing)
+        return;
+    plane->is_lost = true;
+    plane->waits_for = "the launcher is gone";
+    LOG_ERROR(plane->log, "cannot go on", log_text("reason", reason->message));
+    plane->lost(plane->context);
+}
+
+static void domain_lost(void *context, const struct error *reason)
+{
+    lose(context, reason);
+}
+
+static void turn(struct loop_task *task)
+{
+    struct control_plane *plane = CONTAINER_OF(task, struct control_plane, turn);
+
+    if (plane->domain)
+        domain_turn(plane->domain);
+}
+
+static void domain_deferred(void *context)
+{
+    struct control_plane *plane = context;
+
+    loop_defer(plane->loop, &plane->turn);
+}
+
+static void ticked(uv_timer_t *timer)
+{
+    struct control_plane *plane = timer->data;
+
+    domain_tick(plane->domain);
+}
+
+static void ready(struct control_plane *plane)
+{
+    plane->waits_for = NULL;
+    (void) uv_timer_start(&plane->tick, ticked, TICK_MS, TICK_MS);
+    LOG_INFO(plane->log, plane->provider ? "sandboxes are ready" : "ready, without sandboxes");
+}
+
+static void key_is_kept(void *context, const struct error *failure, struct owner *owner)
+{
+    struct control_plane *plane = context;
+
+    if (plane->is_closing)
+        return;
+    if (plane->key)
+        explicit_bzero(plane->key, strlen(plane->key));
+    free(TAKE_PTR(plane->key));
+    if (failure) {
+        lose(plane, failure);
+        return;
+    }
+    admission_open(plane->admission, plane->domain, &owner->id);
+    ready(plane);
+}
+
+static void domain_opened(void *context, const struct error *failure)
+{
+    struct control_plane *plane = context;
+
+    if (plane->is_closing)
+        return;
+    if (failure) {
+        lose(plane, failure);
+        return;
+    }
+    plane->waits_for = "the administrator's key is not in the store yet";
+    identity_first(plane->domain, plane->key, key_is_kept, plane);
+}
+
+/* --- parts, in the order they are needed ---------------------------------------------------- */
+
+static int open_store(struct control_plane *plane, const struct settings *settings,
+                      struct data_folder *data, struct error *err)
+{
+    struct store_sqlite_options options = {.loop = plane->loop, .log = plane->log};
+    char path[PATH_SIZE];
+    int r = sys_file_make_directories(data->fd, DATABASE_FOLDER, 0700);
+
+    if (r == 0)
+        r = sys_file_make_directories(data->fd, KEYRING_FOLDER, 0700);
+    if (r == 0)
+        r = sys_file_make_directories(data->fd, BACKUP_FOLDER, 0700);
+    if (r < 0)
+        return error_set(err, error_code_from_errno(r), r, "make '%s/" DATABASE_FOLDER "'",
+                         settings->data);
+    plane->keyring = keyring_open(data->fd, DATA_FOLDER_KEYRING, err);
+    if (!plane->keyring)
+        return -1;
+    (void) snprintf(path, sizeof(path), "%s/" DATA_FOLDER_DATABASE, settings->data);
+    options.path = path;
+    options.keyring = plane->keyring;
+    plane->store = store_sqlite_new(&options, err);
+    return plane->store ? 0 : -1;
+}
+
+static struct provider_limits default_limits(const struct settings *settings)
+{
+    return (struct provider_limits){
+        .memory_bytes = settings->default_memory,
+        .pids = (uint32_t) settings->default_pids,
+        .cpu_millis = (uint32_t) settings->default_cpus,
+        .disk_bytes = settings->default_disk,
+    };
+}
+
+static struct quota default_quota(const struct settings *settings)
+{
+    return (struct quota){
+        .sandboxes = (uint32_t) settings->quota_sandboxes,
+        .running = (uint32_t) settings->quota_running,
+        .memory_bytes = settings->quota_memory,
+        .cpu_millis = (uint32_t) settings->quota_cpus,
+        .disk_bytes = settings->quota_disk,
+        .requests_per_minute = (uint32_t) settings->quota_requests,
+    };
+}
+
+static int open_domain(struct control_plane *plane, const struct settings *settings,
+                       struct error *err)
+{
+    char node[NODE_SIZE] = "";
+    struct domain_options options = {
+        .store = plane->store,
+        .inside = agents_inside(plane->agents),
+        .clock = clock_system(),
+        .log = plane->log,
+        .node = *settings->node ? settings->node : node,
+        .default_network = strcmp(settings->default_network, "nat") == 0 ? PROVIDER_NETWORK_NAT
+                                                                         : PROVIDER_NETWORK_NONE,
+        .default_limits = default_limits(settings),
+        .default_quota = default_quota(settings),
+        .event_retention_ms = settings->event_retention_ms,
+        .hibernate_after_ms = settings->hibernate_after_ms,
+        .lost = domain_lost,
+        .defer = domain_deferred,
+        .context = plane,
+    };
+
+    if (gethostname(node, sizeof(node) - 1) < 0)
+        return error_set(err, ERR_INTERNAL, errno, "ask for this machine's name");
+    if (sandboxes_provider(plane->loop, plane->log, settings, &options.provider, err) < 0)
+        return -1;
+    plane->provider = options.provider;
+    plane->domain = domain_new(&options);
+    agents_set_domain(plane->agents, plane->domain);
+    return 0;
+}
+
+/* The token is in a file because a command line can be read by everybody on the machine. */
+static int open_incoming(struct control_plane *plane, const struct settings *settings,
+                         struct error *err)
+{
+    AUTO(free) char *token = NULL;
+    size_t length;
+    int r;
+
+    if (*settings->service_token_file) {
+        r = sys_file_read_all(AT_FDCWD, settings->service_token_file, TOKEN_MAX, &token, &length);
+        if (r < 0)
+            return error_set(err, error_code_from_errno(r), r, "read the service token from '%s'",
+                             settings->service_token_file);
+        token[strcspn(token, "\r\n")] = '\0';
+    }
+    r = agentpod_webhook_init(&plane->incoming, plane->domain, token, err);
+    if (token)
+        explicit_bzero(token, length);
+    return r;
+}
+
+/* --- the stock, for the bridge --------------------------------------------------------------- */
+
+static void pool_figures(void *self, struct bridge_pool_figures *ret_figures)
+{
+    struct control_plane *plane = self;
+
+    *ret_figures = (struct bridge_pool_figures){
+        .warm = provider_local_ready(plane->provider),
+        .target = plane->stock,
+        .refresh_ms = POOL_REFRESH_MS,
+        .batch = 1,
+    };
+}
+
+static void pool_prime(void *self)
+{
+    provider_local_fill(((struct control_plane *) self)->provider);
+}
+
+static void pool_drain(void *self)
+{
+    provider_local_drain(((struct control_plane *) self)->provider);
+}
+
+/* --- all together ---------------------------------------------------------------------------- */
+
+static int open_auth(struct control_plane *plane, const struct settings *settings,
+                     struct error *err)
+{
+    struct auth_options options = {
+        .api = &plane->api,
+        .admission = plane->admission,
+        .cost = PASSWORD_COST_DEFAULT,
+    };
+
+    if (auth_sign_up_from_text(settings->sign_up, &options.sign_up, err) < 0)
+        return -1;
+    plane->auth = auth_new(&options);
+    return 0;
+}
+
+static int open_api(struct control_plane *plane, const struct settings *settings, struct error *err)
+{
+    const struct preview_options preview = {.loop = plane->loop,
+                                            .domain = plane->domain,
+                                            .log = plane->log,
+                                            .host = settings->preview_host};
+
+    plane->preview = preview_new(&preview);
+    plane->pool = (struct bridge_pool_ops){
+        .self = plane, .figures = pool_figures, .prime = pool_prime, .drain = pool_drain};
+    plane->stock = settings->stock;
+    plane->api = (struct api){
+        .loop = plane->loop,
+        .domain = plane->domain,
+        .agents = plane->agents,
+        .preview = plane->preview,
+        .clock = clock_system(),
+        .log = plane->log,
+        .idempotency = idempotency_new(plane->store, clock_system()),
+        .backup_folder = plane->backups,
+        .bridge_pool = plane->provider ? &plane->pool : NULL,
+    };
+    if (open_auth(plane, settings, err) < 0)
+        return -1;
+    plane->sender = webhook_sender_new(plane->loop, plane->domain, clock_system(),
+                                       settings->webhook_networks, err);
+    return plane->sender ? open_incoming(plane, settings, err) : -1;
+}
+
+int control_plane_open(struct control_plane *plane, struct loop *loop, struct log *log,
+                       const struct settings *settings, struct data_folder *data,
+                       struct admission *admission, const char *key, void (*lost)(void *context),
+                       void *context, struct error *err)
+{
+    char backups[PATH_SIZE];
+
+    (void) snprintf(backups, sizeof(backups), "%s/" BACKUP_FOLDER, settings->data);
+    *plane = (struct control_plane){
+        .loop = loop,
+        .log = log,
+        .admission = admission,
+        .lost = lost,
+        .context = context,
+        .key = key ? mem_copy_text(key) : NULL,
+        .backups = mem_copy_text(backups),
+        .waits_for = "what was kept is being read",
+    };
+    (void) uv_timer_init(&loop->uv, &plane->tick);
+    plane->tick.data = plane;
+    loop_task_init(&plane->turn, turn);
+    if (open_store(plane, settings, data, err) < 0)
+        return -1;
+    plane->agents = agents_new(loop, log);
+    if (open_domain(plane, settings, err) < 0 || open_api(plane, settings, err) < 0)
+        return -1;
+    domain_open(plane->domain, domain_opened, plane);
+    return 0;
+}
+
+size_t control_plane_mounts(struct control_plane *plane,
+                            struct http_mount ret_mounts[static CONTROL_PLANE_MOUNTS_MAX])
+{
+    struct api *api = &plane->api;
+    size_t count = 0;
+
+    ret_mounts[count++] = native_sandboxes_mount(api);
+    ret_mounts[count++] = ports_mount(api);
+    ret_mounts[count++] = webhooks_mount(api);
+    ret_mounts[count++] = identity_mount(api);
+    ret_mounts[count++] = auth_mount(api);
+    ret_mounts[count++] = bridge_mount(api);
+    ret_mounts[count++] = stackmemory_mount(api);
+    ret_mounts[count++] = agentpod_mount(api);
+    ret_mounts[count++] = agentpod_webhook_mount(&plane->incoming);
+    return count;
+}
+
+/* --- the end -------------------------------------------------------------------------------- */
+
+/* Each step waits for the one before: what is asked to close may still answer what it was asked. */
+
+static void all_closed(struct control_plane *plane)
+{
+    keyring_free(TAKE_PTR(plane->keyring));
+    free(TAKE_PTR(plane->key));
+    free(TAKE_PTR(plane->backups));
+    if (plane->closed)
+        plane->closed(plane->context);
+}
+
+static void store_closed(void *context, const struct error *failure,
+                         const struct store_receipt *receipt)
+{
+    struct control_plane *plane = context;
+
+    (void) receipt;
+    if (failure)
+        LOG_ERROR(plane->log, "closing the store", log_text("reason", failure->message));
+    all_closed(plane);
+}
+
+static void agents_closed(void *context)
+{
+    struct control_plane *plane = context;
+
+    idempotency_free(TAKE_PTR(plane->api.idempotency));
+    if (plane->store)
+        store_close(TAKE_PTR(plane->store), store_closed, plane);
+    else
+        all_closed(plane);
+}
+
+static void domain_closed(void *context, const struct error *failure)
+{
+    struct control_plane *plane = context;
+
+    (void) failure;
+    plane->domain = NULL;
+    loop_task_cancel(&plane->turn);
+    if (plane->agents)
+        agents_close(TAKE_PTR(plane->agents), agents_closed, plane);
+    else
+        agents_closed(plane);
+}
+
+static void preview_closed(void *context)
+{
+    struct control_plane *plane = context;
+
+    if (plane->domain)
+        domain_close(plane->domain, domain_closed, plane); /* needs its turns until it is gone */
+    else
+        domain_closed(plane, NULL);
+}
+
+static void auth_closed(void *context)
+{
+    struct control_plane *plane = context;
+
+    if (plane->preview)
+        preview_close(TAKE_PTR(plane->preview), preview_closed, plane);
+    else
+        preview_closed(plane);
+}
+
+static void sender_closed(void *context)
+{
+    struct control_plane *plane = context;
+
+    if (plane->auth)
+        auth_close(TAKE_PTR(plane->auth), auth_closed, plane);
+    else
+        auth_closed(plane);
+}
+
+void control_plane_close(struct control_plane *plane, void (*closed)(void *context))
+{
+    if (plane->is_closing || !plane->loop)
+        return;
+    plane->is_closing = true;
+    plane->closed = closed;
+    admission_close(plane->admission);
+    uv_close((uv_handle_t *) &plane->tick, NULL);
+    if (plane->sender)
+        webhook_sender_close(TAKE_PTR(plane->sender), sender_closed, plane);
+    else
+        sender_closed(plane);
+}

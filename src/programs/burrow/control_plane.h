@@ -1,0 +1,73 @@
+/* The control plane: store, domain and everything that needs them, put together.
+ *
+ * Opened while the daemon starts, and ready later, from the loop, once the rows are in memory and
+ * the sandboxes of earlier times are found; until then routes with a key answer 503. Without its
+ * launcher the daemon is of no use any more: `lost` is called once, and the daemon ends, to be
+ * started again by the next launcher. */
+#pragma once
+
+#include <stdbool.h>
+#include <uv.h>
+
+#include "api/admission.h"
+#include "api/agentpod/agentpod_webhook.h"
+#include "api/agents.h"
+#include "api/api.h"
+#include "api/auth/auth.h"
+#include "api/bridge/bridge_pool.h"
+#include "api/preview.h"
+#include "api/webhook_sender.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "domain/domain.h"
+#include "net/http_route.h"
+#include "net/loop.h"
+#include "programs/burrow/data_folder.h"
+#include "programs/burrow/settings.h"
+#include "store/keyring.h"
+#include "store/store.h"
+
+struct control_plane {
+    struct loop *loop;           /* borrowed */
+    struct log *log;             /* borrowed */
+    struct admission *admission; /* borrowed: told when callers can be known */
+    struct keyring *keyring;
+    struct store *store;
+    struct agents *agents;
+    struct domain *domain;
+    struct provider *provider; /* the domain's; NULL: there are no sandboxes */
+    struct preview *preview;
+    struct webhook_sender *sender;
+    struct auth *auth;
+    struct api api;
+    struct agentpod_webhook incoming;
+    struct bridge_pool_ops pool;
+    size_t stock;  /* that is to be kept ready */
+    char *backups; /* owned: the folder for copies of the store */
+    uv_timer_t tick;
+    struct loop_task turn;
+    char *key;             /* owned: the administrator's, until it is in the store */
+    const char *waits_for; /* static: what keeps it from being ready; NULL: nothing */
+    void (*lost)(void *context);
+    void (*closed)(void *context);
+    void *context;
+    bool is_lost;
+    bool is_closing;
+};
+
+/* `lost` is called from the loop, at most once. `key` is copied; NULL without keys. Returns 0, or
+ * -1 when what is on disk, or what the environment names, cannot be used; control_plane_close
+ * cleans up then, too. */
+int control_plane_open(struct control_plane *plane, struct loop *loop, struct log *log,
+                       const struct settings *settings, struct data_folder *data,
+                       struct admission *admission, const char *key, void (*lost)(void *context),
+                       void *context, struct error *err);
+
+/* The tables of all dialects, at most CONTROL_PLANE_MOUNTS_MAX. Returns how many. */
+#define CONTROL_PLANE_MOUNTS_MAX 16
+size_t control_plane_mounts(struct control_plane *plane,
+                            struct http_mount ret_mounts[static CONTROL_PLANE_MOUNTS_MAX]);
+
+/* Let go of everything; sandboxes go on. `closed` (may be NULL) is called from the loop, with the
+ * context of open. May be called again, which does nothing. */
+void control_plane_close(struct control_plane *plane, void (*closed)(void *context));

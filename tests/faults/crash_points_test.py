@@ -1,0 +1,249 @@
+#!/usr/bin/python3
+# timeout: 600
+"""The daemon dies at every named crash point (base/crash_point.h) once, in the middle of the operation
+that passes there. Afterwards: what was acknowledged is so, what was under way has happened or has not,
+every sandbox works or is gone, names can be used again, and nothing is left on the host.
+
+A point is armed for its third time: two operations are acknowledged before, and a daemon that is
+started again, with the same environment, gets through its recovery."""
+
+import http.client
+import os
+import re
+import signal
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+
+from outpost import enter  # noqa: E402
+
+enter()
+
+from control_plane import NATIVE, ControlPlane, Refused  # noqa: E402
+from launcher import need_launcher  # noqa: E402
+from program import ROOT, wait_until  # noqa: E402
+from tap import equal, main, test  # noqa: E402
+from traces import traces  # noqa: E402
+
+NTH = 3
+COMMITS = 12  # of a daemon that starts for the first time some are its own
+SECONDS = 30.0
+
+# How to get there: what is done before, the operation, and the statuses a sandbox may have afterwards
+# when it was acknowledged, and when it was under way. None: it is gone.
+ASLEEP = ("frozen", "hibernated")
+OPERATIONS = {
+    "create": ((), "create", ("running",), ("running", None)),
+    "destroy": ((), "destroy", (None,), ("running", "stopped", None)),
+    "sleep": ((), "sleep", ASLEEP, ("running", *ASLEEP)),
+    "wake": (("sleep",), "wake", ("running",), ("running", *ASLEEP)),
+    "stop": ((), "stop", ("stopped",), ("running", "stopped")),
+    "start": (("stop",), "start", ("running",), ("running", "stopped")),
+}
+
+
+def points_in_source():
+    """Every name that is in the code of the daemon."""
+    found = set()
+    for folder, _, names in os.walk(os.path.join(ROOT, "src")):
+        for name in names:
+            if name.endswith(".c") and not name.endswith("_test.c"):
+                with open(os.path.join(folder, name), encoding="utf-8") as file:
+                    found |= set(re.findall(r'CRASH_POINT\("([^"]+)"\)', file.read()))
+    return found
+
+
+class Crashed(Exception):
+    """No answer came."""
+
+
+class Doomed(ControlPlane):
+    """A daemon that dies at a point."""
+
+    def __init__(self, point, nth, *flags):
+        super().__init__("--stock", "0", *flags, environment={"BURROW_CRASH_POINT": f"{point}:{nth}"})
+        self.first_key = None
+        self.boxes = {}  # name: (id, statuses it may have)
+
+    def ask_for(self, method, path, body=None):
+        try:
+            return self.call(method, path, body, timeout=SECONDS)
+        except (OSError, EOFError, http.client.HTTPException):
+            raise Crashed from None
+
+    def do(self, verb, name):
+        at = f"{NATIVE}/sandboxes/{name}"
+        if verb == "create":
+            return self.ask_for("POST", f"{NATIVE}/sandboxes",
+                                {"name": name, "labels": {"of": name}, "network": "none"})
+        if verb == "destroy":
+            return self.ask_for("DELETE", at)
+        return self.ask_for("POST", f"{at}/{verb}", {})
+
+    def make(self, name):
+        """One with a file whose content is its name."""
+        box = self.do("create", name)
+        answer = self.ask("PUT", f"{NATIVE}/sandboxes/{name}/files/workspace/own", name.encode())
+        assert answer.status < 300, answer
+        self.boxes[name] = (box["id"], ("running",))
+
+    def revive(self):
+        """The launcher starts the daemon again; then all of it is started again without the point."""
+        wait_until(self.is_ready, "the daemon is started again", SECONDS)
+        found = self.statuses()
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+        del self.environment["BURROW_CRASH_POINT"]
+        self.launch()
+        wait_until(self.is_ready, "the launcher is started again", SECONDS)
+        return found
+
+    def statuses(self):
+        found = self.call("GET", f"{NATIVE}/sandboxes?limit=1000", timeout=SECONDS)["sandboxes"]
+        return {box["name"]: (box["id"], box["status"]) for box in found}
+
+    # --- afterwards ------------------------------------------------------------------------------
+
+    def check(self):
+        """The ledger against what is there."""
+        found = self.statuses()
+        for name, (box, fine) in self.boxes.items():
+            there = found.pop(name, (box, None))
+            assert there[1] in fine, f"{name} is {there[1]}, not one of {fine}"
+            if box and there[1]:
+                equal(there[0], box, f"id of {name}")
+            if there[1]:
+                self.use(name, there[1], box is not None)
+            else:
+                self.use_name_again(name, box)
+        equal(found, {}, "sandboxes nobody asked for")
+
+    def use(self, name, status, has_file):
+        """It works, and its disk is its own."""
+        if status == "stopped":
+            self.do("start", name)
+        answer = self.execute(name, "cat own 2>/dev/null; echo .", timeout=SECONDS)
+        equal(answer["stdout"].strip(), f"{name}." if has_file else ".", f"what is in {name}")
+        equal(self.sandbox(name)["labels"], {"of": name}, f"labels of {name}")
+
+    def use_name_again(self, name, box):
+        again = self.do("create", name)
+        assert again["id"] != box, f"{name} came back: {again}"
+        self.use(name, "running", False)
+
+    def check_traces(self):
+        """Whatever is on the host belongs to a sandbox that is there."""
+        def strangers():
+            known = {box for box, _ in self.statuses().values()}
+            found = traces(self.data, self.run, self.cgroup)
+            return {kind: ids - known for kind, ids in found.items() if ids - known}
+        wait_until(lambda: not strangers(), "nothing but known sandboxes on the host", SECONDS) \
+            if strangers() else None
+
+
+def provoke(plane, verb, before, acknowledged, unsure):
+    """The operation on one sandbox after the other until the daemon is dead."""
+    for number in range(NTH):
+        name = f"box{number}"
+        if verb != "create":
+            plane.make(name)
+        for step in before:
+            plane.do(step, name)
+    for number in range(NTH):
+        name = f"box{number}"
+        box = plane.boxes.get(name, (None,))[0]
+        plane.boxes[name] = (box, unsure)
+        try:
+            plane.do(verb, name)
+        except Crashed:
+            equal(number, NTH - 1, f"{verb} that the daemon died of")
+            return
+        plane.boxes[name] = (box, acknowledged)
+    raise AssertionError(f"the daemon did not die of the {NTH}th {verb}")
+
+
+def run_to_the_end(plane, provoked):
+    plane.start()
+    try:
+        daemon = plane.daemon_pid
+        provoked()
+        wait_until(lambda: plane.daemon_pid not in (None, daemon), "another daemon", SECONDS)
+        plane.revive()
+        plane.check()
+        plane.check_traces()
+        for name in plane.statuses():
+            plane.do("destroy", name)
+        plane.check_traces()
+        plane.stop()
+    except BaseException:
+        print("\n".join(f"# log: {line}" for line in plane.log().splitlines()[-30:]))
+        raise
+    finally:
+        plane.kill()
+
+
+# --- the points ----------------------------------------------------------------------------------
+
+
+def point_of_domain(point):
+    verb = point.split(".")[1]
+    before, operation, acknowledged, unsure = OPERATIONS[verb]
+    plane = Doomed(point, NTH)
+    run_to_the_end(plane, lambda: provoke(plane, operation, before, acknowledged, unsure))
+
+
+def point_of_hibernation(point):
+    """Sleep that stops comes by itself, some time after sleep that freezes."""
+    plane = Doomed(point, NTH, "--hibernate-after", "1s")
+
+    def provoked():
+        daemon = plane.daemon_pid
+        for number in range(NTH):
+            plane.make(f"box{number}")
+            plane.boxes[f"box{number}"] = (plane.boxes[f"box{number}"][0], ("running", *ASLEEP))
+        for number in range(NTH):
+            try:
+                plane.do("sleep", f"box{number}")
+            except Crashed:  # where nothing can be frozen it is the sleep itself
+                break
+        wait_until(lambda: plane.daemon_pid != daemon, "the daemon dies", SECONDS)
+    run_to_the_end(plane, provoked)
+
+
+def point_of_store(point):
+    plane = Doomed(point, COMMITS)
+
+    def provoked():
+        for number in range(COMMITS + 1):
+            name = f"box{number}"
+            plane.boxes[name] = (None, ("running", None))
+            try:
+                box = plane.do("create", name)
+            except Crashed:
+                return
+            except Refused as refused:
+                raise AssertionError(f"{name}: {refused}") from None
+            plane.boxes[name] = (None, ("running",))
+            assert box["status"] == "running", box
+        raise AssertionError(f"the daemon lives after {COMMITS} commits")
+    run_to_the_end(plane, provoked)
+
+
+def how_to(point):
+    if point == "domain.sleep.stopped":
+        return point_of_hibernation
+    return point_of_store if point.startswith("store.") else point_of_domain
+
+
+def add_test(point):
+    def dies_there():
+        need_launcher()
+        how_to(point)(point)
+    dies_there.__name__ = f"a_daemon_may_die_at_{point.replace('.', '_')}"
+    test(dies_there)
+
+
+for each in sorted(points_in_source()):
+    add_test(each)
+
+main()

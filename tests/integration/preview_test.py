@@ -1,0 +1,303 @@
+#!/usr/bin/python3
+# timeout: 240
+"""Previews: a port of a sandbox from outside, by host name and by path, and nothing else with it."""
+
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+
+from burrow import free_port  # noqa: E402
+from control_plane import NATIVE, ControlPlane, Refused  # noqa: E402
+from http_raw import connect, request  # noqa: E402
+from launcher import need_launcher  # noqa: E402
+from program import wait_until  # noqa: E402
+from tap import equal, main, test  # noqa: E402
+from websocket_raw import accept_of, frame, handshake  # noqa: E402
+
+PORT = 8080
+KEY = "dGhlIHNhbXBsZSBub25jZQ=="
+
+# Says what it was asked, sets cookies, redirects, streams, and speaks WebSocket (echo).
+APPLICATION = r'''
+import base64, hashlib, http.server, json, socketserver
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def answer(self, status, body, *headers):
+        self.send_response(status)
+        for name, value in headers:
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self):
+        if self.path == "/redirect":
+            return self.answer(307, b"", ("Location", "/elsewhere"))
+        if self.path == "/cookies":
+            return self.answer(200, b"ok", ("Set-Cookie", "a=1; Domain=localhost; Path=/"),
+                               ("Set-Cookie", "b=2"), ("Referrer-Policy", "unsafe-url"))
+        if self.path == "/events":
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            for data in (b"data: one\n\n", b"data: two\n\n"):
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+                self.wfile.flush()
+            self.wfile.write(b"0\r\n\r\n")
+            return None
+        if self.headers.get("Upgrade") == "websocket":
+            return self.echo()
+        length = int(self.headers.get("Content-Length") or 0)
+        body = json.dumps({"method": self.command, "path": self.path,
+                           "headers": [[n.lower(), v] for n, v in self.headers.items()],
+                           "body": self.rfile.read(length).decode()}).encode()
+        return self.answer(200, body, ("Content-Type", "application/json"))
+
+    do_POST = do_GET
+
+    def echo(self):
+        accept = hashlib.sha1(self.headers["Sec-WebSocket-Key"].encode() +
+                              b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest()
+        self.send_response(101)
+        self.send_header("Upgrade", "websocket")
+        self.send_header("Connection", "Upgrade")
+        self.send_header("Sec-WebSocket-Accept", base64.b64encode(accept).decode())
+        self.end_headers()
+        self.close_connection = True
+        while True:
+            head = self.rfile.read(2)
+            if len(head) < 2:
+                return
+            length, mask = head[1] & 127, self.rfile.read(4)
+            data = bytes(b ^ mask[i % 4] for i, b in enumerate(self.rfile.read(length)))
+            self.wfile.write(bytes([head[0], length]) + data)
+            self.wfile.flush()
+
+class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+Server(("127.0.0.1", 8080), Handler).serve_forever()
+'''
+
+
+class Shop:
+    """A sandbox with an application on an exposed port."""
+
+    def __init__(self, plane, **fields):
+        self.plane = plane
+        self.box = plane.create(**fields)
+        self.id = self.box["id"]
+        plane.ask("PUT", f"{NATIVE}/sandboxes/{self.id}/files/workspace/app.py",
+                  APPLICATION.encode())
+        plane.call("POST", f"{NATIVE}/sandboxes/{self.id}/processes",
+                   {"command": "exec python3 app.py"})
+        self.exposed = self.expose()
+        wait_until(lambda: self.get("/").status == 200, "the application")
+
+    def expose(self, **fields):
+        return self.plane.call("POST", f"{NATIVE}/sandboxes/{self.id}/ports",
+                               {"port": PORT, **fields})
+
+    @property
+    def host(self):
+        return self.exposed["url"].split("/")[2]
+
+    def get(self, path, headers=(), method="GET", body=b""):
+        return request(self.plane.address, method, path, [("Host", self.host), *headers], body)
+
+    def seen(self, headers=()):
+        """What the application sees of a request: {name: [values]}."""
+        found = {}
+        for name, value in json.loads(self.get("/look", headers).body)["headers"]:
+            found.setdefault(name, []).append(value)
+        return found
+
+
+@test
+def a_request_reaches_the_application_and_its_answer_comes_back():
+    need_launcher()
+    with ControlPlane() as plane:
+        shop = Shop(plane)
+        answer = shop.get("/some/path?x=1", method="POST", body=b"hello")
+        equal(answer.status, 200, "status")
+        told = json.loads(answer.body)
+        equal((told["method"], told["path"], told["body"]), ("POST", "/some/path?x=1", "hello"), "told")
+        headers = shop.seen()
+        equal(headers["x-forwarded-host"], [shop.host], "x-forwarded-host")
+        equal(headers["x-sandbox-name"], [shop.id], "x-sandbox-name")
+        equal(headers["x-original-url"], [f"http://{shop.host}/look"], "x-original-url")
+        # A path of the API is the application's here.
+        equal(json.loads(shop.get("/health").body)["path"], "/health", "path")
+        equal(json.loads(shop.get("/burrow/v1/version").body)["path"], "/burrow/v1/version", "path")
+
+
+@test
+def nothing_of_ours_goes_in_and_no_cookie_leaves_its_host():
+    need_launcher()
+    with ControlPlane() as plane:
+        shop = Shop(plane)
+        headers = shop.seen([("Cookie", "a=1; burrow_session=secret; b=2"),
+                             ("Authorization", f"Bearer {plane.key}")])
+        equal(headers["cookie"], ["a=1; b=2"], "cookies")
+        assert "authorization" not in headers, headers
+        equal(shop.seen([("Authorization", "Bearer theirs")])["authorization"], ["Bearer theirs"],
+              "their own key")
+        answer = shop.get("/cookies")
+        equal(answer.headers.all("set-cookie"), ["a=1; Path=/", "b=2"], "set-cookie")
+        equal(answer.headers.all("referrer-policy"), ["same-origin"], "referrer-policy")
+
+
+@test
+def redirects_and_event_streams_pass_untouched():
+    need_launcher()
+    with ControlPlane() as plane:
+        shop = Shop(plane)
+        answer = shop.get("/redirect")
+        equal((answer.status, answer.headers["location"]), (307, "/elsewhere"), "redirect")
+        answer = shop.get("/events")
+        equal(answer.headers["content-type"], "text/event-stream", "type")
+        equal(answer.body, b"data: one\n\ndata: two\n\n", "events")
+
+
+@test
+def websockets_pass_and_are_cut_when_the_port_is_closed():
+    need_launcher()
+    with ControlPlane() as plane:
+        shop = Shop(plane)
+        with connect(plane.address) as connection:
+            connection.send(handshake("/socket", KEY).replace(b"Host: localhost",
+                                                              f"Host: {shop.host}".encode()))
+            response = connection.response_head()
+            equal((response.status, response.headers["sec-websocket-accept"]),
+                  (101, accept_of(KEY)), "handshake")
+            connection.send(frame(1, b"through the wall"))
+            equal(connection.read_exactly(2 + 16)[2:], b"through the wall", "echo")
+            plane.call("DELETE", f"{NATIVE}/sandboxes/{shop.id}/ports/{PORT}")
+            assert connection.is_closed_by_peer(), "the tunnel is open"
+        equal(shop.get("/").status, 404, "status once the port is closed")
+
+
+@test
+def wrong_tokens_ports_and_sandboxes_are_all_404():
+    need_launcher()
+    with ControlPlane() as plane:
+        shop = Shop(plane)
+        port, name, token = shop.host.split(".")[0].split("-")
+        rest = shop.host.split(".", 1)[1]
+        wrong = [f"{port}-{name}-{'x' * len(token)}", f"8081-{name}-{token}",
+                 f"{port}-{'a' * 26}-{token}", f"{port}-{name}-", f"{port}-{name}",
+                 f"{port}-{name}-{token}x", f"{port}-{name.upper()}-{token}"]
+        for label in wrong:
+            answer = request(plane.address, "GET", "/", [("Host", f"{label}.{rest}")])
+            equal(answer.status, 404, f"status of {label}")
+            equal(json.loads(answer.body)["code"], "INVALID_TOKEN", f"code of {label}")
+        # Not meant for a preview: the API.
+        equal(request(plane.address, "GET", "/health", [("Host", f"www.{rest}")]).status, 200, "www")
+
+
+@test
+def a_token_can_be_chosen_and_changed_and_the_old_one_is_of_no_use():
+    need_launcher()
+    with ControlPlane() as plane:
+        shop = Shop(plane)
+        first = shop.host
+        equal(shop.expose()["token"], shop.exposed["token"], "token of a second expose")
+        shop.exposed = shop.expose(token="mine_1")
+        equal(shop.exposed["token"], "mine_1", "token")
+        equal(shop.get("/").status, 200, "status by the new token")
+        equal(request(plane.address, "GET", "/", [("Host", first)]).status, 404, "by the old one")
+        for token in ("", "UPPER", "with-dash", "x" * 17):
+            try:
+                shop.expose(token=token)
+                raise AssertionError(f"the token {token!r} was taken")
+            except Refused as refused:
+                equal(refused.status, 400, f"status for {token!r}")
+        for port in (80, 1023, 3000, 0, 65536):
+            try:
+                plane.call("POST", f"{NATIVE}/sandboxes/{shop.id}/ports", {"port": port})
+                raise AssertionError(f"port {port} was exposed")
+            except Refused as refused:
+                equal(refused.status, 400, f"status for {port}")
+
+
+@test
+def a_sleeping_sandbox_is_not_woken_unless_the_port_says_so():
+    need_launcher()
+    with ControlPlane() as plane:
+        shop = Shop(plane)
+        plane.call("POST", f"{NATIVE}/sandboxes/{shop.id}/sleep", {})
+        answer = shop.get("/")
+        equal((answer.status, json.loads(answer.body)["code"]), (410, "STALE_PREVIEW_URL"), "stale")
+        equal(plane.sandbox(shop.id)["status"], "frozen", "status")
+        shop.expose(wake=True)
+        equal(shop.get("/").status, 200, "status with wake")
+        equal(plane.sandbox(shop.id)["status"], "running", "status")
+
+
+@test
+def previews_survive_a_restart_of_the_sandbox_with_the_same_token():
+    need_launcher()
+    with ControlPlane() as plane:
+        shop = Shop(plane)
+        for verb in ("stop", "start"):
+            plane.call("POST", f"{NATIVE}/sandboxes/{shop.id}/{verb}", {})
+        answer = shop.get("/", [("Accept", "text/html")])
+        equal(answer.status, 502, "status while nothing listens")
+        assert b"<html" in answer.body or b"<!doctype" in answer.body, answer
+        plane.call("POST", f"{NATIVE}/sandboxes/{shop.id}/processes",
+                   {"command": "exec python3 app.py"})
+        wait_until(lambda: shop.get("/").status == 200, "the application, again")
+
+
+@test
+def many_requests_at_once_all_find_their_way():
+    need_launcher()
+    with ControlPlane() as plane:
+        shop = Shop(plane)
+        connections = [connect(plane.address) for _ in range(60)]
+        try:
+            for connection in connections:
+                connection.send(f"GET /many HTTP/1.1\r\nHost: {shop.host}\r\n\r\n".encode())
+            equal([connection.response().status for connection in connections], [200] * 60,
+                  "statuses")
+        finally:
+            for connection in connections:
+                connection.close()
+
+
+@test
+def by_path_there_is_a_listener_of_its_own_without_cookies():
+    need_launcher()
+    address = f"127.0.0.1:{free_port()}"
+    with ControlPlane("--preview-listen", address) as plane:
+        shop = Shop(plane)
+        name = shop.host.split(".")[0]
+        answer = request(address, "GET", f"/{name}/look?x=1", [("Cookie", "a=1")])
+        equal(answer.status, 200, "status")
+        told = json.loads(answer.body)
+        equal(told["path"], "/look?x=1", "path")
+        assert not [value for header, value in told["headers"] if header == "cookie"], told
+        assert answer.headers["content-security-policy"].startswith("sandbox"), answer
+        equal(request(address, "GET", f"/{name}/cookies").headers.all("set-cookie"), [], "set-cookie")
+        equal(request(address, "GET", f"/{name}").headers["location"], f"/{name}/", "location")
+        equal(request(address, "GET", "/burrow/v1/version").status, 404, "the API there")
+        equal(request(address, "GET", "/health").status, 404, "the API there")
+        assert shop.exposed["token"] not in plane.log(), "a token in the log"
+
+
+@test
+def tokens_are_not_in_the_log():
+    need_launcher()
+    with ControlPlane("--log-level", "debug") as plane:
+        shop = Shop(plane)
+        shop.get("/")
+        assert shop.exposed["token"] not in plane.log(), "a token in the log"
+
+
+main()
