@@ -50,8 +50,10 @@ bool api_connection_take(struct api_connection *connection)
     char *place = text_reserve(answer, READ_SIZE);
     ssize_t got, used;
 
-    if (!place)
+    if (!place) {
         fail("an answer of more than %zu bytes", API_ANSWER_MAX);
+        return false;
+    }
     got = recv(connection->fd, place, READ_SIZE, 0);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return false;

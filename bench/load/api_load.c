@@ -108,7 +108,8 @@ int main(int argc, char **argv)
     if (argc != 5 || strcmp(argv[1], "--target") != 0 || strcmp(argv[3], "--key") != 0 ||
         target_parse(argv[2], &server.target) < 0)
         fail("usage: api-load --target ADDRESS --key FILE");
-    server.key = key = read_key(argv[4]);
+    key = read_key(argv[4]);
+    server.key = key;
     pool->server = &server;
     while (fgets(line, sizeof(line), stdin))
         run_line(pool, line);

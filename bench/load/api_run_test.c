@@ -170,6 +170,7 @@ static void one_sandbox_is_asked_again_and_again(void **state)
     stage_open(&stage, good);
     text = printed_by(&run, &stage);
     stage_close(&stage);
+    assert_int_equal(count_of(text, ","), 5); /* one list of five times */
     assert_int_equal(count_of(stage.ends[0].seen, "/bench-3/exec"), 5);
 }
 

@@ -10,11 +10,14 @@
 #define KEY_PREFIX "burrow_"
 #define BLANKS     " \t"
 
+/* Better Auth's own name where it has TLS. */
+#define SECURE_OTHER "__Secure-" CREDENTIAL_COOKIE_OTHER
+
 static const char *const own_cookies[] = {
     CREDENTIAL_COOKIE_PLAIN,
     CREDENTIAL_COOKIE_SECURE,
     CREDENTIAL_COOKIE_OTHER,
-    "__Secure-" CREDENTIAL_COOKIE_OTHER,
+    SECURE_OTHER,
 };
 
 /* What we say about the request ourselves: nobody else may. */

@@ -2,6 +2,7 @@
 
 #include <netdb.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -209,6 +210,11 @@ static void on_failure(struct http_exchange *exchange, const struct error *error
     if (asking->reply->status)
         (void) error_set(asking->err, ERR_UPSTREAM, 0, "the answer of the daemon was cut off: %s",
                          error->message);
+    else if (asking->client->tls && abs(error->system) == EPROTO)
+        (void) error_set(asking->err, ERR_UNAVAILABLE, 0,
+                         "the daemon at %s proves no identity that is trusted here; SSL_CERT_FILE "
+                         "names a file of further certificates",
+                         asking->client->url);
     else
         (void) error_set(asking->err, ERR_UNAVAILABLE, 0,
                          "the daemon at %s cannot be reached (%s); start it with `burrow serve`, "
@@ -238,6 +244,13 @@ void client_error(int status, json_t *json, struct error *err)
         (void) error_set(err, ERR_UPSTREAM, 0, "the daemon answered with status %d", status);
     if (message && known == ERR_QUOTA)
         (void) error_wrap(err, "over the quota");
+}
+
+void client_refusal(int status, const char *body, size_t length, struct error *err)
+{
+    AUTO(json) json_t *json = json_read(body, length, NULL, NULL);
+
+    client_error(status, json, err);
 }
 
 static int judge(struct client *client, struct client_reply *reply, struct error *err)

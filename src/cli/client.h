@@ -87,8 +87,10 @@ json_t *client_list(struct client *client, const char *path, const char *name, s
 size_t client_headers(const struct client *client,
                       struct http_header ret_headers[static CLIENT_HEADERS]);
 
-/* Make an error of ours of an error body of the daemon's. */
+/* Make an error of ours of an error body of the daemon's; also of one that is not read yet, as a
+ * WebSocket that was not opened has it. */
 void client_error(int status, json_t *json, struct error *err);
+void client_refusal(int status, const char *body, size_t length, struct error *err);
 
 /* CLIENT_PREFIX, "/sandboxes/", the name, and `rest` (formatted); in the client's pool. */
 const char *client_sandbox_path(struct client *client, const char *name, const char *rest);

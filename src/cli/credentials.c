@@ -9,6 +9,7 @@
 
 #include "base/auto.h"
 #include "cli/client.h"
+#include "net/url.h"
 #include "sys/sys_file.h"
 
 #define FILE_MAX        4096
@@ -55,11 +56,23 @@ static const char *value_of(struct pool *pool, const char *text, const char *nam
     return NULL;
 }
 
+static bool is_same_url(const char *a, const char *b)
+{
+    size_t length = strlen(a), other = strlen(b);
+
+    while (length && a[length - 1] == '/')
+        length--;
+    while (other && b[other - 1] == '/')
+        other--;
+    return length == other && strncmp(a, b, length) == 0;
+}
+
 static void read_file(struct pool *pool, struct credentials *found)
 {
     char path[PATH_SIZE + sizeof(FILE_NAME) + 1];
     AUTO(free) char *text = NULL;
     struct stat status;
+    const char *url;
     size_t length;
 
     if (folder_path(path) < 0)
@@ -72,10 +85,29 @@ static void read_file(struct pool *pool, struct credentials *found)
                        path);
         return;
     }
+    url = value_of(pool, text, "url");
     if (!found->url)
-        found->url = value_of(pool, text, "url");
-    if (!found->key)
+        found->url = url;
+    /* It opens the daemon it was stored for: another one must not get to see it. */
+    if (!found->key && (!url || is_same_url(url, found->url)))
         found->key = value_of(pool, text, "key");
+}
+
+/* Whether the daemon is on this machine. */
+static bool is_here(const char *text)
+{
+    struct url_host host;
+    struct url url;
+
+    if (url_parse(text, strlen(text), &url, NULL) < 0)
+        return false;
+    if (url.scheme == URL_UNIX)
+        return true;
+    url_host_of(&url, &host);
+    return strcmp(host.name, "localhost") == 0 || strcmp(host.name, "[::1]") == 0 ||
+           strcmp(host.name, "::1") == 0 ||
+           (strncmp(host.name, "127.", 4) == 0 &&
+            strspn(host.name, "0123456789.") == strlen(host.name));
 }
 
 static void read_admin_key(struct pool *pool, struct credentials *found)
@@ -107,10 +139,10 @@ void credentials_find(struct pool *pool, const char *url, const char *key,
 
     if (!found.url || !found.key)
         read_file(pool, &found);
-    if (!found.key)
-        read_admin_key(pool, &found);
     if (!found.url)
         found.url = CLIENT_URL_DEFAULT;
+    if (!found.key && is_here(found.url))
+        read_admin_key(pool, &found);
     *ret_credentials = found;
 }
 

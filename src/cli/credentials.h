@@ -4,6 +4,9 @@
  *     ~/.config/burrow/credentials      two lines, "url = ..." and "key = ...", mode 0600
  *     the administrator's key in the data folder, when we may read it (root beside the daemon)
  *
+ * The key of the file is used for the URL of the file only, the administrator's on this machine
+ * only: a daemon that somebody else names must not get to see them.
+ *
  * A credentials file that others can read is not used, which is said on stderr. */
 #pragma once
 

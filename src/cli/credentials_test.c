@@ -37,8 +37,9 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     struct home *home = *state;
+    AUTO(close) int parent = sys_file_open(AT_FDCWD, "/tmp", O_RDONLY | O_DIRECTORY, 0);
 
-    (void) sys_tree_delete(AT_FDCWD, home->folder);
+    assert_int_equal(sys_tree_delete(parent, home->folder + strlen("/tmp/")), 0);
     pool_done(&home->pool);
     free(home);
     return 0;
@@ -135,6 +136,31 @@ static void beside_the_daemon_the_administrators_key_is_found(void **state)
     assert_string_equal(home->found.key, "burrow_admin");
 }
 
+static void a_stored_key_is_shown_to_no_other_daemon(void **state)
+{
+    static const char *const strangers[] = {
+        "http://evil",
+        "http://file.evil",
+        "https://127.0.0.1.evil",
+        "http://localhost.evil:8787",
+        "http://localhost:x@evil/",
+    };
+    struct home *home = *state;
+
+    write_file(home, "daemon/keys", "admin", "burrow_admin\n");
+    write_file(home, ".config/burrow", "credentials", "url = http://file/\nkey = from-file\n");
+    for (size_t i = 0; i < sizeof(strangers) / sizeof(*strangers); i++) {
+        find(home, strangers[i], NULL);
+        assert_null(home->found.key);
+    }
+    find(home, "http://file", NULL);
+    assert_string_equal(home->found.key, "from-file");
+    find(home, "http://127.0.0.1:99", NULL);
+    assert_string_equal(home->found.key, "burrow_admin");
+    find(home, "http://[::1]:99", NULL);
+    assert_string_equal(home->found.key, "burrow_admin");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -145,6 +171,7 @@ int main(void)
         TEST(a_file_that_others_can_read_is_not_used),
         TEST(lines_may_have_blanks_and_others_are_ignored),
         TEST(beside_the_daemon_the_administrators_key_is_found),
+        TEST(a_stored_key_is_shown_to_no_other_daemon),
 #undef TEST
     };
 

@@ -7,6 +7,7 @@
 
 #include "base/auto.h"
 #include "base/memory.h"
+#include "cli/client.h"
 #include "cli/run_stdio.h"
 #include "cli/run_terminal.h"
 #include "net/http_client.h"
@@ -321,6 +322,17 @@ static void connected(struct websocket *ws, const char *protocol, void *data)
     want_input(session);
 }
 
+/* The daemon has said why in its own words, which on_failure does not have. */
+static void refused(int status, const char *body, size_t length, void *data)
+{
+    struct run_session *session = data;
+    struct error err = ERROR_INIT;
+
+    client_refusal(status, body, length, &err);
+    if (!session->closing)
+        fail(session, err.message);
+}
+
 static void not_connected(const struct error *error, void *data)
 {
     struct run_session *session = data;
@@ -346,6 +358,7 @@ static void dial(struct run_session *session, const struct run_session_options *
         dial.host = options->headers[0].value;
         dial.headers = options->headers + 1;
         dial.header_count = options->header_count - 1;
+        dial.on_refused = refused;
         dial.options.ping_interval_ms = PING_MS; /* a daemon far away may go without a word */
     }
     session->handles++;

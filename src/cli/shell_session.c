@@ -16,6 +16,7 @@
 #define RETRY_FIRST_MS 200
 #define RETRY_MAX_MS   5000
 #define PING_MS        15000
+#define NOT_READY      503
 #define END_MARK_MS    300
 #define CONTROL_MAX    ((size_t) 4096)
 #define CTRL_C         0x03
@@ -279,6 +280,17 @@ static void connected(struct websocket *ws, const char *protocol, void *data)
     want_input(shell);
 }
 
+/* The daemon is there and says why not. While it starts again it is not ready: that passes. */
+static void refused(int status, const char *body, size_t length, void *data)
+{
+    struct shell_session *shell = data;
+    struct error err = ERROR_INIT;
+
+    client_refusal(status, body, length, &err);
+    if (!shell->was_open || status != NOT_READY)
+        fail(shell, err.message);
+}
+
 static void not_connected(const struct error *error, void *data)
 {
     try_later(data, error->message);
@@ -297,6 +309,7 @@ static void dial(struct shell_session *shell)
         .options = {.ping_interval_ms = PING_MS},
         .events = &events,
         .data = shell,
+        .on_refused = refused,
         .on_open = connected,
         .on_failure = not_connected,
     };

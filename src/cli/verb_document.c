@@ -146,7 +146,12 @@ void verb_write_bash(const struct verb_table *table, struct text *out)
     text_format(out,
                 "    esac\n"
                 "    [ -n \"$names\" ] && names=$(%s ls --names 2>/dev/null)\n"
-                "    COMPREPLY=($(compgen -W \"$flags $names\" -- \"$word\"))\n"
+                "    COMPREPLY=($(compgen -W \"$flags\" -- \"$word\"))\n"
+                "    # Names are others' words, which compgen -W would expand: $(...) and all.\n"
+                "    while IFS= read -r second; do\n"
+                "        [[ -n $second && $second == \"$word\"* ]] &&\n"
+                "            COMPREPLY+=(\"$(printf %%q \"$second\")\")\n"
+                "    done <<<\"$names\"\n"
                 "}\n"
                 "complete -o default -F _%s %s\n",
                 table->program, table->program, table->program);

@@ -94,8 +94,9 @@ static int print_pages(struct watching *watching, struct client *client, struct 
         before = watching->cursor;
         if (client_call(client, "GET", path_of(client, watching, false), NULL, &reply, err) < 0)
             return -1;
-        json_array_foreach (json_object_get(reply.json, "events"), i, one)
+        json_array_foreach (json_object_get(reply.json, "events"), i, one) {
             print_event(watching, one);
+        }
         next = json_object_get(reply.json, "next"); /* a page of other types is empty */
         if (json_integer_value(next) > watching->cursor)
             watching->cursor = json_integer_value(next);

@@ -159,6 +159,8 @@ static int tell_outcome(const struct verb_call *call, const struct run_outcome *
     if (outcome->ending == RUN_ENDED_TIME)
         (void) error_set(&err, ERR_REQUEST_TIMEOUT, 0, "killed: not done after %s",
                          verb_value(call, "timeout"));
+    else if (outcome->ending == RUN_ENDED_FAILURE)
+        (void) error_set(&err, ERR_UPSTREAM, 0, "%s", outcome->text);
     else if (outcome->ending != RUN_ENDED_STATUS && outcome->ending != RUN_ENDED_SIGNAL)
         (void) error_set(&err, ERR_UPSTREAM, 0, "%s: %s", call->command[0], outcome->text);
     if (err.code)

@@ -105,8 +105,9 @@ static int list(struct verb_call *call, struct client *client, struct error *err
         return 0;
     }
     grid_titles(&grid, titles);
-    json_array_foreach (all, i, one)
+    json_array_foreach (all, i, one) {
         put_key(&grid, one);
+    }
     grid_write(&grid, &out);
     verb_print(&out);
     return 0;

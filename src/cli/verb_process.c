@@ -51,8 +51,9 @@ static int list(struct verb_call *call, struct client *client, struct error *err
         return 0;
     }
     grid_titles(&grid, titles);
-    json_array_foreach (processes, i, one)
+    json_array_foreach (processes, i, one) {
         put_process(&grid, one, clock_wall_ms(clock_system()));
+    }
     grid_write(&grid, &out);
     verb_print(&out);
     return 0;

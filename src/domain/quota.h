@@ -20,4 +20,4 @@ struct quota {
 /* JSON {"sandboxes":10,"running":5,"memory":"4G" or bytes,...}; unknown fields are refused. Fields
  * that are missing stay as they are in `quota`. */
 int quota_read(const char *json, struct quota *quota, struct error *err);
-void quota_write(const struct quota *quota, struct text *json);
+void quota_write(const struct quota *quota, struct text *text);

@@ -10,7 +10,7 @@
 #include "store/store.h"
 
 /* Append the JSON of a spec; too much sets json->overflowed. */
-void sandbox_spec_write(const struct sandbox_spec *spec, struct text *json);
+void sandbox_spec_write(const struct sandbox_spec *spec, struct text *text);
 
 /* Fills `ret_spec` (the caller's, to be freed) or fails with ERR_INVALID and frees. */
 int sandbox_spec_read(const char *json, size_t length, struct sandbox_spec *ret_spec,

@@ -58,7 +58,7 @@ void schedule_add(struct schedule *schedule, struct sandbox *sandbox, uint64_t l
     if (schedule->count == schedule->capacity) {
         schedule->capacity = schedule->capacity ? schedule->capacity * 2 : 64;
         schedule->items =
-            mem_resize(schedule->items, schedule->capacity * sizeof(*schedule->items));
+            mem_resize(schedule->items, schedule->capacity * sizeof(struct sandbox *));
     }
     sandbox->look_ns = look_ns;
     put(schedule, schedule->count++, sandbox);

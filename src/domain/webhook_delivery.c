@@ -1,5 +1,6 @@
 /* Deliveries: what waits to be sent, and what became of it. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/auto.h"
@@ -250,7 +251,7 @@ static void copy_detail(const char *detail, char ret_detail[static WEBHOOK_DETAI
 {
     size_t i = 0;
 
-    for (; detail[i] && i < WEBHOOK_DETAIL_MAX; i++)
+    for (; i < WEBHOOK_DETAIL_MAX && detail[i]; i++)
         ret_detail[i] = detail[i] >= ' ' && detail[i] < 0x7f ? detail[i] : '?';
     ret_detail[i] = '\0';
 }
@@ -308,6 +309,15 @@ struct asking {
     void *context;
 };
 
+/* Many are made in the same millisecond: the log's own order tells them apart. */
+static int compare_entries(const void *a, const void *b)
+{
+    int64_t one = ((const struct webhook_log_entry *) a)->cursor;
+    int64_t other = ((const struct webhook_log_entry *) b)->cursor;
+
+    return (one < other) - (one > other);
+}
+
 static void found(void *context, const struct error *failure, const struct store_rows *rows)
 {
     struct asking asking = *(struct asking *) context;
@@ -335,6 +345,7 @@ static void found(void *context, const struct error *failure, const struct store
             .next_ms = row[STORE_DELIVERY_NEXT].integer,
         };
     }
+    qsort(entries, rows->count, sizeof(*entries), compare_entries);
     asking.done(asking.context, NULL, entries, rows->count);
 }
 

@@ -369,16 +369,23 @@ struct page {
     const struct id *after;
 };
 
+/* Whether it is one of the smallest so far: cheap to know, unlike the rest about a disk. */
+static bool page_wants(const struct page *page, const struct id *id)
+{
+    if (memcmp(id->text, page->after->text, ID_LENGTH) <= 0)
+        return false;
+    return page->count < ARRAY_COUNT(page->entries) ||
+           memcmp(id->text, page->entries[page->count - 1].id.text, ID_LENGTH) < 0;
+}
+
 static void page_add(struct page *page, const struct wire_entry *entry)
 {
     size_t place = page->count;
 
-    if (memcmp(entry->id.text, page->after->text, ID_LENGTH) <= 0)
+    if (!page_wants(page, &entry->id))
         return;
     while (place > 0 && memcmp(page->entries[place - 1].id.text, entry->id.text, ID_LENGTH) > 0)
         place--;
-    if (place == ARRAY_COUNT(page->entries))
-        return;
     if (page->count == ARRAY_COUNT(page->entries))
         page->count--;
     memmove(&page->entries[place + 1], &page->entries[place],
@@ -417,8 +424,7 @@ int residents_list(struct residents *all, const struct id *after, struct wire_li
     for (size_t i = 0; i < disk_count; i++) {
         struct wire_entry entry = {.id = disks[i], .state = WIRE_SANDBOX_STOPPED};
 
-        if (memcmp(disks[i].text, page.after->text, ID_LENGTH) > 0 &&
-            !residents_find(all, &disks[i], NULL) &&
+        if (page_wants(&page, &disks[i]) && !residents_find(all, &disks[i], NULL) &&
             (all->is_once || !instance_others_have(all->run, all->name, &disks[i])))
             page_add(&page, &entry);
     }

@@ -54,7 +54,8 @@ int loop_init(struct loop *loop, struct log *log)
     list_init(&loop->deferred);
     loop->log = log;
     loop->blocks = block_store_new(LOOP_SPARE_BLOCKS);
-    loop->scratch = mem_alloc(LOOP_SCRATCH_SIZE);
+    /* Not zeroed: a page that no read has filled costs nothing, and there is one per agent. */
+    loop->scratch = mem_resize(NULL, LOOP_SCRATCH_SIZE);
     (void) uv_idle_init(&loop->uv, &loop->awake);
     (void) uv_prepare_init(&loop->uv, &loop->before_poll);
     loop->before_poll.data = loop;

@@ -106,12 +106,19 @@ struct websocket *websocket_accept(struct http_request *request,
 struct dialling {
     struct websocket_dial dial;
     char key[WEBSOCKET_HANDSHAKE_KEY_SIZE];
+    struct text refusal; /* what the peer said instead */
 };
+
+static void dialling_free(struct dialling *dialling)
+{
+    text_done(&dialling->refusal);
+    free(dialling);
+}
 
 static void dial_failed(struct dialling *dialling, const struct error *error)
 {
     dialling->dial.on_failure(error, dialling->dial.data);
-    free(dialling);
+    dialling_free(dialling);
 }
 
 static void answered_otherwise(struct http_exchange *exchange)
@@ -121,18 +128,25 @@ static void answered_otherwise(struct http_exchange *exchange)
 
 static void answer_body(struct http_exchange *exchange, const char *bytes, size_t length)
 {
-    (void) exchange;
-    (void) bytes;
-    (void) length;
+    struct dialling *dialling = http_exchange_data(exchange);
+    size_t room = WEBSOCKET_REFUSAL_MAX - dialling->refusal.length;
+
+    if (dialling->dial.on_refused)
+        text_append_bytes(&dialling->refusal, bytes, length < room ? length : room);
 }
 
 static void answer_end(struct http_exchange *exchange)
 {
+    struct dialling *dialling = http_exchange_data(exchange);
+    int status = http_exchange_head(exchange)->status;
     struct error error;
 
+    if (dialling->dial.on_refused)
+        dialling->dial.on_refused(status, text_string(&dialling->refusal), dialling->refusal.length,
+                                  dialling->dial.data);
     (void) error_set(&error, ERR_UPSTREAM, 0, "the peer answered the upgrade with status %d",
-                     http_exchange_head(exchange)->status);
-    dial_failed(http_exchange_data(exchange), &error);
+                     status);
+    dial_failed(dialling, &error);
 }
 
 static void answer_failed(struct http_exchange *exchange, const struct error *error)
@@ -167,7 +181,7 @@ static void answer_upgraded(struct http_exchange *exchange, struct stream *strea
     connection = start(stream, &dialling->dial.options, dialling->dial.events, dialling->dial.data,
                        pending, length);
     dialling->dial.on_open(&connection->ws, protocol, dialling->dial.data);
-    free(dialling);
+    dialling_free(dialling);
 }
 
 static const struct http_exchange_events dial_events = {
@@ -208,6 +222,7 @@ void websocket_connect(struct http_origin *origin, const struct websocket_dial *
     size_t count = 0;
 
     dialling->dial = *dial;
+    dialling->refusal = (struct text) TEXT_INIT(WEBSOCKET_REFUSAL_MAX);
     dialling->dial.options.role = WEBSOCKET_CLIENT;
     websocket_handshake_key(dialling->key);
     add_header(headers, &count, "Host", dial->host);

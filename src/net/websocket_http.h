@@ -19,6 +19,8 @@ struct websocket *websocket_accept(struct http_request *request,
                                    const struct websocket_events *events, void *data,
                                    struct error *err);
 
+#define WEBSOCKET_REFUSAL_MAX ((size_t) 16 * 1024)
+
 struct websocket_dial {
     const char *target;
     const char *host;
@@ -28,6 +30,9 @@ struct websocket_dial {
     struct websocket_options options;     /* role is set here */
     const struct websocket_events *events;
     void *data;
+    /* Optional: the peer answered something else, with this body (at most WEBSOCKET_REFUSAL_MAX
+     * bytes of it, borrowed, NUL-terminated); on_failure follows at once. */
+    void (*on_refused)(int status, const char *body, size_t length, void *data);
     /* Exactly one of these is called, later. */
     void (*on_open)(struct websocket *ws, const char *protocol, void *data);
     void (*on_failure)(const struct error *error, void *data);

@@ -90,7 +90,7 @@ struct store_condition {
 
 /* All rows that meet all conditions, of which there is at least one; sealed columns have none. No
  * row is no failure. Deleting many at once makes others wait: old rows go in slices. */
-void store_delete(struct store_transaction *change, enum store_kind kind,
+void store_delete(struct store_transaction *transaction, enum store_kind kind,
                   const struct store_condition *conditions, size_t count);
 
 /* An entry of the log; the store gives it cursor and sequence. Both go on counting when old events
@@ -107,7 +107,7 @@ struct store_event {
     const char *data; /* JSON object */
 };
 
-void store_add_event(struct store_transaction *change, const struct store_event *event);
+void store_add_event(struct store_transaction *transaction, const struct store_event *event);
 
 /* What the store gave out: the cursors and sequences of the events, in the order they were added.
  */

@@ -225,8 +225,8 @@ static void queries_sort_limit_and_go_on(void **state)
     struct store_query query = {
         .kind = STORE_SANDBOX, .order = STORE_SANDBOX_ID, .is_descending = true, .limit = 2};
 
-    for (char c = 'a'; c <= 'e'; c++) {
-        char id[2] = {c, '\0'};
+    for (int c = 'a'; c <= 'e'; c++) {
+        char id[2] = {(char) c, '\0'};
 
         insert_sandbox(contract, id, "ada", NULL);
     }

@@ -152,7 +152,7 @@ enum store_column_flag {
     X(KEY, "key", STORE_TEXT, STORE_KEY)                                                           \
     X(REQUEST, "request_hash", STORE_BYTES, 0)                                                     \
     X(STATUS, "status", STORE_INTEGER, 0)                                                          \
-    X(REPLY, "reply", STORE_TEXT, 0)                                                               \
+    X(REPLY, "reply", STORE_BYTES, STORE_SEALED) /* may tell a secret that is shown only once */   \
     X(CREATED, "created_at", STORE_INTEGER, 0)
 
 /* kind, table */

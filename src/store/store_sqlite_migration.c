@@ -159,7 +159,7 @@ static const char version_1[] =
     "  key TEXT NOT NULL,"
     "  request_hash BLOB NOT NULL,"
     "  status INTEGER NOT NULL,"
-    "  reply TEXT NOT NULL,"
+    "  reply BLOB NOT NULL,"
     "  created_at INTEGER NOT NULL,"
     "  PRIMARY KEY(owner_id, key)) STRICT;"
     "CREATE INDEX idempotency_created ON idempotency(created_at);"

@@ -62,7 +62,7 @@ class Doomed(ControlPlane):
 
     def __init__(self, point, nth, *flags):
         super().__init__("--stock", "0", *flags, environment={"BURROW_CRASH_POINT": f"{point}:{nth}"})
-        self.first_key = None
+        self.filled = set()  # names of those with a file
         self.boxes = {}  # name: (id, statuses it may have)
 
     def ask_for(self, method, path, body=None):
@@ -86,17 +86,16 @@ class Doomed(ControlPlane):
         answer = self.ask("PUT", f"{NATIVE}/sandboxes/{name}/files/workspace/own", name.encode())
         assert answer.status < 300, answer
         self.boxes[name] = (box["id"], ("running",))
+        self.filled.add(name)
 
     def revive(self):
         """The launcher starts the daemon again; then all of it is started again without the point."""
         wait_until(self.is_ready, "the daemon is started again", SECONDS)
-        found = self.statuses()
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
         del self.environment["BURROW_CRASH_POINT"]
         self.launch()
         wait_until(self.is_ready, "the launcher is started again", SECONDS)
-        return found
 
     def statuses(self):
         found = self.call("GET", f"{NATIVE}/sandboxes?limit=1000", timeout=SECONDS)["sandboxes"]
@@ -113,7 +112,7 @@ class Doomed(ControlPlane):
             if box and there[1]:
                 equal(there[0], box, f"id of {name}")
             if there[1]:
-                self.use(name, there[1], box is not None)
+                self.use(name, there[1], name in self.filled)
             else:
                 self.use_name_again(name, box)
         equal(found, {}, "sandboxes nobody asked for")
@@ -137,8 +136,10 @@ class Doomed(ControlPlane):
             known = {box for box, _ in self.statuses().values()}
             found = traces(self.data, self.run, self.cgroup)
             return {kind: ids - known for kind, ids in found.items() if ids - known}
-        wait_until(lambda: not strangers(), "nothing but known sandboxes on the host", SECONDS) \
-            if strangers() else None
+        wait_until(lambda: not strangers(), "nothing but known sandboxes on the host", SECONDS)
+        disks = traces(self.data, self.run, self.cgroup)["disk"]
+        missing = {box for box, _ in self.statuses().values()} - disks
+        equal(missing, set(), "sandboxes whose disk was not found: this looks in the wrong place")
 
 
 def provoke(plane, verb, before, acknowledged, unsure):
@@ -154,11 +155,11 @@ def provoke(plane, verb, before, acknowledged, unsure):
         box = plane.boxes.get(name, (None,))[0]
         plane.boxes[name] = (box, unsure)
         try:
-            plane.do(verb, name)
+            answer = plane.do(verb, name)
         except Crashed:
             equal(number, NTH - 1, f"{verb} that the daemon died of")
             return
-        plane.boxes[name] = (box, acknowledged)
+        plane.boxes[name] = (answer["id"] if verb == "create" else box, acknowledged)
     raise AssertionError(f"the daemon did not die of the {NTH}th {verb}")
 
 
@@ -223,8 +224,7 @@ def point_of_store(point):
                 return
             except Refused as refused:
                 raise AssertionError(f"{name}: {refused}") from None
-            plane.boxes[name] = (None, ("running",))
-            assert box["status"] == "running", box
+            plane.boxes[name] = (box["id"], ("running",))
         raise AssertionError(f"the daemon lives after {COMMITS} commits")
     run_to_the_end(plane, provoked)
 

@@ -11,6 +11,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
@@ -20,7 +21,6 @@ from program import clean_environment, program, wait_until  # noqa: E402
 from tap import equal, main, skip, test  # noqa: E402
 
 MIB = 1 << 20
-SECOND_WORDS = {"port", "user", "key", "db"}
 
 
 def listed(*words):
@@ -293,7 +293,27 @@ def the_database_is_copied_while_it_works_and_the_copy_is_whole():
     assert run("db", "check", "--data", data, path).status == 1
 
 
+@test
+def keys_of_smaller_scopes_are_held_to_them():
+    reader = good("key", "create", "reader", "--scope", "read").strip()
+    equal(good("ls", "--names", "--key", reader), "demo\n", "reading")
+    for words in (("exec", "--key", reader, "demo", "true"), ("shell", "--key", reader, "demo")):
+        refused(125, "scope 'read'", *words)
+    one = good("key", "create", "one", "--sandbox", "demo").strip()
+    equal(good("exec", "--key", one, "demo", "echo", "in"), "in\n", "its sandbox")
+    refused(1, "", "create", "more", "--key", one)
+
+
 # --- what is wrong -------------------------------------------------------------------------------
+
+@test
+def a_stopped_sandbox_says_so_to_who_wants_in():
+    good("stop", "demo")
+    for status, words in ((125, ("exec", "demo", "true")), (125, ("shell", "demo")),
+                          (1, ("cp", "demo:x", "-"))):
+        refused(status, "is stopped (stopped on request); start it first", *words)
+    good("start", "demo")
+
 
 @test
 def a_slip_of_typing_is_explained():
@@ -357,6 +377,21 @@ def bash_completes_verbs_options_and_names():
     done = subprocess.run(["bash", "-c", script], stdout=subprocess.PIPE, check=True, timeout=30,
                           env={**environment(), "PATH": f"{os.path.dirname(program())}:{os.environ['PATH']}"})
     equal(done.stdout.decode().splitlines(), ["shell", "create", "--scope", "demo", ""], "words")
+
+
+@test
+def names_of_sandboxes_are_not_run_by_the_shell_that_completes_them():
+    with tempfile.TemporaryDirectory() as folder:
+        script = (f'. <(burrow completion bash); cd {folder}; '
+                  'burrow() { printf "%s\\n" \'d$(touch ran)\' \'d`touch ran`\' "demo"; }; '
+                  'COMP_WORDS=(burrow exec d); COMP_CWORD=2; _burrow; '
+                  'printf "%s\\n" "${COMPREPLY[@]}"')
+        done = subprocess.run(["bash", "-c", script], stdout=subprocess.PIPE, check=True, timeout=30,
+                              env={**clean_environment(),
+                                   "PATH": f"{os.path.dirname(program())}:{os.environ['PATH']}"})
+        equal(done.stdout.decode().splitlines(),
+              ["d\\$\\(touch\\ ran\\)", "d\\`touch\\ ran\\`", "demo"], "words")
+        equal(os.listdir(folder), [], "what ran")
 
 
 @test

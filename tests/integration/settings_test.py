@@ -179,10 +179,10 @@ def help_names_every_setting():
 
 
 @test
-def an_unknown_verb_gets_status_2_and_the_list():
+def an_unknown_verb_gets_status_2_and_the_one_that_was_meant():
     status, output = run_burrow("sevre")
     equal(status, 2, "status")
-    assert "no verb 'sevre'" in output and "  serve " in output, output
+    assert "no verb 'sevre'; did you mean 'serve'?" in output, output
 
 
 main()

@@ -40,18 +40,18 @@ static void a_create_clones_configures_and_hides_credentials(void **state)
     struct raw raw = ask_with(
         bench, "POST /sandbox",
         "{\"id\":\"demo\",\"gitUrl\":\"https://git.test/a\",\"gitBranch\":\"next\",\"directory\":"
-        "\"/work/x\",\"config\":{\"model\":\"m\",\"agents_md\":\"hi\",\"auth\":{\"p\":{\"type\":"
+        "\"/code/x\",\"config\":{\"model\":\"m\",\"agents_md\":\"hi\",\"auth\":{\"p\":{\"type\":"
         "\"api\",\"key\":\"SECRET\"}}}}");
     struct raw agent = bench_agent(bench);
 
-    ANSWER(bench, &agent, "POST /api/execute", "\"sh\",\"/work/x\"",
+    ANSWER(bench, &agent, "POST /api/execute", "\"sh\",\"/code/x\"",
            "{\"success\":false,\"exitCode\":1}");
     ANSWER(bench, &agent, "POST /api/git/checkout",
-           "{\"repoUrl\":\"https://git.test/a\",\"targetDir\":\"/work/x\",\"branch\":\"next\"}",
+           "{\"repoUrl\":\"https://git.test/a\",\"targetDir\":\"/code/x\",\"branch\":\"next\"}",
            WRITTEN);
-    ANSWER(bench, &agent, "POST /api/write", "{\"path\":\"/work/x/AGENTS.md\",\"content\":\"hi\"}",
+    ANSWER(bench, &agent, "POST /api/write", "{\"path\":\"/code/x/AGENTS.md\",\"content\":\"hi\"}",
            WRITTEN);
-    ANSWER(bench, &agent, "POST /api/write", "{\"path\":\"/work/x/.opencode/opencode.json\",",
+    ANSWER(bench, &agent, "POST /api/write", "{\"path\":\"/code/x/.opencode/opencode.json\",",
            WRITTEN);
     HEARD(bench, &agent, "POST /api/execute");
     HEARD(bench, &agent, "\"stdin\":\"{\\n  \\\"p\\\": {");
@@ -89,13 +89,13 @@ static void wishes_that_make_no_sense_are_refused(void **state)
         "{\"id\":7}",
         "{\"id\":\"a\\u0007b\"}",
         "{\"id\":\"a\\u007fb\"}",
-        "{\"id\":"
-        "\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"}",
+        ("{\"id\":"
+         "\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+         "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"}"),
         "{\"id\":\"demo\",\"directory\":\"relative\"}",
         "{\"id\":\"demo\",\"config\":[]}",
-        "{\"id\":\"demo\",\"config\":{\"files\":[{\"type\":\"agent\",\"name\":\"../../x\","
-        "\"extension\":\"md\",\"content\":\"\"}]}}",
+        ("{\"id\":\"demo\",\"config\":{\"files\":[{\"type\":\"agent\",\"name\":\"../../x\","
+         "\"extension\":\"md\",\"content\":\"\"}]}}"),
     };
     struct visit_bench *bench = *state;
 
@@ -172,14 +172,14 @@ static void a_path_below_a_sandbox_is_no_reason_to_destroy_it(void **state)
 
 static void a_wake_writes_where_the_sandbox_was_made(void **state)
 {
-    static char folder[] = "/work/y";
+    static char folder[] = "/code/y";
     struct visit_bench *bench = *state;
     struct raw raw, agent;
 
     bench->sandbox.spec.folder = folder;
     raw = ask_with(bench, "POST /sandbox/demo/wake", "{\"config\":{\"agents_md\":\"hi\"}}");
     agent = bench_agent(bench);
-    ANSWER(bench, &agent, "POST /api/write", "{\"path\":\"/work/y/AGENTS.md\"", WRITTEN);
+    ANSWER(bench, &agent, "POST /api/write", "{\"path\":\"/code/y/AGENTS.md\"", WRITTEN);
     HEARD(bench, &raw,
           "{\"success\":true,\"status\":\"running\",\"serverPort\":4096,\"restoredFiles\":0,"
           "\"filesWritten\":1}");

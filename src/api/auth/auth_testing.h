@@ -101,7 +101,8 @@ static inline int office_call(struct office *office, const char *method, const c
     TURN_UNTIL(&office->house.loop, raw_is_over(&raw));
     (void) snprintf(office->reply, sizeof(office->reply), "%s", text_string(&raw.got));
     office->status = 0;
-    (void) sscanf(office->reply, "HTTP/1.1 %d", &office->status);
+    if (strncmp(office->reply, "HTTP/1.1 ", 9) == 0)
+        office->status = (int) strtol(office->reply + 9, NULL, 10);
     raw_close(&raw);
     return office->status;
 }

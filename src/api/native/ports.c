@@ -118,12 +118,23 @@ static void list_ports(struct http_request *request)
 
 /* --- exposed --------------------------------------------------------------------------------- */
 
+/* Goes on when the client leaves: what an old token opened must be cut. */
+struct exposing {
+    struct pending *pending;
+    struct api *api;
+    bool has_other_token; /* than it had before */
+};
+
 static void exposed(void *context, const struct error *failure, struct port *port)
 {
-    struct http_request *request = pending_take_good(context, failure);
+    AUTO(free) struct exposing *exposing = context;
+    struct http_request *request;
     AUTO(text) struct text body = TEXT_INIT(NATIVE_REPLY_MAX);
     struct json_writer json;
 
+    if (!failure && exposing->has_other_token && exposing->api->preview)
+        preview_forget(exposing->api->preview, &port->sandbox, port->number);
+    request = pending_take_good(exposing->pending, failure);
     if (!request)
         return;
     json_writer_init_text(&json, &body);
@@ -158,7 +169,9 @@ static int read_port(struct http_request *request, const struct json_place *body
 {
     static const char *const known[] = {"port", "name", "token", "wake", "expiresIn"};
     struct port_spec spec = {.number = 0};
+    struct exposing *exposing;
     struct sandbox *sandbox;
+    const struct port *port;
     int64_t number;
 
     (void) argument;
@@ -174,8 +187,14 @@ static int read_port(struct http_request *request, const struct json_place *body
                            http_request_parameter(request, "id"), err);
     if (!sandbox)
         return -1;
-    port_expose(api_of(request)->domain, request_caller(request), sandbox, &spec, exposed,
-                pending_new(request));
+    port = port_find(api_of(request)->domain, &sandbox->id, spec.number);
+    exposing = mem_alloc(sizeof(*exposing));
+    *exposing = (struct exposing){
+        .pending = pending_new(request),
+        .api = api_of(request),
+        .has_other_token = port && spec.token && strcmp(port->token, spec.token) != 0,
+    };
+    port_expose(exposing->api->domain, request_caller(request), sandbox, &spec, exposed, exposing);
     return 0;
 }
 

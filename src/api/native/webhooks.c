@@ -219,8 +219,8 @@ static void logged(void *context, const struct error *failure,
 
 static void get_deliveries(struct http_request *request)
 {
-    struct webhook *webhook = find(request);
     const char *text = http_request_query(request, "limit");
+    struct webhook *webhook = find(request); /* the last look at the request if there is none */
     int64_t limit = LOG_DEFAULT;
 
     if (!webhook)

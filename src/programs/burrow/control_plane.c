@@ -76,15 +76,20 @@ static void ready(struct control_plane *plane)
     LOG_INFO(plane->log, plane->provider ? "sandboxes are ready" : "ready, without sandboxes");
 }
 
+static void forget_key(struct control_plane *plane)
+{
+    if (plane->key)
+        explicit_bzero(plane->key, strlen(plane->key));
+    free(TAKE_PTR(plane->key));
+}
+
 static void key_is_kept(void *context, const struct error *failure, struct owner *owner)
 {
     struct control_plane *plane = context;
 
     if (plane->is_closing)
         return;
-    if (plane->key)
-        explicit_bzero(plane->key, strlen(plane->key));
-    free(TAKE_PTR(plane->key));
+    forget_key(plane);
     if (failure) {
         lose(plane, failure);
         return;
@@ -332,7 +337,7 @@ size_t control_plane_mounts(struct control_plane *plane,
 static void all_closed(struct control_plane *plane)
 {
     keyring_free(TAKE_PTR(plane->keyring));
-    free(TAKE_PTR(plane->key));
+    forget_key(plane);
     free(TAKE_PTR(plane->backups));
     if (plane->closed)
         plane->closed(plane->context);

@@ -1,5 +1,6 @@
 /* burrow db check, burrow db rotate-keys: care of the daemon's database while no daemon runs. */
 #include <fcntl.h>
+#include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -36,7 +37,7 @@ static int become_owner(const char *folder, struct error *err)
         return error_set(err, error_code_from_errno(errno), errno, "%s", folder);
     if (geteuid() != 0 || status.st_uid == 0)
         return 0;
-    if (setresgid(status.st_gid, status.st_gid, status.st_gid) < 0 ||
+    if (setgroups(0, NULL) < 0 || setresgid(status.st_gid, status.st_gid, status.st_gid) < 0 ||
         setresuid(status.st_uid, status.st_uid, status.st_uid) < 0)
         return error_set(err, ERR_FORBIDDEN, errno, "become the owner of %s", folder);
     return 0;
