@@ -185,8 +185,8 @@ def for_another_user_nothing_of_alices_exists():
     before = world().state()
     # One stranger per dialect: some make sandboxes of that name for whoever asks.
     problems = walk(lambda route: world().stranger(route.dialect))
-    world().must_be(before)
     show(problems)
+    world().must_be(before)
 
 
 @test
@@ -195,8 +195,8 @@ def nor_for_another_user_who_may_only_read():
     reader = plane.user("eve-reader", scope="read")
     before = world().state()
     problems = walk(lambda route: reader, scope_refusals=True)
-    world().must_be(before)
     show(problems)
+    world().must_be(before)
     found = plane.call("GET", f"{NATIVE}/sandboxes", key=reader)["sandboxes"]
     equal(found, [], "sandboxes made by one who may only read")
 
@@ -390,8 +390,8 @@ def a_key_for_reading_changes_nothing():
             told = visit(route, key, world().values(world().box["id"]), upgrade=True)
             if told.status == 101:
                 problems.append(f"{route}: a WebSocket for a key that may only read")
-    world().must_be(before)
     show(problems)
+    world().must_be(before)
     equal(look(key, "GET", world().at).status, 200, "reading")
 
 
@@ -401,8 +401,8 @@ def a_key_for_one_sandbox_sees_no_other():
                            sandbox=world().little["id"])["key"]
     before = world().state()
     problems = walk(lambda route: key, scope_refusals=True, own=world().narrow_marks)
-    world().must_be(before)
     show(problems)
+    world().must_be(before)
     at = f"{NATIVE}/sandboxes/alicelittle"
     equal(look(key, "POST", f"{at}/exec", {"command": "true"}).status, 200, "its own sandbox")
     equal(look(key, "DELETE", at).status, 403, "removing it")
@@ -425,8 +425,8 @@ def a_key_for_one_port_opens_no_route():
                 problems.append(f"{route}: {leaks(told, own)} in {told}")
             if told.status < 300 and not route.is_public and route.parameters:
                 problems.append(f"{route}: {told}")
-    world().must_be(before)
     show(problems)
+    world().must_be(before)
 
 
 main()
