@@ -243,14 +243,45 @@ static void one_may_close_itself_while_it_is_told(void **state)
 
 /* Random followers that come, pause, resume and go while events are made: each sees all of its
  * part of the log, in order, once. */
+#define CHANGES_AT_ONCE 8
+
+struct changes {
+    int asked, answered;
+};
+
+static void change_answered(void *context, const struct error *failure, struct sandbox *sandbox)
+{
+    (void) failure;
+    (void) sandbox;
+    ((struct changes *) context)->answered++;
+}
+
+/* A few at once, however slow the store is: each may become an event. */
+static void change_one(struct world *world, struct sandbox *sandbox, struct changes *changes)
+{
+    if (changes->asked - changes->answered >= CHANGES_AT_ONCE || changes->asked >= NOTES_MAX / 2)
+        return;
+    changes->asked++;
+    if (sandbox->status == SANDBOX_RUNNING)
+        sandbox_sleep(world->domain, &world->caller, sandbox, change_answered, changes);
+    else
+        sandbox_wake(world->domain, &world->caller, sandbox, change_answered, changes);
+}
+
+static void toggle_pause(struct watcher *watcher, uint64_t *seed)
+{
+    watcher->pause_at = watcher->pause_at ? 0 : watcher->count + testing_number(seed) % 5 + 1;
+    event_follower_resume(watcher->follower);
+}
+
 static void nobody_misses_or_doubles_anything(void **state)
 {
     struct world *world = *state;
     struct watcher *watchers[20] = {NULL};
     struct sandbox *sandboxes[4];
     struct watcher *whole;
+    struct changes changes = {0};
     uint64_t seed = 5;
-    int changes = 0;
 
     whole = watch(world, &world->caller, &from_start);
     for (size_t i = 0; i < ARRAY_COUNT(sandboxes); i++)
@@ -265,23 +296,15 @@ static void nobody_misses_or_doubles_anything(void **state)
 
         switch (testing_number(&seed) % 4) {
         case 0:
-            if (++changes > NOTES_MAX / 2)
-                break; /* a slow store: enough is on its way */
-            if (sandbox->status == SANDBOX_RUNNING)
-                sandbox_sleep(world->domain, &world->caller, sandbox, NULL, NULL);
-            else
-                sandbox_wake(world->domain, &world->caller, sandbox, NULL, NULL);
+            change_one(world, sandbox, &changes);
             break;
         case 1:
             if (!*watcher)
                 *watcher = watch(world, &world->caller, &filter);
             break;
         case 2:
-            if (*watcher) {
-                (*watcher)->pause_at =
-                    (*watcher)->pause_at ? 0 : (*watcher)->count + testing_number(&seed) % 5 + 1;
-                event_follower_resume((*watcher)->follower);
-            }
+            if (*watcher)
+                toggle_pause(*watcher, &seed);
             break;
         default:
             (void) uv_run(&world->loop.uv, UV_RUN_NOWAIT);
@@ -292,6 +315,7 @@ static void nobody_misses_or_doubles_anything(void **state)
             watchers[i]->pause_at = 0;
             event_follower_resume(watchers[i]->follower);
         }
+    TURN_UNTIL(&world->loop, changes.answered == changes.asked);
     world_pass(world, 3);
     assert_true(whole->count > 50);
     for (size_t i = 0; i < ARRAY_COUNT(watchers); i++) {
