@@ -28,6 +28,7 @@ struct entry {
 
 static void add_entry(struct text *tar, const struct entry *entry)
 {
+    static const char magic[] = {'u', 's', 't', 'a', 'r', '\0', '0', '0'};
     char block[BLOCK] = {0};
     size_t length = entry->content ? strlen(entry->content) : 0;
     unsigned int sum = 0;
@@ -42,7 +43,7 @@ static void add_entry(struct text *tar, const struct entry *entry)
     block[156] = entry->type;
     if (entry->link)
         (void) snprintf(block + 157, 100, "%s", entry->link);
-    memcpy(block + 257, "ustar\00000", 8);
+    memcpy(block + 257, magic, sizeof(magic));
     (void) snprintf(block + 329, 8, "%07o", 1u); /* of /dev/mem, should it be a device */
     (void) snprintf(block + 337, 8, "%07o", 1u);
     for (size_t i = 0; i < BLOCK; i++)
