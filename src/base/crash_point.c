@@ -11,6 +11,7 @@
 const char *crash_point_armed;
 static size_t armed_length;
 static atomic_llong passes_left;
+static pid_t companion;
 
 void crash_point_arm(const char *text)
 {
@@ -36,6 +37,14 @@ void crash_point_reach(const char *name)
 {
     if (strlen(name) != armed_length || memcmp(name, crash_point_armed, armed_length) != 0)
         return;
-    if (atomic_fetch_sub(&passes_left, 1) == 1)
-        (void) raise(SIGKILL);
+    if (atomic_fetch_sub(&passes_left, 1) != 1)
+        return;
+    if (companion > 0)
+        (void) kill(companion, SIGKILL);
+    (void) raise(SIGKILL);
+}
+
+void crash_point_take_along(pid_t pid)
+{
+    companion = pid;
 }

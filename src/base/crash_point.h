@@ -11,6 +11,8 @@
  * globals" beside fault.h, for the same reason. */
 #pragma once
 
+#include <sys/types.h>
+
 #define CRASH_POINT_VARIABLE "BURROW_CRASH_POINT"
 
 #define CRASH_POINT(name)                                                                          \
@@ -26,3 +28,7 @@ void crash_point_reach(const char *name);
 /* What the environment does, for tests in a child of their own: "NAME" or "NAME:NTH", borrowed;
  * NULL disarms. Only while there is one thread. */
 void crash_point_arm(const char *text);
+
+/* For a helper process: from now on a point here kills `pid` as well, just before. Power does not
+ * go for one of two. 0: nobody. */
+void crash_point_take_along(pid_t pid);

@@ -73,6 +73,31 @@ static void a_number_counts_the_passes(void **state)
     assert_int_equal(passed_before_death("test.two:3"), -1);
 }
 
+/* A helper that dies takes its master along. */
+static void another_process_dies_with_it(void **state)
+{
+    pid_t master = fork(), helper;
+    int status;
+
+    (void) state;
+    if (master == 0) {
+        for (;;)
+            (void) pause();
+    }
+    helper = fork();
+    if (helper == 0) {
+        crash_point_take_along(master);
+        crash_point_arm("test.one");
+        CRASH_POINT("test.one");
+        _exit(0);
+    }
+    assert_int_equal(waitpid(helper, &status, 0), helper);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(waitpid(master, &status, 0), master);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGKILL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -80,6 +105,7 @@ int main(void)
         cmocka_unit_test(the_process_dies_at_the_named_point),
         cmocka_unit_test(other_names_do_nothing),
         cmocka_unit_test(a_number_counts_the_passes),
+        cmocka_unit_test(another_process_dies_with_it),
     };
 
     return cmocka_run_group_tests_name("crash_point", tests, NULL, NULL);

@@ -34,6 +34,9 @@
     X(ERR_EXPECTATION, "expectation_failed", 417)                                                  \
     X(ERR_MISDIRECTED, "misdirected_request", 421)                                                 \
     X(ERR_UPGRADE_REQUIRED, "upgrade_required", 426)                                               \
+    X(ERR_BACKUP_NOT_FOUND, "backup_not_found", 404)                                               \
+    X(ERR_BACKUP_EXPIRED, "backup_expired", 400)                                                   \
+    X(ERR_BACKUP_INVALID, "invalid_backup_config", 400)                                            \
     X(ERR_RATE_LIMITED, "rate_limited", 429)                                                       \
     X(ERR_QUOTA, "quota_exceeded", 429)                                                            \
     X(ERR_HEADERS_TOO_LARGE, "headers_too_large", 431)                                             \

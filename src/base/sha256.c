@@ -2,12 +2,14 @@
 
 #include <string.h>
 
+#include "base/sha256_x86.h"
+
 #define LENGTH_SIZE 8 /* of the bit count that ends the last block */
-#define ROUNDS      64
+#define ROUNDS      SHA256_ROUNDS
 
 /* Section 4.2.2: the first 32 bits of the fractional parts of the cube roots of the first 64
  * primes. */
-static const uint32_t constants[ROUNDS] = {
+const uint32_t sha256_constants[ROUNDS] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
     0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
@@ -40,7 +42,7 @@ static void expand(const uint8_t *block, uint32_t words[static ROUNDS])
                    words[i - 7] + (rotate(late, 17) ^ rotate(late, 19) ^ late >> 10);
     }
     for (int i = 0; i < ROUNDS; i++)
-        words[i] += constants[i];
+        words[i] += sha256_constants[i];
 }
 
 /* Step 3, one round on the eight working words. Instead of moving each word one place on, the
@@ -82,6 +84,16 @@ static void add_block(uint32_t state[static SHA256_WORDS], const uint8_t *block)
     state[7] += h;
 }
 
+static void add_blocks(uint32_t state[static SHA256_WORDS], const uint8_t *blocks, size_t count)
+{
+    if (sha256_x86_is_there()) {
+        sha256_x86_add_blocks(state, blocks, count);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        add_block(state, blocks + i * SHA256_BLOCK);
+}
+
 void sha256_init(struct sha256 *sha)
 {
     /* Section 5.3.3: of the square roots of the first eight primes. */
@@ -89,20 +101,34 @@ void sha256_init(struct sha256 *sha)
                                      0x9b05688c, 0x1f83d9ab, 0x5be0cd19}};
 }
 
+/* Add to the block that is not full yet. Returns how much of it that took. */
+static size_t fill_block(struct sha256 *sha, const uint8_t *bytes, size_t count)
+{
+    size_t filled = sha->total % SHA256_BLOCK;
+    size_t piece = count < SHA256_BLOCK - filled ? count : SHA256_BLOCK - filled;
+
+    memcpy(sha->block + filled, bytes, piece);
+    if (filled + piece == SHA256_BLOCK)
+        add_blocks(sha->state, sha->block, 1);
+    sha->total += piece;
+    return piece;
+}
+
 void sha256_add(struct sha256 *sha, const void *bytes, size_t count)
 {
     const uint8_t *at = bytes;
 
     while (count) {
-        size_t filled = sha->total % SHA256_BLOCK;
-        size_t piece = count < SHA256_BLOCK - filled ? count : SHA256_BLOCK - filled;
+        size_t piece = count - count % SHA256_BLOCK;
 
-        memcpy(sha->block + filled, at, piece);
-        sha->total += piece;
+        if (sha->total % SHA256_BLOCK || piece == 0) {
+            piece = fill_block(sha, at, count);
+        } else {
+            add_blocks(sha->state, at, piece / SHA256_BLOCK);
+            sha->total += piece;
+        }
         at += piece;
         count -= piece;
-        if (filled + piece == SHA256_BLOCK)
-            add_block(sha->state, sha->block);
     }
 }
 

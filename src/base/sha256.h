@@ -1,9 +1,10 @@
 /* SHA-256 (FIPS 180-4), written out for programs that do without OpenSSL.
  *
  * For the launcher, which wants one digest, at its start: loading OpenSSL for it took 2 ms and left
- * a big library in a process that is root. A program that has OpenSSL anyway uses base/hash.h,
- * which is up to seven times as fast (this: 200 MB/s). The digests are the same. Pure, any thread,
- * nothing fails. */
+ * a big library in a process that is root. And for the keeper, which is static and parses what
+ * strangers made. A program that has OpenSSL anyway uses base/hash.h. With the SHA instructions of
+ * the processor both are as fast; without them this does 200 MB/s, half of OpenSSL. The digests are
+ * the same. Pure, any thread, nothing fails. */
 #pragma once
 
 #include <stddef.h>

@@ -242,6 +242,14 @@ int sys_btrfs_sync(int filesystem)
     return call(filesystem, BTRFS_IOC_SYNC, NULL);
 }
 
+int sys_btrfs_commit(int filesystem)
+{
+    uint64_t transaction = 0;
+    int result = call(filesystem, BTRFS_IOC_START_SYNC, &transaction);
+
+    return result < 0 ? result : call(filesystem, BTRFS_IOC_WAIT_SYNC, &transaction);
+}
+
 int sys_btrfs_grow(int filesystem)
 {
     struct btrfs_ioctl_vol_args arguments = {.name = "max"};

@@ -75,6 +75,10 @@ int sys_btrfs_has_subvolume(int filesystem, uint64_t number);
 /* Commit what was written so far. */
 int sys_btrfs_sync(int filesystem);
 
+/* Commit what has changed, without writing back the data of files that nobody asked to sync: what
+ * snapshots, names and limits need, and cheaper beside heavy writers. */
+int sys_btrfs_commit(int filesystem);
+
 /* Grow into all of the device. */
 int sys_btrfs_grow(int filesystem);
 
