@@ -140,8 +140,8 @@ static void unpacked(struct tool *tool, const struct exec_result *result)
     }
     take_attributes(restore);
     restore->swap.on_end = swapped;
-    r = backup_swap_start(&restore->swap, &restore->job.agent->loop, restore->request.folder,
-                          restore->work);
+    r = backup_swap_start(&restore->swap, &restore->job.agent->loop, AT_FDCWD,
+                          restore->request.folder, restore->work);
     if (r < 0)
         fail(restore, API_BACKUP_RESTORE_FAILED, "The content cannot be replaced", r);
 }

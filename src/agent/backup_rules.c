@@ -117,7 +117,9 @@ void backup_rules_add_pattern(struct text *lines, const char *pattern)
 
     normalise(&normal, pattern);
     append_line(lines, "", normal.data, normal.length);
-    append_line(lines, "... ", normal.data, normal.length);
+    /* mksquashfs takes "... a/b" for all of every "a": such a one is looked for at the top only. */
+    if (!memchr(normal.data, '/', normal.length))
+        append_line(lines, "... ", normal.data, normal.length);
 }
 
 bool backup_rules_add_path(struct text *lines, const char *path, size_t length)

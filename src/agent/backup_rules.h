@@ -23,8 +23,9 @@ const char *backup_rules_compression(const char *format);
 /* Why a client's exclude is none, or NULL. */
 const char *backup_rules_exclude(const char *pattern);
 
-/* Append the lines of an exclude file (-ef with -wildcards) for a client's pattern: at the top, and
- * at any depth. What gitignore writes as any depth, a leading or inner "**" step, is left out. */
+/* Append the lines of an exclude file (-ef with -wildcards) for a client's pattern: at the top,
+ * and, when it is a single name, at any depth. What gitignore writes as any depth, a leading or
+ * inner "**" step, is left out. */
 void backup_rules_add_pattern(struct text *lines, const char *pattern);
 
 /* Append the line for exactly this path, relative to the archived folder. False, and nothing, when

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "agent/environment.h"
-#include "base/id.h"
 #include "base/memory.h"
+#include "base/uuid.h"
 #include "json/json_write.h"
 
 /* A line with code, should every byte need six. */
@@ -49,15 +49,10 @@ void code_count(const struct agent *agent, size_t *ret_execs, size_t *ret_runnin
 
 static void make_id(char ret_id[static CODE_ID_SIZE])
 {
-    unsigned char b[16];
+    struct uuid uuid = uuid_new();
 
-    random_bytes(b, sizeof(b));
-    b[6] = (unsigned char) ((b[6] & 0x0f) | 0x40); /* RFC 4122: version 4, random */
-    b[8] = (unsigned char) ((b[8] & 0x3f) | 0x80);
-    (void) snprintf(ret_id, CODE_ID_SIZE,
-                    "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0],
-                    b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12],
-                    b[13], b[14], b[15]);
+    _Static_assert(sizeof(uuid.text) == CODE_ID_SIZE, "an id is a UUID");
+    memcpy(ret_id, uuid.text, CODE_ID_SIZE);
 }
 
 /* --- the end of a context -------------------------------------------------------------------- */

@@ -36,6 +36,8 @@ struct tar_extract {
     char path[TAR_PATH_MAX + 1]; /* of the entry that is under way, plain */
     int parent;                  /* owned: its folder, while a file is written */
     int file;                    /* owned */
+    bool ends_in_hole;           /* what came last of it was left out */
+    struct tar_attributes attributes;
     char temporary[SYS_FILE_NAME_SIZE];
     struct tar_entry entry; /* its strings are not kept */
     struct text folders;
@@ -308,6 +310,8 @@ static int begin_file(struct tar_extract *extract, int parent, const struct tar_
 
     extract->parent = parent;
     extract->entry = *entry;
+    extract->ends_in_hole = false;
+    tar_attributes_copy(&extract->attributes, entry->attributes);
     if (r == 0)
         r = extract->file = sys_file_open(parent, extract->temporary,
                                           O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
@@ -331,12 +335,19 @@ static int end_file(struct tar_extract *extract)
     const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, entry->mtime};
     const char *slash = strrchr(extract->path, '/');
     mode_t mode = entry->mode;
+    bool is_owners = geteuid() == 0 && fchown(extract->file, entry->uid, entry->gid) == 0;
+    int r;
 
+    if (extract->ends_in_hole && ftruncate(extract->file, (off_t) entry->size) < 0)
+        return -errno;
     /* Bits that lend the owner's rights are the right owner's only. */
-    if (geteuid() != 0 || fchown(extract->file, entry->uid, entry->gid) < 0)
+    if (!is_owners)
         mode &= 01777;
     if (fchmod(extract->file, mode) < 0)
         return -errno;
+    r = tar_attributes_set(&extract->attributes, extract->file, is_owners);
+    if (r < 0)
+        return r;
     (void) futimens(extract->file, times); /* not all have times */
     if (renameat(extract->parent, extract->temporary, extract->parent,
                  slash ? slash + 1 : extract->path) < 0)
@@ -425,12 +436,23 @@ static int entry_began(void *owner, const struct tar_entry *entry, struct error 
     return r < 0 ? fail(extract, err, r) : 0;
 }
 
+static bool are_zeros(const char *bytes, size_t length)
+{
+    return bytes[0] == '\0' && memcmp(bytes, bytes + 1, length - 1) == 0;
+}
+
+/* Zeros become a hole again: a sparse file must not fill the disk when it comes back. */
 static int bytes_came(void *owner, const char *bytes, size_t length, struct error *err)
 {
     struct tar_extract *extract = owner;
-    int r = sys_file_write_full(extract->file, bytes, length);
+    int r = 0;
 
     extract->bytes += length;
+    extract->ends_in_hole = length >= TAR_BLOCK && are_zeros(bytes, length);
+    if (!extract->ends_in_hole)
+        r = sys_file_write_full(extract->file, bytes, length);
+    else if (lseek(extract->file, (off_t) length, SEEK_CUR) < 0)
+        r = -errno;
     return r < 0 ? fail(extract, err, r) : 0;
 }
 
@@ -459,6 +481,7 @@ struct tar_extract *tar_extract_new(int root, bool links_out)
     extract->links_out = links_out;
     extract->parent = extract->file = -EBADF;
     extract->folders = (struct text) TEXT_INIT(FOLDERS_MAX);
+    extract->attributes = (struct tar_attributes) TAR_ATTRIBUTES_INIT(TAR_EXTENDED_MAX);
     tar_reader_init(&extract->reader, &events, extract);
     return extract;
 }
@@ -470,6 +493,7 @@ void tar_extract_free(struct tar_extract *extract)
     abandon_file(extract);
     tar_reader_done(&extract->reader);
     text_done(&extract->folders);
+    tar_attributes_done(&extract->attributes);
     free(extract);
 }
 

@@ -4,8 +4,9 @@
  * that lead through a link, links that lead out of the folder (unless the owner wants them: they
  * are made, never followed), devices, and all that tar_reader.h refuses. What is there already is
  * replaced as a whole: readers see an old file or a new one. Folders are kept and filled. Modes and
- * times are those of the archive, owners too where we may. After a failure what came before stays.
- */
+ * times are those of the archive, owners too where we may. Long runs of zeros become holes. Files
+ * get their extended attributes (tar_attributes.h), folders and links do not. After a failure what
+ * came before stays. */
 #pragma once
 
 #include <stdbool.h>

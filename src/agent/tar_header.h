@@ -14,6 +14,8 @@
 
 #include "base/text.h"
 
+struct tar_attributes;
+
 #define TAR_BLOCK    ((size_t) 512)
 #define TAR_END_SIZE (2 * TAR_BLOCK)
 
@@ -40,6 +42,7 @@ struct tar_entry {
     uid_t uid;
     gid_t gid;
     struct timespec mtime;
+    const struct tar_attributes *attributes; /* of one that was read; NULL: none are written */
 };
 
 /* Append the header, with a slash at the end of a folder's path. */

@@ -9,12 +9,18 @@
 
 #define SHOWN 160 /* of a path in a message */
 
+#define EXTRA_INIT                                                                                 \
+    {                                                                                              \
+        .attributes = TAR_ATTRIBUTES_INIT(TAR_EXTENDED_MAX)                                        \
+    }
+
 void tar_reader_init(struct tar_reader *reader, const struct tar_reader_events *events, void *owner)
 {
     *reader = (struct tar_reader){
         .events = events,
         .owner = owner,
         .extended = TEXT_INIT(TAR_EXTENDED_MAX),
+        .extra = EXTRA_INIT,
     };
 }
 
@@ -22,7 +28,8 @@ static void forget_extra(struct tar_reader_extra *extra)
 {
     free(extra->path);
     free(extra->link);
-    *extra = (struct tar_reader_extra){.path = NULL};
+    tar_attributes_done(&extra->attributes);
+    *extra = (struct tar_reader_extra) EXTRA_INIT;
 }
 
 void tar_reader_done(struct tar_reader *reader)
@@ -91,6 +98,8 @@ static int take_record(struct tar_reader_extra *extra, const char *key, size_t k
 {
     if (key_length >= 11 && memcmp(key, "GNU.sparse.", 11) == 0)
         extra->is_sparse = true;
+    if (tar_attributes_take(&extra->attributes, key, key_length, value, length))
+        return 0;
     if (!length) /* taken back */
         return 0;
     if (is_key(key, key_length, "path"))
@@ -219,6 +228,7 @@ static void fill_entry(const struct tar_reader *reader, const struct tar_header 
         .uid = owner_of(extra->has_uid, extra->uid, header->uid),
         .gid = owner_of(extra->has_gid, extra->gid, header->gid),
         .mtime = {.tv_sec = (time_t) header->mtime},
+        .attributes = &extra->attributes,
     };
     if (extra->has_mtime)
         entry->mtime = extra->mtime;

@@ -5,10 +5,12 @@
  * leads is the owner's to judge. Devices, sparse files and parts of volumes are refused. */
 #pragma once
 
+#include "agent/tar_attributes.h"
 #include "agent/tar_header.h"
 #include "base/error.h"
 
-#define TAR_ENTRIES_MAX ((uint64_t) 1000 * 1000)
+/* As many as a backup may have: what was archived must come back. */
+#define TAR_ENTRIES_MAX ((uint64_t) 64 << 20)
 
 /* The most that an extended header may hold. */
 #define TAR_EXTENDED_MAX ((size_t) 64 * 1024)
@@ -30,6 +32,7 @@ struct tar_reader_extra {
     bool has_size, has_uid, has_gid, has_mtime, is_sparse;
     uint64_t size, uid, gid;
     struct timespec mtime;
+    struct tar_attributes attributes;
 };
 
 enum tar_reader_state {

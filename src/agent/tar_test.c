@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "agent/agent_test.h"
@@ -93,14 +94,14 @@ static void what_is_written_is_read_again_in_any_pieces(void **state)
     AUTO(free) char *longest = repeated('r', TAR_PATH_MAX - 1);
     AUTO(free) char *link = repeated('s', TAR_PATH_MAX);
     const struct tar_entry entries[] = {
-        {TAR_FILE, "a", "", 0, 0644, 0, 0, {0, 0}},
-        {TAR_FILE, "b/c", "", 513, 07777, 1000, 1000, {1794767245, 211450424}},
-        {TAR_FILE, long_path, "", 512, 0, 07777777, 010000000, {077777777777, 0}},
-        {TAR_FILE, longer, "", 1, 0, 4294967294, 0, {0100000000000, 1}},
-        {TAR_FOLDER, longest, "", 0, 0755, 0, 0, {-1, 750000000}},
-        {TAR_LINK, "d", link, 0, 0777, 0, 0, {-5, 0}},
-        {TAR_HARD_LINK, "e", longer, 0, 0644, 0, 0, {1, 999999999}},
-        {TAR_PIPE, "f", "", 0, 0600, 0, 0, {9, 0}},
+        {TAR_FILE, "a", "", 0, 0644, 0, 0, {0, 0}, NULL},
+        {TAR_FILE, "b/c", "", 513, 07777, 1000, 1000, {1794767245, 211450424}, NULL},
+        {TAR_FILE, long_path, "", 512, 0, 07777777, 010000000, {077777777777, 0}, NULL},
+        {TAR_FILE, longer, "", 1, 0, 4294967294, 0, {0100000000000, 1}, NULL},
+        {TAR_FOLDER, longest, "", 0, 0755, 0, 0, {-1, 750000000}, NULL},
+        {TAR_LINK, "d", link, 0, 0777, 0, 0, {-5, 0}, NULL},
+        {TAR_HARD_LINK, "e", longer, 0, 0644, 0, 0, {1, 999999999}, NULL},
+        {TAR_PIPE, "f", "", 0, 0600, 0, 0, {9, 0}, NULL},
     };
     static const size_t steps[] = {1, 2, 7, 100, 511, 512, 513, 1000, 4096, 1 << 20};
     AUTO(text) struct text archive = TEXT_INIT(1 << 20);
@@ -131,8 +132,8 @@ static void what_is_written_is_read_again_in_any_pieces(void **state)
 static void an_archive_that_is_cut_anywhere_is_refused(void **state)
 {
     static const struct tar_entry entries[] = {
-        {TAR_FILE, "a", "", 600, 0644, 0, 0, {5, 5}},
-        {TAR_FOLDER, "b", "", 0, 0755, 0, 0, {0, 0}},
+        {TAR_FILE, "a", "", 600, 0644, 0, 0, {5, 5}, NULL},
+        {TAR_FOLDER, "b", "", 0, 0755, 0, 0, {0, 0}, NULL},
     };
     AUTO(text) struct text archive = TEXT_INIT(1 << 20);
 
@@ -153,7 +154,7 @@ static void an_archive_that_is_cut_anywhere_is_refused(void **state)
 
 static void a_header_with_any_bit_wrong_is_no_header(void **state)
 {
-    static const struct tar_entry entry = {TAR_FILE, "a", "", 0, 0644, 0, 0, {0, 0}};
+    static const struct tar_entry entry = {TAR_FILE, "a", "", 0, 0644, 0, 0, {0, 0}, NULL};
     AUTO(text) struct text archive = TEXT_INIT(1 << 20);
     struct tar_header header;
 
@@ -286,6 +287,65 @@ static void a_folder_comes_back_through_any_pieces(void **state)
     assert_int_equal(rmdir(base), 0);
 }
 
+static void append_padded(struct text *archive, const struct tar_entry *entry, const char *bytes)
+{
+    static const char zeros[TAR_BLOCK];
+
+    tar_header_append(archive, entry);
+    text_append_bytes(archive, bytes, entry->size);
+    text_append_bytes(archive, zeros, tar_padding(entry->size));
+}
+
+static void attributes_and_holes_come_back(void **state)
+{
+    enum { SIZE = 1 << 20 };
+    static const char records[] = "32 SCHILY.xattr.user.note=a\0b=c\n"
+                                  "38 SCHILY.xattr.user.overlay.opaque=y\n"
+                                  "37 SCHILY.xattr.trusted.secret=value\n";
+    const struct tar_entry extended = {
+        .type = 'x', .path = "pax", .link = "", .size = sizeof(records) - 1};
+    const struct tar_entry file = {
+        .type = TAR_FILE, .path = "file", .link = "", .size = SIZE, .mode = 0644};
+    char base[] = "/tmp/burrow-tar-test-XXXXXX", value[8], names[64] = "";
+    AUTO(text) struct text archive = TEXT_INIT(2 * SIZE);
+    AUTO(free) char *content = repeated('\0', SIZE);
+    AUTO(close) int root = -EBADF, copy = -EBADF;
+    AUTO(tar_extract) struct tar_extract *extract = NULL;
+    struct error err = ERROR_INIT;
+    struct stat status;
+
+    (void) state;
+    content[0] = 'A';
+    append_padded(&archive, &extended, records);
+    append_padded(&archive, &file, content);
+    content[0] = '\0';
+    text_append_bytes(&archive, content, TAR_END_SIZE);
+    assert_non_null(mkdtemp(base));
+    root = sys_file_open(AT_FDCWD, base, O_RDONLY | O_DIRECTORY, 0);
+    extract = tar_extract_new(root, false);
+    for (size_t at = 0; at < archive.length; at += TAR_BLOCK * 8) {
+        size_t left = archive.length - at, step = TAR_BLOCK * 8;
+
+        assert_int_equal(
+            tar_extract_feed(extract, archive.data + at, left < step ? left : step, &err), 0);
+    }
+    assert_int_equal(tar_extract_finish(extract, &err), 0);
+    copy = sys_file_open(root, "file", O_RDONLY, 0);
+    assert_int_equal(fstat(copy, &status), 0);
+    assert_int_equal(status.st_size, SIZE);
+    assert_true(status.st_blocks * 512 < SIZE / 2);
+    assert_int_equal(read(copy, value, 2), 2);
+    assert_memory_equal(value, "A\0", 2);
+    /* Not every file system has attributes of users. */
+    if (fsetxattr(copy, "user.test", "", 0, 0) == 0 && fremovexattr(copy, "user.test") == 0) {
+        assert_int_equal(fgetxattr(copy, "user.note", value, sizeof(value)), 5);
+        assert_memory_equal(value, "a\0b=c", 5);
+        assert_int_equal(flistxattr(copy, names, sizeof(names)), sizeof("user.note"));
+    }
+    assert_int_equal(sys_tree_empty(root), 0);
+    assert_int_equal(rmdir(base), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -295,6 +355,7 @@ int main(void)
         cmocka_unit_test(paths_become_plain_or_are_refused),
         cmocka_unit_test(links_stay_when_they_go_up_first_and_not_too_far),
         cmocka_unit_test(a_folder_comes_back_through_any_pieces),
+        cmocka_unit_test(attributes_and_holes_come_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,32 @@
+/* Extended attributes of an entry, as the pax headers of tar and others have them:
+ * "SCHILY.xattr.NAME". Taken are those in `user.` (but overlay's own) and file capabilities; all
+ * others belong to the system that the archive was made on. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/auto.h"
+#include "base/text.h"
+
+struct tar_attributes {
+    struct text bytes; /* "NAME\0", the length of the value, the value; one after the other */
+};
+
+/* `limit`: of all together; what comes beyond it is left out. */
+#define TAR_ATTRIBUTES_INIT(limit)                                                                 \
+    {                                                                                              \
+        .bytes = TEXT_INIT(limit)                                                                  \
+    }
+
+void tar_attributes_done(struct tar_attributes *attributes);
+
+/* Whether a record of a pax header is one. Those that will not do are left out. */
+bool tar_attributes_take(struct tar_attributes *attributes, const char *key, size_t key_length,
+                         const char *value, size_t length);
+
+void tar_attributes_copy(struct tar_attributes *to, const struct tar_attributes *from);
+
+/* Give them to an open file. What the file system, or the kernel, will not have is left out;
+ * -ENOSPC, -EDQUOT. `is_owners`: it belongs to whom the archive says, and may have capabilities. */
+int tar_attributes_set(const struct tar_attributes *attributes, int file, bool is_owners);
