@@ -10,8 +10,10 @@
  * should not have. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/auto.h"
 
@@ -36,6 +38,25 @@ AUTO_DEFINE(attributes, struct attributes, attributes_done);
 /* The names at `name` in `folder`, in the order of their bytes; none where the filesystem has no
  * attributes. 0 or -errno. */
 int attributes_list(struct attributes *attributes, int folder, const char *name);
+
+/* Whether attributes of this name are copied. */
+bool attributes_is_copied(const char *attribute);
+
+/* Read the value of one into `value`. Its length, or -errno. */
+ssize_t attributes_read(struct attributes *attributes, int folder, const char *name,
+                        const char *attribute);
+
+int attributes_write(int folder, const char *name, const char *attribute, const void *value,
+                     size_t length);
+
+/* Take all away that would be copied. Fills the list. 0 or -errno. */
+int attributes_clear(struct attributes *attributes, int folder, const char *name);
+
+/* Whether two files have the same, of those that `counts` says yes to. Fills both lists. 1 same, 0
+ * different, or -errno. */
+int attributes_compare(struct attributes *left, int left_folder, const char *left_name,
+                       struct attributes *right, int right_folder, const char *right_name,
+                       bool (*counts)(const char *attribute));
 
 /* Put those of the first file on the second, as above. Adds what is not copied to `*left_out`. 0
  * or -errno. */

@@ -1,45 +1,98 @@
 #include "keeper/job.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/auto.h"
+#include "keeper/archive_make.h"
+#include "keeper/archive_unpack.h"
+#include "keeper/layer_pack.h"
+#include "keeper/layer_unpack.h"
 #include "keeper/tree_copy.h"
+#include "keeper/tree_diff.h"
 #include "keeper/tree_list.h"
 #include "keeper/tree_measure.h"
+#include "keeper/tree_read.h"
+#include "keeper/tree_scan.h"
 #include "sys/sys_tree.h"
 
-static int run_delete(int folder, int target, struct output *output, struct error *err)
+static int run_delete(const struct job *job, struct error *err)
 {
     struct json_writer json;
-    int result = sys_tree_empty(folder);
+    int result = sys_tree_empty(job->disk);
 
-    (void) target;
     if (result < 0)
         return error_set(err, error_code_from_errno(result), result, "delete the tree");
-    output_begin(output, &json);
+    output_begin(job->output, &json);
     json_add_boolean(&json, "deleted", true);
-    output_end(output, &json);
+    output_end(job->output, &json);
     return 0;
 }
 
-static int run_measure(int folder, int target, struct output *output, struct error *err)
+static int run_measure(const struct job *job, struct error *err)
 {
-    (void) target;
-    return tree_measure(folder, output, err);
+    return tree_measure(job->disk, job->output, err);
 }
 
-static int run_list(int folder, int target, struct output *output, struct error *err)
+static int run_list(const struct job *job, struct error *err)
 {
-    (void) target;
-    return tree_list(folder, output, err);
+    return tree_list(job->disk, job->output, err);
+}
+
+static int run_copy(const struct job *job, struct error *err)
+{
+    return tree_copy(job->disk, job->target, job->output, err);
+}
+
+static int run_diff(const struct job *job, struct error *err)
+{
+    return tree_diff(job->disk, job->base, job->output, err);
+}
+
+static int run_pack(const struct job *job, struct error *err)
+{
+    return layer_pack(job->disk, job->base, job->data, job->output, err);
+}
+
+static int run_unpack(const struct job *job, struct error *err)
+{
+    return layer_unpack(job->target, job->input, job->output, err);
+}
+
+static int run_archive(const struct job *job, struct error *err)
+{
+    return archive_make(job->disk, job->input, job->data, job->output, err);
+}
+
+static int run_unarchive(const struct job *job, struct error *err)
+{
+    return archive_unpack(job->input, job->data, job->output, err);
+}
+
+static int run_scan(const struct job *job, struct error *err)
+{
+    return tree_scan(job->disk, job->input, job->output, err);
+}
+
+static int run_read(const struct job *job, struct error *err)
+{
+    return tree_read(job->disk, job->input, job->data, job->output, err);
 }
 
 static const struct job_kind kinds[] = {
-    {"delete", false, run_delete},
-    {"measure", false, run_measure},
-    {"list", false, run_list},
-    {"copy", true, tree_copy},
+    {"delete", .has_disk = true, .run = run_delete},
+    {"measure", .has_disk = true, .run = run_measure},
+    {"list", .has_disk = true, .run = run_list},
+    {"copy", .has_disk = true, .has_target = true, .run = run_copy},
+    {"diff", .has_disk = true, .has_base = true, .run = run_diff},
+    {"pack", .has_disk = true, .has_base = true, .may_lack_base = true, .has_data = true,
+     .run = run_pack},
+    {"unpack", .has_target = true, .run = run_unpack},
+    {"archive", .has_disk = true, .has_data = true, .run = run_archive},
+    {"unarchive", .has_data = true, .run = run_unarchive},
+    {"scan", .has_disk = true, .run = run_scan},
+    {"read", .has_disk = true, .has_data = true, .run = run_read},
 };
 
 const struct job_kind *job_find(const char *name)
@@ -48,6 +101,27 @@ const struct job_kind *job_find(const char *name)
         if (strcmp(kinds[i].name, name) == 0)
             return &kinds[i];
     return NULL;
+}
+
+int job_folders_max(const struct job_kind *kind)
+{
+    return kind->has_disk + kind->has_base + kind->has_target;
+}
+
+int job_folders_min(const struct job_kind *kind)
+{
+    return job_folders_max(kind) - kind->may_lack_base;
+}
+
+void job_print_usage(void)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(kinds); i++)
+        (void) fprintf(stderr, "       burrow-keeper %s%s%s%s\n", kinds[i].name,
+                       kinds[i].has_disk ? " DISK" : "",
+                       kinds[i].may_lack_base ? " [BASE]"
+                       : kinds[i].has_base    ? " BASE"
+                                              : "",
+                       kinds[i].has_target ? " TARGET" : "");
 }
 
 static void tell_failure(struct output *output, const struct error *err)
@@ -71,14 +145,13 @@ int job_fail(struct output *output, const struct error *err)
     return EXIT_FAILURE;
 }
 
-int job_run(const struct job_kind *kind, int folder, int target, struct output *output,
-            struct error *err)
+int job_run(const struct job_kind *kind, const struct job *job, struct error *err)
 {
-    if (kind->run(folder, target, output, err) < 0)
-        return job_fail(output, err);
+    if (kind->run(job, err) < 0)
+        return job_fail(job->output, err);
     /* A report that was not taken is no success. */
-    if (output_flush(output) < 0) {
-        (void) error_set(err, ERR_CANCELLED, output->error, "write the report");
+    if (output_flush(job->output) < 0) {
+        (void) error_set(err, ERR_CANCELLED, job->output->error, "write the report");
         return EXIT_FAILURE;
     }
     return EXIT_SUCCESS;

@@ -1,9 +1,21 @@
-/* The jobs of burrow-keeper: what it does to the one tree it was given.
+/* The jobs of burrow-keeper: what it does to the trees it was given.
  *
- *     delete FOLDER           everything in it
- *     measure FOLDER          tree_measure.h
- *     list FOLDER             tree_list.h
- *     copy FOLDER TARGET      tree_copy.h
+ *     delete DISK             everything in it
+ *     measure DISK            tree_measure.h
+ *     list DISK               tree_list.h
+ *     copy DISK TARGET        tree_copy.h
+ *     diff DISK BASE          tree_diff.h
+ *     pack DISK [BASE]        layer_pack.h; data: the layer
+ *     unpack TARGET           layer_unpack.h; input: the layer
+ *     archive DISK            archive_make.h, a view; input: options, data: a file
+ *     unarchive               archive_unpack.h; input: a file, data: a tar stream
+ *     scan DISK               tree_scan.h, a view; input: options
+ *     read DISK               tree_read.h, a view; input: paths, data: contents
+ *
+ * DISK and BASE are read (delete alone changes its DISK), TARGET is written. Of a job that works on
+ * a view, DISK shows what the sandbox saw; all others see the upper folder of the overlay, with its
+ * whiteouts. Descriptor 0 is the input, 1 the report, 2 the log, and 3 the data of jobs that have
+ * some.
  *
  * A job tells its outcome as lines of JSON. One that failed tells it as its last line:
  *
@@ -15,20 +27,38 @@
 #include "base/error.h"
 #include "keeper/output.h"
 
+/* Where the data of a job is. */
+#define JOB_DATA_FD 3
+
+/* What a job works with; -EBADF for what it has not. All borrowed. */
+struct job {
+    int disk, base, target;
+    int input, data;
+    struct output *output;
+};
+
 struct job_kind {
     const char *name;
-    bool has_target;
-    /* 0, or -1 with `err`. `target` is -EBADF for a job without. */
-    int (*run)(int folder, int target, struct output *output, struct error *err);
+    bool has_disk, has_base, has_target;
+    bool may_lack_base;
+    bool has_data;
+    /* 0, or -1 with `err`. */
+    int (*run)(const struct job *job, struct error *err);
 };
 
 /* The kind with that name, or NULL. Static. */
 const struct job_kind *job_find(const char *name);
 
+/* How many folders it is told at least and at most: disk, base, target, in this order. */
+int job_folders_min(const struct job_kind *kind);
+int job_folders_max(const struct job_kind *kind);
+
 /* Run it to its end, its report and output included. Returns the exit status of the program: 0, or
  * 1 with `err` filled (and told, unless nobody reads). May block for long. */
-int job_run(const struct job_kind *kind, int folder, int target, struct output *output,
-            struct error *err);
+int job_run(const struct job_kind *kind, const struct job *job, struct error *err);
 
 /* Tell a failure that came before the job could run. Returns the exit status, 1. */
 int job_fail(struct output *output, const struct error *err);
+
+/* Print what each job is told, a line each, to standard error. */
+void job_print_usage(void);

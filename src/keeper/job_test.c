@@ -10,6 +10,12 @@ static void kinds_are_found_by_name(void **state)
     assert_string_equal(job_find("delete")->name, "delete");
     assert_true(job_find("copy")->has_target);
     assert_false(job_find("list")->has_target);
+    assert_int_equal(job_folders_min(job_find("copy")), 2);
+    assert_int_equal(job_folders_max(job_find("list")), 1);
+    assert_int_equal(job_folders_min(job_find("pack")), 1);
+    assert_int_equal(job_folders_max(job_find("pack")), 2);
+    assert_int_equal(job_folders_max(job_find("unarchive")), 0);
+    assert_true(job_find("read")->has_data);
     assert_null(job_find("format"));
     assert_null(job_find(""));
 }
@@ -25,7 +31,7 @@ static void deleting_empties_the_folder(void **state)
     make_scratch(path);
     top = open_place(AT_FDCWD, path);
     grow_tree(top, 9, 500);
-    said = SAID(job_run(job_find("delete"), top, -EBADF, output, &err));
+    said = SAID(job_run(job_find("delete"), &(struct job){.disk = top, .output = output}, &err));
     assert_int_equal(said_result, 0);
     assert_string_equal(said, "{\"deleted\":true}\n");
     assert_int_equal(rmdir(path), 0);
@@ -38,7 +44,7 @@ static void a_failure_is_the_last_line(void **state)
     struct error err = ERROR_INIT;
 
     (void) state;
-    said = SAID(job_run(job_find("measure"), file, -EBADF, output, &err));
+    said = SAID(job_run(job_find("measure"), &(struct job){.disk = file, .output = output}, &err));
     assert_int_equal(said_result, 1);
     assert_non_null(strstr(said, "{\"error\":{\"code\":\""));
     assert_non_null(strstr(said, "\"message\":\"read '.': Not a directory\",\"errno\":20}}\n"));
@@ -59,7 +65,8 @@ static void a_report_that_nobody_takes_is_no_success(void **state)
     (void) close(ends[0]);
     writer = ends[1];
     output_init(output, writer);
-    assert_int_equal(job_run(job_find("measure"), top, -EBADF, output, &err), 1);
+    assert_int_equal(
+        job_run(job_find("measure"), &(struct job){.disk = top, .output = output}, &err), 1);
     assert_int_equal(err.code, ERR_CANCELLED);
     remove_scratch(path);
 }

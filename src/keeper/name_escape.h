@@ -7,6 +7,7 @@
  * So two names never become the same text, and the text leads back to the name. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/text.h"
@@ -16,3 +17,7 @@
 
 /* Append `length` bytes of a name or path to `text`, which is valid UTF-8 if it was before. */
 void name_escape(struct text *text, const void *bytes, size_t length);
+
+/* The way back: append the name or path that `length` bytes of text stand for. False when it is no
+ * escaped name. */
+bool name_unescape(struct text *name, const char *text, size_t length);

@@ -7,7 +7,6 @@
 #include "json/json_read.h"
 #include "json/json_write.h"
 #include "keeper/name_escape.h"
-#include "keeper/name_escape_test_kit.h"
 
 #define INPUT_MAX ((size_t) 1 << 16)
 

@@ -2,11 +2,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include "keeper/name_escape.h"
-#include "keeper/name_escape_test_kit.h"
 
 static void check(const char *name, const char *expected)
 {

@@ -28,7 +28,7 @@ static const struct {
     {S_IFSOCK, "socket"}, {S_IFCHR, "character"}, {S_IFBLK, "block"},
 };
 
-static const char *type_text(mode_t mode)
+const char *tree_list_type(mode_t mode)
 {
     for (size_t i = 0; i < ARRAY_COUNT(types); i++)
         if ((mode & S_IFMT) == types[i].format)
@@ -62,7 +62,7 @@ static void add_status(struct json_writer *json, const struct stat *status)
     char mode[8];
 
     (void) snprintf(mode, sizeof(mode), "%04o", (unsigned int) (status->st_mode & 07777));
-    json_add_text(json, "type", type_text(status->st_mode));
+    json_add_text(json, "type", tree_list_type(status->st_mode));
     json_add_text(json, "mode", mode);
     output_add_count(json, "uid", status->st_uid);
     output_add_count(json, "gid", status->st_gid);

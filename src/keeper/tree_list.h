@@ -16,6 +16,8 @@
  * It ends with {"entries":N}: a list without that line is not whole. */
 #pragma once
 
+#include <sys/types.h>
+
 #include "base/error.h"
 #include "keeper/output.h"
 
@@ -23,3 +25,6 @@
 
 /* List what is in `folder`. 0, or -1 with `err`. */
 int tree_list(int folder, struct output *output, struct error *err);
+
+/* The text of a type. Static, never NULL. */
+const char *tree_list_type(mode_t mode);

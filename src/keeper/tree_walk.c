@@ -310,6 +310,12 @@ int tree_walk_next(struct tree_walk *walk, struct tree_step *ret_step, struct er
     return 0;
 }
 
+void tree_walk_skip(struct tree_walk *walk)
+{
+    if (walk->event == TREE_ENTER)
+        last_level(walk)->has_names = true; /* none of them */
+}
+
 int tree_step_error(const struct tree_step *step, int system, const char *what, struct error *err)
 {
     AUTO(text) struct text shown = TEXT_INIT(SHOWN_MAX * NAME_ESCAPE_FACTOR);

@@ -60,6 +60,9 @@ AUTO_DEFINE_PTR(tree_walk, struct tree_walk, tree_walk_free);
  * the walk is over. May block. */
 int tree_walk_next(struct tree_walk *walk, struct tree_step *ret_step, struct error *err);
 
+/* After TREE_ENTER: leave out what is in that folder. The next step is its TREE_LEAVE. */
+void tree_walk_skip(struct tree_walk *walk);
+
 /* Fill `err` for what failed at this step: "what 'path': reason". A long path is shown by its end.
  * Returns -1. */
 int tree_step_error(const struct tree_step *step, int system, const char *what, struct error *err);

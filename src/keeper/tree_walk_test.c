@@ -132,6 +132,31 @@ static void a_tree_that_moves_ends_the_walk(void **state)
     remove_scratch(path);
 }
 
+static void a_folder_that_is_skipped_is_left_at_once(void **state)
+{
+    AUTO(tree_walk) struct tree_walk *walk = NULL;
+    AUTO(text) struct text text = TEXT_INIT(4096);
+    AUTO(close) int top = -EBADF, folder = -EBADF;
+    struct error err = ERROR_INIT;
+    struct tree_step step;
+    char path[SCRATCH_SIZE];
+
+    (void) state;
+    make_scratch(path);
+    top = open_place(AT_FDCWD, path);
+    folder = make_place(top, "a");
+    make_content(folder, "inside", "");
+    make_content(top, "b", "");
+    walk = tree_walk_new(top);
+    do
+        assert_int_equal(tree_walk_next(walk, &step, &err), 0);
+    while (strcmp(step.path, "a") != 0);
+    tree_walk_skip(walk);
+    walk_to_text(walk, &text);
+    assert_string_equal(text_string(&text), "leave 1 a|a\nentry 1 b|b\nleave 0 |\n");
+    remove_scratch(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -139,6 +164,7 @@ int main(void)
         cmocka_unit_test(little_memory_changes_nothing),
         cmocka_unit_test(a_hundred_thousand_levels_take_one_descriptor),
         cmocka_unit_test(a_tree_that_moves_ends_the_walk),
+        cmocka_unit_test(a_folder_that_is_skipped_is_left_at_once),
     };
 
     return cmocka_run_group_tests_name("tree_walk", tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* burrow-keeper: one job on one disk, started and confined by the launcher. Wiring only; see
+/* burrow-keeper: one job on disks, started and confined by the launcher. Wiring only; see
  * keeper/job.h. Its paths come from the launcher and are trusted; what lies beneath is not. */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,34 +16,41 @@
 
 #define EXIT_USAGE 2
 
-static const char usage[] =
-    "usage: burrow-keeper delete|measure|list FOLDER\n"
-    "       burrow-keeper copy FOLDER TARGET\n"
-    "\n"
-    "Works on a folder that strangers filled and tells about it in lines\n"
-    "of JSON. The launcher starts it; alone it has all rights of its user.\n";
+static const char usage[] = "usage: burrow-keeper JOB FOLDER...\n"
+                            "Works on folders that strangers filled and tells about it in lines of "
+                            "JSON. Input is descriptor\n"
+                            "0, what a job makes beside its report goes to descriptor 3. The "
+                            "launcher starts it; alone it has\n"
+                            "all rights of its user.\n";
 
-static int open_folder(const char *path, struct error *err)
+static int open_folder(const char *path, int *ret_fd, struct error *err)
 {
     int fd = sys_file_open(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 
     if (fd < 0)
         return error_set(err, error_code_from_errno(fd), fd, "open '%s'", path);
-    return fd;
+    *ret_fd = fd;
+    return 0;
 }
 
-static int run(const struct job_kind *kind, char **paths, struct output *output, struct error *err)
+/* Of the folders that follow each other on the command line only a base can be missing. */
+static int run(const struct job_kind *kind, char **paths, int count, struct output *output,
+               struct error *err)
 {
-    AUTO(close) int folder = open_folder(paths[0], err);
-    AUTO(close) int target = -EBADF;
+    bool has_base = kind->has_base && count == job_folders_max(kind);
+    AUTO(close) int disk = -EBADF, base = -EBADF, target = -EBADF;
+    struct job job = {.input = STDIN_FILENO, .data = -EBADF, .output = output};
 
-    if (folder < 0)
+    if ((kind->has_disk && open_folder(*paths++, &disk, err) < 0) ||
+        (has_base && open_folder(*paths++, &base, err) < 0) ||
+        (kind->has_target && open_folder(*paths, &target, err) < 0))
         return job_fail(output, err);
-    if (kind->has_target)
-        target = open_folder(paths[1], err);
-    if (kind->has_target && target < 0)
-        return job_fail(output, err);
-    return job_run(kind, folder, target, output, err);
+    job.disk = disk;
+    job.base = base;
+    job.target = target;
+    if (kind->has_data)
+        job.data = JOB_DATA_FD;
+    return job_run(kind, &job, err);
 }
 
 int main(int argc, char **argv)
@@ -57,8 +64,9 @@ int main(int argc, char **argv)
         (void) puts("burrow-keeper " BURROW_VERSION);
         return 0;
     }
-    if (!kind || argc != 3 + kind->has_target) {
+    if (!kind || argc - 2 < job_folders_min(kind) || argc - 2 > job_folders_max(kind)) {
         (void) fputs(usage, stderr);
+        job_print_usage();
         return EXIT_USAGE;
     }
     (void) sys_process_set_dumpable(false);
@@ -66,7 +74,7 @@ int main(int argc, char **argv)
     if (output_end_with_reader() < 0)
         return EXIT_FAILURE;
     output_init(&output, STDOUT_FILENO);
-    status = run(kind, argv + 2, &output, &err);
+    status = run(kind, argv + 2, argc - 2, &output, &err);
     if (status != EXIT_SUCCESS)
         (void) fprintf(stderr, "burrow-keeper: %s\n", err.message);
     return status;

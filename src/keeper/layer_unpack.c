@@ -1,0 +1,484 @@
+#include "keeper/layer_unpack.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "keeper/attributes.h"
+#include "keeper/folder_names.h"
+#include "keeper/layer_reader.h"
+#include "sys/sys_file.h"
+#include "sys/sys_tree.h"
+
+#define KEY_SIZE 24
+
+#define FOLDER_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+
+/* A folder of the target on the way down: what ".." must lead back to. */
+struct identity {
+    dev_t device;
+    ino_t inode;
+};
+
+struct unpack {
+    struct layer_reader *reader; /* owned */
+    bool is_delta;
+    uid_t uid; /* whom new files belong to */
+    gid_t gid;
+    int top;                /* borrowed */
+    int folder;             /* owned: where we are */
+    struct identity *above; /* owned: the folders we came through */
+    size_t depth, capacity;
+    int firsts; /* owned: a folder with a name for each entry that has several */
+    char firsts_name[SYS_FILE_NAME_SIZE];
+    struct attributes attributes;
+    uint64_t files, entries, removed;
+};
+
+static int fail(const struct unpack *unpack, int system, struct error *err)
+{
+    return layer_reader_error(unpack->reader, error_code_from_errno(system), system, "unpack", err);
+}
+
+/* The layer was made against something else than what is there. */
+static int misfit(const struct unpack *unpack, const char *why, struct error *err)
+{
+    return layer_reader_error(unpack->reader, ERR_INVALID, 0, why, err);
+}
+
+/* --- status --------------------------------------------------------------------------------- */
+
+static int write_attributes(struct unpack *unpack, int folder, const char *at, bool is_new,
+                            struct error *err)
+{
+    struct layer_attribute attribute;
+    int result;
+
+    /* A folder that was there before may have given some to what is made in it. */
+    if (unpack->is_delta || !is_new) {
+        result = attributes_clear(&unpack->attributes, folder, at);
+        if (result < 0)
+            return fail(unpack, result, err);
+    }
+    while ((result = layer_reader_attribute(unpack->reader, &attribute, err)) == 1) {
+        if (!attributes_is_copied(attribute.name))
+            return misfit(unpack, "not a layer: an attribute that none may set, at", err);
+        result = attributes_write(folder, at, attribute.name, attribute.value, attribute.length);
+        if (result < 0)
+            return fail(unpack, result, err);
+    }
+    return result;
+}
+
+/* New files have the right mode and often the right owner already. */
+static bool is_ours(const struct unpack *unpack, const struct layer_status *status)
+{
+    return !unpack->is_delta && status->uid == unpack->uid && status->gid == unpack->gid;
+}
+
+static int set_time(int folder, const char *name, const struct layer_status *status)
+{
+    struct timespec times[] = {{.tv_nsec = UTIME_OMIT},
+                               {status->seconds, (long) status->nanoseconds}};
+
+    return utimensat(folder, name, times, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+}
+
+/* Owner first, which takes set-id bits away; then access lists, which the mode is a part of; times
+ * last, since everything else changes them. `is_new`: it was made with this mode. */
+static int finish_open(struct unpack *unpack, int fd, int folder, const char *at,
+                       const struct layer_status *status, bool is_new, struct error *err)
+{
+    bool keeps = is_new && is_ours(unpack, status);
+    struct timespec times[] = {{.tv_nsec = UTIME_OMIT},
+                               {status->seconds, (long) status->nanoseconds}};
+
+    if (!keeps && fchown(fd, status->uid, status->gid) < 0)
+        return fail(unpack, -errno, err);
+    if (write_attributes(unpack, folder, at, is_new, err) < 0)
+        return -1;
+    if (!keeps && fchmod(fd, status->mode) < 0)
+        return fail(unpack, -errno, err);
+    return futimens(fd, times) < 0 ? fail(unpack, -errno, err) : 0;
+}
+
+/* What has no descriptor to change it by: its mode is the one it was made with. */
+static int finish_by_name(struct unpack *unpack, const struct layer_record *record,
+                          struct error *err)
+{
+    const struct layer_status *status = &record->status;
+    int result;
+
+    if (!is_ours(unpack, status) &&
+        fchownat(unpack->folder, record->name, status->uid, status->gid, AT_SYMLINK_NOFOLLOW) < 0)
+        return fail(unpack, -errno, err);
+    if (write_attributes(unpack, unpack->folder, record->name, true, err) < 0)
+        return -1;
+    result = set_time(unpack->folder, record->name, status);
+    return result < 0 ? fail(unpack, result, err) : 0;
+}
+
+/* --- folders -------------------------------------------------------------------------------- */
+
+static int remember_folder(struct unpack *unpack)
+{
+    struct stat status;
+
+    if (fstat(unpack->folder, &status) < 0)
+        return -errno;
+    if (unpack->depth == unpack->capacity) {
+        unpack->capacity = unpack->capacity ? unpack->capacity * 2 : 64;
+        unpack->above = mem_resize(unpack->above, unpack->capacity * sizeof(*unpack->above));
+    }
+    unpack->above[unpack->depth++] = (struct identity){status.st_dev, status.st_ino};
+    return 0;
+}
+
+/* Make room for a name. */
+static int clear_name(struct unpack *unpack, const char *name)
+{
+    return unpack->is_delta ? sys_tree_delete(unpack->folder, name) : 0;
+}
+
+static int make_folder(struct unpack *unpack, const char *name)
+{
+    struct stat status;
+    int result;
+
+    if (unpack->is_delta && fstatat(unpack->folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISDIR(status.st_mode))
+        return 0;
+    result = clear_name(unpack, name);
+    if (result < 0)
+        return result;
+    return mkdirat(unpack->folder, name, 0700) < 0 ? -errno : 0;
+}
+
+static int enter_folder(struct unpack *unpack, const struct layer_record *record)
+{
+    int folder, result;
+
+    if (record->depth == 0) {
+        unpack->folder = sys_file_open(unpack->top, ".", FOLDER_FLAGS, 0);
+        return unpack->folder < 0 ? unpack->folder : 0;
+    }
+    result = make_folder(unpack, record->name);
+    if (result == 0)
+        result = remember_folder(unpack);
+    if (result < 0)
+        return result;
+    folder = sys_file_open(unpack->folder, record->name, FOLDER_FLAGS, 0);
+    if (folder < 0)
+        return folder;
+    (void) fd_close(unpack->folder);
+    unpack->folder = folder;
+    return 0;
+}
+
+static int unpack_enter(struct unpack *unpack, const struct layer_record *record, struct error *err)
+{
+    int result = enter_folder(unpack, record);
+
+    return result < 0 ? fail(unpack, result, err) : 0;
+}
+
+static int close_firsts(struct unpack *unpack)
+{
+    if (unpack->firsts < 0)
+        return 0;
+    unpack->firsts = fd_close(unpack->firsts);
+    return sys_tree_delete(unpack->top, unpack->firsts_name);
+}
+
+/* The folder above, which must be the one we came from. */
+static int open_above(struct unpack *unpack)
+{
+    const struct identity *wanted = &unpack->above[unpack->depth - 1];
+    AUTO(close) int folder = sys_file_open(unpack->folder, "..", FOLDER_FLAGS, 0);
+    struct stat status;
+
+    if (folder < 0)
+        return folder;
+    if (fstat(folder, &status) < 0)
+        return -errno;
+    if (status.st_dev != wanted->device || status.st_ino != wanted->inode)
+        return -ESTALE;
+    return TAKE_FD(folder);
+}
+
+static int unpack_leave(struct unpack *unpack, const struct layer_record *record, struct error *err)
+{
+    AUTO(close) int above = -EBADF;
+    int result = 0;
+
+    if (record->depth == 0)
+        result = close_firsts(unpack); /* it lies in the top and changes its time */
+    else
+        result = above = open_above(unpack);
+    if (result < 0)
+        return fail(unpack, result, err);
+    if (finish_open(unpack, unpack->folder, unpack->folder, ".", &record->status, false, err) < 0)
+        return -1;
+    if (record->depth == 0)
+        return 0;
+    unpack->depth--;
+    (void) fd_close(unpack->folder);
+    unpack->folder = TAKE_FD(above);
+    return 0;
+}
+
+/* --- several names of one file -------------------------------------------------------------- */
+
+static void make_key(uint64_t number, char ret_key[static KEY_SIZE])
+{
+    (void) snprintf(ret_key, KEY_SIZE, "%" PRIx64, number);
+}
+
+static int open_firsts(struct unpack *unpack)
+{
+    int result;
+
+    if (unpack->firsts >= 0)
+        return 0;
+    result = sys_file_temporary_name(unpack->firsts_name);
+    if (result < 0)
+        return result;
+    if (mkdirat(unpack->top, unpack->firsts_name, 0700) < 0)
+        return -errno;
+    unpack->firsts = sys_file_open(unpack->top, unpack->firsts_name, FOLDER_FLAGS, 0);
+    return unpack->firsts < 0 ? unpack->firsts : 0;
+}
+
+static int keep_first(struct unpack *unpack, const struct layer_record *record, struct error *err)
+{
+    char key[KEY_SIZE];
+    int result;
+
+    if (!record->linked)
+        return 0;
+    make_key(record->number, key);
+    result = open_firsts(unpack);
+    if (result == 0 && linkat(unpack->folder, record->name, unpack->firsts, key, 0) < 0)
+        result = -errno;
+    return result < 0 ? fail(unpack, result, err) : 0;
+}
+
+static int unpack_hard_link(struct unpack *unpack, const struct layer_record *record,
+                            struct error *err)
+{
+    char key[KEY_SIZE];
+    int result = clear_name(unpack, record->name);
+
+    if (result < 0)
+        return fail(unpack, result, err);
+    make_key(record->number, key);
+    if (linkat(unpack->firsts, key, unpack->folder, record->name, 0) == 0)
+        return 0;
+    /* As many names as there may be, with the one that we hold: then this is the last of them. */
+    if (errno == EMLINK && renameat(unpack->firsts, key, unpack->folder, record->name) == 0)
+        return 0;
+    return fail(unpack, -errno, err);
+}
+
+/* --- everything else ------------------------------------------------------------------------ */
+
+static int write_pieces(struct unpack *unpack, int fd, uint64_t size, struct error *err)
+{
+    struct layer_piece piece;
+    uint64_t end = 0;
+    int result;
+
+    while ((result = layer_reader_piece(unpack->reader, &piece, err)) == 1) {
+        result = sys_file_pwrite_full(fd, piece.bytes, piece.length, (off_t) piece.offset);
+        if (result < 0)
+            return fail(unpack, result, err);
+        end = piece.offset + piece.length;
+    }
+    if (result == 0 && end < size && ftruncate(fd, (off_t) size) < 0)
+        return fail(unpack, -errno, err);
+    return result;
+}
+
+static int unpack_file(struct unpack *unpack, const struct layer_record *record, struct error *err)
+{
+    AUTO(close) int fd = clear_name(unpack, record->name);
+
+    if (fd == 0)
+        fd = sys_file_open(unpack->folder, record->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW,
+                           record->status.mode);
+    if (fd < 0)
+        return fail(unpack, fd, err);
+    unpack->files++;
+    if (write_pieces(unpack, fd, record->size, err) < 0 ||
+        finish_open(unpack, fd, unpack->folder, record->name, &record->status, true, err) < 0)
+        return -1;
+    return keep_first(unpack, record, err);
+}
+
+static int unpack_link(struct unpack *unpack, const struct layer_record *record, struct error *err)
+{
+    int result = clear_name(unpack, record->name);
+
+    if (result == 0 && symlinkat(record->target, unpack->folder, record->name) < 0)
+        result = -errno;
+    if (result < 0)
+        return fail(unpack, result, err);
+    if (finish_by_name(unpack, record, err) < 0)
+        return -1;
+    return keep_first(unpack, record, err);
+}
+
+static int unpack_fifo(struct unpack *unpack, const struct layer_record *record, struct error *err)
+{
+    AUTO(close) int fd = -EBADF;
+    int result = clear_name(unpack, record->name);
+
+    if (result == 0 && mknodat(unpack->folder, record->name, S_IFIFO | 0600, 0) < 0)
+        result = -errno;
+    if (result == 0)
+        result = fd =
+            sys_file_open(unpack->folder, record->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+    if (result < 0)
+        return fail(unpack, result, err);
+    if (finish_open(unpack, fd, unpack->folder, record->name, &record->status, false, err) < 0)
+        return -1;
+    return keep_first(unpack, record, err);
+}
+
+/* Overlay's mark for a deleted name; making one needs no privilege. */
+static int unpack_whiteout(struct unpack *unpack, const struct layer_record *record,
+                           struct error *err)
+{
+    int result = clear_name(unpack, record->name);
+
+    if (result == 0 &&
+        mknodat(unpack->folder, record->name, S_IFCHR | record->status.mode, makedev(0, 0)) < 0)
+        result = -errno;
+    if (result < 0)
+        return fail(unpack, result, err);
+    return finish_by_name(unpack, record, err);
+}
+
+static int unpack_removed(struct unpack *unpack, const struct layer_record *record,
+                          struct error *err)
+{
+    int result;
+
+    if (faccessat(unpack->folder, record->name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+        return misfit(unpack, "the layer does not fit: it removes what is not there:", err);
+    unpack->removed++;
+    result = sys_tree_delete(unpack->folder, record->name);
+    return result < 0 ? fail(unpack, result, err) : 0;
+}
+
+static int unpack_changed(struct unpack *unpack, const struct layer_record *record,
+                          struct error *err)
+{
+    AUTO(close)
+    int fd = sys_file_open(unpack->folder, record->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+    struct stat status;
+
+    if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
+        return misfit(unpack, "the layer does not fit: it changes what is no file:", err);
+    return finish_open(unpack, fd, unpack->folder, record->name, &record->status, false, err);
+}
+
+static const struct {
+    enum layer_kind kind;
+    int (*unpack)(struct unpack *unpack, const struct layer_record *record, struct error *err);
+} kinds[] = {
+    {LAYER_ENTER, unpack_enter},         {LAYER_LEAVE, unpack_leave},
+    {LAYER_FILE, unpack_file},           {LAYER_LINK, unpack_link},
+    {LAYER_FIFO, unpack_fifo},           {LAYER_WHITEOUT, unpack_whiteout},
+    {LAYER_HARD_LINK, unpack_hard_link}, {LAYER_REMOVED, unpack_removed},
+    {LAYER_CHANGED, unpack_changed},
+};
+
+/* --- the whole ------------------------------------------------------------------------------ */
+
+static int check_target(const struct unpack *unpack, struct error *err)
+{
+    AUTO(folder_names) struct folder_names names = FOLDER_NAMES_INIT;
+    int result;
+
+    if (unpack->is_delta)
+        return 0;
+    result = folder_names_read(&names, unpack->top, "", FOLDER_NAMES_MIN);
+    if (result < 0)
+        return error_set(err, error_code_from_errno(result), result, "read the target");
+    if (names.count > 0)
+        return error_set(err, ERR_CONFLICT, 0, "the target is not empty");
+    return 0;
+}
+
+static int unpack_records(struct unpack *unpack, struct error *err)
+{
+    struct layer_record record;
+
+    for (;;) {
+        size_t kind = 0;
+
+        if (layer_reader_next(unpack->reader, &record, err) < 0)
+            return -1;
+        if (record.kind == LAYER_END)
+            return 0;
+        while (kinds[kind].kind != record.kind)
+            kind++;
+        if (kinds[kind].unpack(unpack, &record, err) < 0)
+            return -1;
+        unpack->entries += record.kind != LAYER_LEAVE;
+    }
+}
+
+static void report(const struct unpack *unpack, struct output *output)
+{
+    struct layer_sums sums;
+    struct json_writer json;
+
+    layer_reader_sums(unpack->reader, &sums);
+    output_begin(output, &json);
+    json_key(&json, "layer");
+    json_begin_object(&json);
+    layer_sums_tell(&sums, &json);
+    output_add_count(&json, "files", unpack->files);
+    output_add_count(&json, "entries", unpack->entries);
+    output_add_count(&json, "removed", unpack->removed);
+    json_end_object(&json);
+    output_end(output, &json);
+}
+
+static int unpack_all(struct unpack *unpack, struct output *output, struct error *err)
+{
+    if (layer_reader_begin(unpack->reader, &unpack->is_delta, err) < 0 ||
+        check_target(unpack, err) < 0 || unpack_records(unpack, err) < 0)
+        return -1;
+    /* A filesystem may say only now that there is no room, or that the disk failed. */
+    if (syncfs(unpack->top) < 0)
+        return error_set(err, error_code_from_errno(errno), errno, "write the target");
+    report(unpack, output);
+    return 0;
+}
+
+int layer_unpack(int target, int input, struct output *output, struct error *err)
+{
+    struct unpack unpack = {
+        .top = target, .folder = -EBADF, .firsts = -EBADF, .uid = geteuid(), .gid = getegid()};
+    int result;
+
+    (void) umask(0);
+    unpack.reader = layer_reader_new(input);
+    attributes_init(&unpack.attributes);
+    result = unpack_all(&unpack, output, err);
+    (void) close_firsts(&unpack); /* after a failure, which is the one to tell */
+    layer_reader_free(unpack.reader);
+    attributes_done(&unpack.attributes);
+    (void) fd_close(unpack.folder);
+    free(unpack.above);
+    return result;
+}
