@@ -8,6 +8,7 @@ WIRE_WORDS(sandbox_state, WIRE_SANDBOX_STATES);
 WIRE_WORDS(exit_kind, WIRE_EXIT_KINDS);
 WIRE_WORDS(kill_scope, WIRE_KILL_SCOPES);
 WIRE_WORDS(socket_family, WIRE_SOCKET_FAMILIES);
+WIRE_WORDS(disk_set, WIRE_DISK_SETS);
 WIRE_WORDS(keeper_job_kind, WIRE_KEEPER_JOBS);
 WIRE_WORDS(stat, WIRE_STATS);
 
@@ -64,15 +65,59 @@ static int check_entry(const void *object, struct error *err)
     return 0;
 }
 
+/* None has one spelling. */
+static int check_disk(const void *object, struct error *err)
+{
+    const struct wire_disk *disk = object;
+
+    if (!disk->id.text[0] && disk->set != WIRE_DISK_OF_SANDBOX)
+        return error_set(err, ERR_INVALID, 0, "no disk, and yet a %s",
+                         wire_disk_set_words[disk->set]);
+    return 0;
+}
+
+enum need { NEVER, MAYBE, ALWAYS };
+
+static const struct {
+    enum need on, base, target, image;
+} job_needs[wire_keeper_job_kind_count] = {
+    [WIRE_KEEPER_DELETE] = {.on = ALWAYS},
+    [WIRE_KEEPER_MEASURE] = {.on = ALWAYS},
+    [WIRE_KEEPER_LIST] = {.on = ALWAYS},
+    [WIRE_KEEPER_COPY] = {.on = ALWAYS, .target = ALWAYS},
+    [WIRE_KEEPER_DIFF] = {.on = ALWAYS, .base = ALWAYS},
+    [WIRE_KEEPER_PACK] = {.on = ALWAYS, .base = MAYBE},
+    [WIRE_KEEPER_UNPACK] = {.target = ALWAYS},
+    [WIRE_KEEPER_ARCHIVE] = {.on = ALWAYS, .image = ALWAYS},
+    [WIRE_KEEPER_UNARCHIVE] = {.on = NEVER},
+    [WIRE_KEEPER_SCAN] = {.on = ALWAYS, .image = ALWAYS},
+    [WIRE_KEEPER_READ] = {.on = ALWAYS, .image = ALWAYS},
+};
+
+static int check_need(enum need need, const char *what, const char *given,
+                      enum wire_keeper_job_kind job, struct error *err)
+{
+    if (need == MAYBE || (need == ALWAYS) == (given[0] != '\0'))
+        return 0;
+    return error_set(err, ERR_INVALID, 0, "'%s' %s '%s'", wire_keeper_job_kind_words[job],
+                     need == ALWAYS ? "needs" : "has no", what);
+}
+
 static int check_keeper_job(const void *object, struct error *err)
 {
     const struct wire_keeper_job *job = object;
-    bool has_target = job->target.text[0] != '\0';
 
-    if (has_target != (job->job == WIRE_KEEPER_COPY))
-        return error_set(err, ERR_INVALID, 0, "a target goes with '%s' and nothing else",
-                         wire_keeper_job_kind_words[WIRE_KEEPER_COPY]);
-    if (has_target && strcmp(job->target.text, job->id.text) == 0)
+    if (check_need(job_needs[job->job].on, "on", job->on.id.text, job->job, err) < 0 ||
+        check_need(job_needs[job->job].base, "base", job->base.id.text, job->job, err) < 0 ||
+        check_need(job_needs[job->job].target, "target", job->target.text, job->job, err) < 0 ||
+        check_need(job_needs[job->job].image, "image", job->image, job->job, err) < 0)
+        return -1;
+    if (job->disk_bytes && !job->target.text[0])
+        return error_set(err, ERR_INVALID, 0, "a limit without a new disk");
+    if (job->job == WIRE_KEEPER_DELETE && job->on.set != WIRE_DISK_OF_SANDBOX)
+        return error_set(err, ERR_INVALID, 0, "a snapshot cannot be emptied");
+    if (job->on.set == WIRE_DISK_OF_SANDBOX && job->on.id.text[0] &&
+        strcmp(job->target.text, job->on.id.text) == 0)
         return error_set(err, ERR_INVALID, 0, "a disk cannot be copied to itself");
     return 0;
 }
@@ -83,6 +128,27 @@ static int check_done(const void *object, struct error *err)
 
     if (strcmp(done->code, error_code_text(ERR_NONE)) == 0 && (done->system || done->message[0]))
         return error_set(err, ERR_INVALID, 0, "success with a reason for failure");
+    return 0;
+}
+
+static int check_disk_usage(const void *object, struct error *err)
+{
+    const struct wire_disk_usage *asked = object;
+
+    if (!asked->disk.id.text[0])
+        return error_set(err, ERR_INVALID, 0, "the usage of no disk");
+    return 0;
+}
+
+static int check_snapshots_listed(const void *object, struct error *err)
+{
+    const struct wire_snapshots_listed *listed = object;
+
+    for (size_t i = 1; i < listed->names.count; i++)
+        if (strcmp(listed->names.items[i - 1].id.text, listed->names.items[i].id.text) >= 0)
+            return error_set(err, ERR_INVALID, 0, "names are not sorted");
+    if (listed->more && listed->names.count == 0)
+        return error_set(err, ERR_INVALID, 0, "more after an empty page");
     return 0;
 }
 
@@ -101,6 +167,7 @@ static int check_listed(const void *object, struct error *err)
 
 WIRE_RECORD(limits, WIRE_LIMITS_FIELDS, NULL);
 WIRE_RECORD(entry, WIRE_ENTRY_FIELDS, check_entry);
+WIRE_RECORD(disk, WIRE_DISK_FIELDS, check_disk);
 WIRE_RECORD(ending, WIRE_ENDING_FIELDS, check_ending);
 WIRE_RECORD(hello, WIRE_HELLO_FIELDS, check_hello);
 WIRE_RECORD(nothing, WIRE_NOTHING_FIELDS, NULL);
@@ -113,6 +180,10 @@ WIRE_RECORD(set_limits, WIRE_SET_LIMITS_FIELDS, NULL);
 WIRE_RECORD(open_mount, WIRE_OPEN_MOUNT_FIELDS, NULL);
 WIRE_RECORD(mount, WIRE_MOUNT_FIELDS, NULL);
 WIRE_RECORD(keeper_job, WIRE_KEEPER_JOB_FIELDS, check_keeper_job);
+WIRE_RECORD(snapshot, WIRE_SNAPSHOT_FIELDS, NULL);
+WIRE_RECORD(snapshot_name, WIRE_SNAPSHOT_NAME_FIELDS, NULL);
+WIRE_RECORD(roll_back, WIRE_ROLL_BACK_FIELDS, NULL);
+WIRE_RECORD(disk_usage, WIRE_DISK_USAGE_FIELDS, check_disk_usage);
 WIRE_RECORD(welcome, WIRE_WELCOME_FIELDS, NULL);
 WIRE_RECORD(refused, WIRE_REFUSED_FIELDS, check_refused);
 WIRE_RECORD(done, WIRE_DONE_FIELDS, check_done);
@@ -122,5 +193,8 @@ WIRE_RECORD(sockets_made, WIRE_SOCKETS_MADE_FIELDS, NULL);
 WIRE_RECORD(stats_read, WIRE_STATS_READ_FIELDS, NULL);
 WIRE_RECORD(mount_opened, WIRE_MOUNT_OPENED_FIELDS, NULL);
 WIRE_RECORD(job_ended, WIRE_JOB_ENDED_FIELDS, NULL);
+WIRE_RECORD(snapshot_made, WIRE_SNAPSHOT_MADE_FIELDS, NULL);
+WIRE_RECORD(snapshots_listed, WIRE_SNAPSHOTS_LISTED_FIELDS, check_snapshots_listed);
+WIRE_RECORD(bytes_counted, WIRE_BYTES_COUNTED_FIELDS, NULL);
 WIRE_RECORD(exited, WIRE_EXITED_FIELDS, NULL);
 WIRE_RECORD(stopping, WIRE_STOPPING_FIELDS, NULL);

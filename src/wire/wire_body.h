@@ -33,7 +33,9 @@ WIRE_ENUM(limit, WIRE_LIMITS);
     W(WIRE_FEATURE_FREEZE, "freeze", "sandboxes can be frozen")                                    \
     W(WIRE_FEATURE_NAT, "nat", "the network mode nat")                                             \
     W(WIRE_FEATURE_MOUNTS, "mounts", "mounts can be attached")                                     \
-    W(WIRE_FEATURE_OOM, "oom", "a kill for lack of memory is told from other kills")
+    W(WIRE_FEATURE_OOM, "oom", "a kill for lack of memory is told from other kills")               \
+    W(WIRE_FEATURE_SNAPSHOTS, "snapshots", "disks can be copied as they are at one moment")        \
+    W(WIRE_FEATURE_RECLAIM, "reclaim", "there is swap that memory of frozen ones can go to")
 WIRE_ENUM(feature, WIRE_FEATURES);
 
 #define WIRE_SANDBOX_STATES(W)                                                                     \
@@ -62,11 +64,23 @@ WIRE_ENUM(kill_scope, WIRE_KILL_SCOPES);
     W(WIRE_SOCKET_IPV6, "ipv6", "AF_INET6")
 WIRE_ENUM(socket_family, WIRE_SOCKET_FAMILIES);
 
+#define WIRE_DISK_SETS(W)                                                                          \
+    W(WIRE_DISK_OF_SANDBOX, "sandbox", "the disk of a sandbox")                                    \
+    W(WIRE_DISK_OF_SNAPSHOT, "snapshot", "a read-only copy with an id of its own")
+WIRE_ENUM(disk_set, WIRE_DISK_SETS);
+
 #define WIRE_KEEPER_JOBS(W)                                                                        \
-    W(WIRE_KEEPER_DELETE, "delete", "remove everything on the disk")                               \
-    W(WIRE_KEEPER_MEASURE, "measure", "count files and bytes")                                     \
-    W(WIRE_KEEPER_LIST, "list", "write every entry to the output")                                 \
-    W(WIRE_KEEPER_COPY, "copy", "copy the disk to the one of `target`")
+    W(WIRE_KEEPER_DELETE, "delete", "remove everything on `on`, a sandbox's disk")                 \
+    W(WIRE_KEEPER_MEASURE, "measure", "count files and bytes of `on`")                             \
+    W(WIRE_KEEPER_LIST, "list", "write every entry of `on` to the output")                         \
+    W(WIRE_KEEPER_COPY, "copy", "copy `on` to the new disk of `target`")                           \
+    W(WIRE_KEEPER_DIFF, "diff", "what `on` has that `base` has not, and the other way round")      \
+    W(WIRE_KEEPER_PACK, "pack", "`on`, or what differs from `base`, as a layer on the data")       \
+    W(WIRE_KEEPER_UNPACK, "unpack", "the layer of the input onto the disk of `target`")            \
+    W(WIRE_KEEPER_ARCHIVE, "archive", "a folder of the view of `on` as squashfs on the data")      \
+    W(WIRE_KEEPER_UNARCHIVE, "unarchive", "the squashfs of the input as tar on the data")          \
+    W(WIRE_KEEPER_SCAN, "scan", "every entry of the view of `on`, with sums, to the output")       \
+    W(WIRE_KEEPER_READ, "read", "files of the view of `on` to the data")
 WIRE_ENUM(keeper_job_kind, WIRE_KEEPER_JOBS);
 
 #define WIRE_STATS(W)                                                                              \
@@ -100,6 +114,11 @@ WIRE_STRUCT(limits, WIRE_LIMITS_FIELDS);
     F(S, U64, start_time, UINT64_MAX, "of that process (field 22 of /proc/PID/stat)")
 WIRE_STRUCT(entry, WIRE_ENTRY_FIELDS);
 WIRE_LIST(entry, WIRE_LIST_PAGE);
+
+#define WIRE_DISK_FIELDS(F, S)                                                                     \
+    F(S, ENUM, set, disk_set, "where it is")                                                       \
+    F(S, ID_OR_NONE, id, , "of the sandbox or snapshot; none: no disk")
+WIRE_STRUCT(disk, WIRE_DISK_FIELDS);
 
 #define WIRE_ENDING_FIELDS(F, S)                                                                   \
     F(S, ENUM, kind, exit_kind, "how it ended")                                                    \
@@ -158,10 +177,32 @@ WIRE_STRUCT(open_mount, WIRE_OPEN_MOUNT_FIELDS);
 WIRE_STRUCT(mount, WIRE_MOUNT_FIELDS);
 
 #define WIRE_KEEPER_JOB_FIELDS(F, S)                                                               \
-    F(S, ID, id, , "the sandbox whose disk it is; it must not be running")                         \
-    F(S, ENUM, job, keeper_job_kind, "what to do")                                                 \
-    F(S, ID_OR_NONE, target, , "copy: the new disk's sandbox; else none")
+    F(S, ENUM, job, keeper_job_kind, "what to do; each has just the disks that it speaks of")      \
+    F(S, RECORD, on, disk, "what is read; a sandbox must not be running")                          \
+    F(S, RECORD, base, disk, "what it is compared with; pack: may be none")                        \
+    F(S, ID_OR_NONE, target, , "whose disk is written: a new one; unpack: or of a stopped one")    \
+    F(S, U64, disk_bytes, WIRE_BYTES_MAX, "limit of a new disk; 0: no limit, or no target")        \
+    F(S, NAME_OR_NONE, image, , "the image under a view; else none")
 WIRE_STRUCT(keeper_job, WIRE_KEEPER_JOB_FIELDS);
+
+#define WIRE_SNAPSHOT_FIELDS(F, S)                                                                 \
+    F(S, ID, id, , "the sandbox")                                                                  \
+    F(S, ID, snapshot, , "the new snapshot")                                                       \
+    F(S, BOOL, freeze, , "hold a running one still, so that its files agree with each other")
+WIRE_STRUCT(snapshot, WIRE_SNAPSHOT_FIELDS);
+
+#define WIRE_SNAPSHOT_NAME_FIELDS(F, S) F(S, ID, id, , "the snapshot")
+WIRE_STRUCT(snapshot_name, WIRE_SNAPSHOT_NAME_FIELDS);
+WIRE_LIST(snapshot_name, WIRE_LIST_PAGE);
+
+#define WIRE_ROLL_BACK_FIELDS(F, S)                                                                \
+    F(S, ID, id, , "the sandbox; it must not be running")                                          \
+    F(S, ID, snapshot, , "what its disk becomes a copy of")                                        \
+    F(S, U64, disk_bytes, WIRE_BYTES_MAX, "limit of the disk; 0: no limit")
+WIRE_STRUCT(roll_back, WIRE_ROLL_BACK_FIELDS);
+
+#define WIRE_DISK_USAGE_FIELDS(F, S) F(S, RECORD, disk, disk, "which")
+WIRE_STRUCT(disk_usage, WIRE_DISK_USAGE_FIELDS);
 
 /* To the daemon. */
 
@@ -223,6 +264,20 @@ WIRE_STRUCT(mount_opened, WIRE_MOUNT_OPENED_FIELDS);
 
 #define WIRE_JOB_ENDED_FIELDS(F, S) F(S, RECORD, ending, ending, "of the keeper process")
 WIRE_STRUCT(job_ended, WIRE_JOB_ENDED_FIELDS);
+
+#define WIRE_SNAPSHOT_MADE_FIELDS(F, S)                                                            \
+    F(S, U64, pause_us, UINT64_MAX, "how long the sandbox stood still")                            \
+    F(S, U64, took_us, UINT64_MAX, "from the request to here")                                     \
+    F(S, BOOL, is_copied, , "byte by byte: this pool cannot do it in one step")
+WIRE_STRUCT(snapshot_made, WIRE_SNAPSHOT_MADE_FIELDS);
+
+#define WIRE_SNAPSHOTS_LISTED_FIELDS(F, S)                                                         \
+    F(S, BOOL, more, , "ask again after the last id of this page")                                 \
+    F(S, LIST, names, snapshot_name, "sorted by id")
+WIRE_STRUCT(snapshots_listed, WIRE_SNAPSHOTS_LISTED_FIELDS);
+
+#define WIRE_BYTES_COUNTED_FIELDS(F, S) F(S, U64, bytes, UINT64_MAX, "as of the last few seconds")
+WIRE_STRUCT(bytes_counted, WIRE_BYTES_COUNTED_FIELDS);
 
 #define WIRE_EXITED_FIELDS(F, S)                                                                   \
     F(S, ID, id, , "the sandbox")                                                                  \

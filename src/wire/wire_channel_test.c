@@ -150,7 +150,7 @@ static void a_wrong_number_of_descriptors_is_refused_and_closed(void **state)
 
         start(&pair);
         open_before = count_descriptors();
-        assert_ok(wire_message_encode(cases[i].message, 1, &packet, &err), &err);
+        assert_ok(wire_message_encode(cases[i].message, WIRE_VERSION_MAX, &packet, &err), &err);
         send_raw(&pair.ours, packet.bytes, packet.length, cases[i].count);
         assert_int_equal(wire_channel_receive(&pair.peer, &incoming, &err), -1);
         assert_int_equal(err.code, ERR_INVALID);

@@ -61,8 +61,8 @@ static void put_field(struct text *page, const struct wire_field *field, const c
 {
     static const char *const names[WIRE_KIND_COUNT] = {
         [WIRE_KIND_ID] = "id",     [WIRE_KIND_ID_OR_NONE] = "id or none",
-        [WIRE_KIND_NAME] = "name", [WIRE_KIND_TEXT] = "text",
-        [WIRE_KIND_PATH] = "path",
+        [WIRE_KIND_NAME] = "name", [WIRE_KIND_NAME_OR_NONE] = "name or none",
+        [WIRE_KIND_TEXT] = "text", [WIRE_KIND_PATH] = "path",
     };
 
     text_format(page, "| %s | ", field->name);
@@ -99,22 +99,23 @@ static void put_struct(struct text *page, const struct wire_record *record,
         put_field(page, &record->fields[i], texts[i].kind, texts[i].meaning);
 }
 
-#define FIELD_KIND_ENUM(parameter)       "enum " #parameter
-#define FIELD_KIND_FLAGS(parameter)      "flags " #parameter
-#define FIELD_KIND_U8(parameter)         ""
-#define FIELD_KIND_U16(parameter)        ""
-#define FIELD_KIND_U32(parameter)        ""
-#define FIELD_KIND_U64(parameter)        ""
-#define FIELD_KIND_BOOL(parameter)       ""
-#define FIELD_KIND_COUNT(parameter)      ""
-#define FIELD_KIND_FD_COUNT(parameter)   ""
-#define FIELD_KIND_ID(parameter)         ""
-#define FIELD_KIND_ID_OR_NONE(parameter) ""
-#define FIELD_KIND_NAME(parameter)       ""
-#define FIELD_KIND_TEXT(parameter)       ""
-#define FIELD_KIND_PATH(parameter)       ""
-#define FIELD_KIND_RECORD(parameter)     ""
-#define FIELD_KIND_LIST(parameter)       ""
+#define FIELD_KIND_ENUM(parameter)         "enum " #parameter
+#define FIELD_KIND_FLAGS(parameter)        "flags " #parameter
+#define FIELD_KIND_U8(parameter)           ""
+#define FIELD_KIND_U16(parameter)          ""
+#define FIELD_KIND_U32(parameter)          ""
+#define FIELD_KIND_U64(parameter)          ""
+#define FIELD_KIND_BOOL(parameter)         ""
+#define FIELD_KIND_COUNT(parameter)        ""
+#define FIELD_KIND_FD_COUNT(parameter)     ""
+#define FIELD_KIND_ID(parameter)           ""
+#define FIELD_KIND_ID_OR_NONE(parameter)   ""
+#define FIELD_KIND_NAME(parameter)         ""
+#define FIELD_KIND_NAME_OR_NONE(parameter) ""
+#define FIELD_KIND_TEXT(parameter)         ""
+#define FIELD_KIND_PATH(parameter)         ""
+#define FIELD_KIND_RECORD(parameter)       ""
+#define FIELD_KIND_LIST(parameter)         ""
 
 #define FIELD_TEXT(of, kind, name, parameter, meaning) {FIELD_KIND_##kind(parameter), meaning},
 #define PUT_STRUCT(page, name, fields)                                                             \
@@ -133,6 +134,10 @@ static void put_structs(struct text *page)
     PUT_STRUCT(page, open_mount, WIRE_OPEN_MOUNT_FIELDS);
     PUT_STRUCT(page, mount, WIRE_MOUNT_FIELDS);
     PUT_STRUCT(page, keeper_job, WIRE_KEEPER_JOB_FIELDS);
+    PUT_STRUCT(page, snapshot, WIRE_SNAPSHOT_FIELDS);
+    PUT_STRUCT(page, snapshot_name, WIRE_SNAPSHOT_NAME_FIELDS);
+    PUT_STRUCT(page, roll_back, WIRE_ROLL_BACK_FIELDS);
+    PUT_STRUCT(page, disk_usage, WIRE_DISK_USAGE_FIELDS);
     PUT_STRUCT(page, welcome, WIRE_WELCOME_FIELDS);
     PUT_STRUCT(page, refused, WIRE_REFUSED_FIELDS);
     PUT_STRUCT(page, done, WIRE_DONE_FIELDS);
@@ -142,11 +147,15 @@ static void put_structs(struct text *page)
     PUT_STRUCT(page, stats_read, WIRE_STATS_READ_FIELDS);
     PUT_STRUCT(page, mount_opened, WIRE_MOUNT_OPENED_FIELDS);
     PUT_STRUCT(page, job_ended, WIRE_JOB_ENDED_FIELDS);
+    PUT_STRUCT(page, snapshot_made, WIRE_SNAPSHOT_MADE_FIELDS);
+    PUT_STRUCT(page, snapshots_listed, WIRE_SNAPSHOTS_LISTED_FIELDS);
+    PUT_STRUCT(page, bytes_counted, WIRE_BYTES_COUNTED_FIELDS);
     PUT_STRUCT(page, exited, WIRE_EXITED_FIELDS);
     PUT_STRUCT(page, stopping, WIRE_STOPPING_FIELDS);
     text_append(page, "\n### Parts of bodies\n");
     PUT_STRUCT(page, limits, WIRE_LIMITS_FIELDS);
     PUT_STRUCT(page, entry, WIRE_ENTRY_FIELDS);
+    PUT_STRUCT(page, disk, WIRE_DISK_FIELDS);
     PUT_STRUCT(page, ending, WIRE_ENDING_FIELDS);
     text_append(page, "\n### The plan\n");
     PUT_STRUCT(page, plan, WIRE_PLAN_FIELDS);
@@ -174,6 +183,7 @@ static void put_words(struct text *page)
     PUT_WORDS(page, "exit_kind", WIRE_EXIT_KINDS);
     PUT_WORDS(page, "kill_scope", WIRE_KILL_SCOPES);
     PUT_WORDS(page, "socket_family", WIRE_SOCKET_FAMILIES);
+    PUT_WORDS(page, "disk_set", WIRE_DISK_SETS);
     PUT_WORDS(page, "keeper_job_kind", WIRE_KEEPER_JOBS);
     PUT_WORDS(page, "stat", WIRE_STATS);
     PUT_WORDS(page, "plan_flag", WIRE_PLAN_FLAGS);

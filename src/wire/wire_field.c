@@ -136,6 +136,11 @@ static int decode_id(const struct wire_field *field, struct wire_reader *reader,
     return check_id(field, id->text, err);
 }
 
+static bool is_name_or_none(const char *text)
+{
+    return !*text || wire_text_is_name(text);
+}
+
 static int check_text(const struct wire_field *field, const char *text, struct error *err)
 {
     static const struct {
@@ -144,6 +149,7 @@ static int check_text(const struct wire_field *field, const char *text, struct e
         const char *rule;
     } rules[] = {
         {WIRE_KIND_NAME, wire_text_is_name, "a name: [a-z0-9][a-z0-9._-]{0,63}"},
+        {WIRE_KIND_NAME_OR_NONE, is_name_or_none, "a name, nor empty"},
         {WIRE_KIND_TEXT, wire_text_is_printable, "printable"},
         {WIRE_KIND_PATH, wire_text_is_path,
          "an absolute path below / without empty, '.' or '..' parts"},
@@ -263,6 +269,7 @@ static const struct {
     [WIRE_KIND_ID] = {encode_id, decode_id},
     [WIRE_KIND_ID_OR_NONE] = {encode_id, decode_id},
     [WIRE_KIND_NAME] = {encode_text, decode_text},
+    [WIRE_KIND_NAME_OR_NONE] = {encode_text, decode_text},
     [WIRE_KIND_TEXT] = {encode_text, decode_text},
     [WIRE_KIND_PATH] = {encode_text, decode_text},
     [WIRE_KIND_RECORD] = {encode_record, decode_record},
@@ -304,6 +311,7 @@ static size_t field_size_max(const struct wire_field *field)
     case WIRE_KIND_ID_OR_NONE:
         return ID_LENGTH;
     case WIRE_KIND_NAME:
+    case WIRE_KIND_NAME_OR_NONE:
     case WIRE_KIND_TEXT:
     case WIRE_KIND_PATH:
         return LENGTH_WIDTH + field->maximum;

@@ -19,6 +19,7 @@
  * ID            -                     struct id              26 characters
  * ID_OR_NONE    -                     struct id              26 characters, or 26 zero bytes
  * NAME          -                     char[]                 u16 length, characters (wire_text.h)
+ * NAME_OR_NONE  -                     char[]                 the same, or u16 length 0
  * TEXT          longest length        char[]                 u16 length, printable characters
  * PATH          -                     char[]                 u16 length, characters (wire_text.h)
  * RECORD        name of a WIRE_STRUCT struct wire_NAME       its fields
@@ -41,6 +42,7 @@ enum wire_kind {
     WIRE_KIND_ID,
     WIRE_KIND_ID_OR_NONE,
     WIRE_KIND_NAME,
+    WIRE_KIND_NAME_OR_NONE,
     WIRE_KIND_TEXT,
     WIRE_KIND_PATH,
     WIRE_KIND_RECORD,
@@ -115,22 +117,23 @@ uint64_t wire_get_number(struct wire_reader *reader, size_t width);
 #define WIRE_WORDS(name, list)                                                                     \
     const char *const wire_##name##_words[wire_##name##_count] = {list(WIRE_ENUM_WORD)}
 
-#define WIRE_MEMBER_U8(name, parameter)         uint8_t name;
-#define WIRE_MEMBER_U16(name, parameter)        uint16_t name;
-#define WIRE_MEMBER_U32(name, parameter)        uint32_t name;
-#define WIRE_MEMBER_U64(name, parameter)        uint64_t name;
-#define WIRE_MEMBER_BOOL(name, parameter)       bool name;
-#define WIRE_MEMBER_ENUM(name, parameter)       enum wire_##parameter name;
-#define WIRE_MEMBER_FLAGS(name, parameter)      uint32_t name;
-#define WIRE_MEMBER_COUNT(name, parameter)      uint8_t name;
-#define WIRE_MEMBER_FD_COUNT(name, parameter)   uint8_t name;
-#define WIRE_MEMBER_ID(name, parameter)         struct id name;
-#define WIRE_MEMBER_ID_OR_NONE(name, parameter) struct id name;
-#define WIRE_MEMBER_NAME(name, parameter)       char name[WIRE_NAME_MAX + 1];
-#define WIRE_MEMBER_TEXT(name, parameter)       char name[(parameter) + 1];
-#define WIRE_MEMBER_PATH(name, parameter)       char name[WIRE_PATH_MAX + 1];
-#define WIRE_MEMBER_RECORD(name, parameter)     struct wire_##parameter name;
-#define WIRE_MEMBER_LIST(name, parameter)       struct wire_##parameter##_list name;
+#define WIRE_MEMBER_U8(name, parameter)           uint8_t name;
+#define WIRE_MEMBER_U16(name, parameter)          uint16_t name;
+#define WIRE_MEMBER_U32(name, parameter)          uint32_t name;
+#define WIRE_MEMBER_U64(name, parameter)          uint64_t name;
+#define WIRE_MEMBER_BOOL(name, parameter)         bool name;
+#define WIRE_MEMBER_ENUM(name, parameter)         enum wire_##parameter name;
+#define WIRE_MEMBER_FLAGS(name, parameter)        uint32_t name;
+#define WIRE_MEMBER_COUNT(name, parameter)        uint8_t name;
+#define WIRE_MEMBER_FD_COUNT(name, parameter)     uint8_t name;
+#define WIRE_MEMBER_ID(name, parameter)           struct id name;
+#define WIRE_MEMBER_ID_OR_NONE(name, parameter)   struct id name;
+#define WIRE_MEMBER_NAME(name, parameter)         char name[WIRE_NAME_MAX + 1];
+#define WIRE_MEMBER_NAME_OR_NONE(name, parameter) char name[WIRE_NAME_MAX + 1];
+#define WIRE_MEMBER_TEXT(name, parameter)         char name[(parameter) + 1];
+#define WIRE_MEMBER_PATH(name, parameter)         char name[WIRE_PATH_MAX + 1];
+#define WIRE_MEMBER_RECORD(name, parameter)       struct wire_##parameter name;
+#define WIRE_MEMBER_LIST(name, parameter)         struct wire_##parameter##_list name;
 
 #define WIRE_MEMBER(of, kind, name, parameter, meaning) WIRE_MEMBER_##kind(name, parameter)
 
@@ -178,7 +181,9 @@ uint64_t wire_get_number(struct wire_reader *reader, size_t width);
 #define WIRE_ROW_ID(type, member, ...) WIRE_PLAIN(type, member, WIRE_KIND_ID, ID_LENGTH),
 #define WIRE_ROW_ID_OR_NONE(type, member, ...)                                                     \
     WIRE_PLAIN(type, member, WIRE_KIND_ID_OR_NONE, ID_LENGTH),
-#define WIRE_ROW_NAME(type, member, ...)  WIRE_PLAIN(type, member, WIRE_KIND_NAME, WIRE_NAME_MAX),
+#define WIRE_ROW_NAME(type, member, ...) WIRE_PLAIN(type, member, WIRE_KIND_NAME, WIRE_NAME_MAX),
+#define WIRE_ROW_NAME_OR_NONE(type, member, ...)                                                   \
+    WIRE_PLAIN(type, member, WIRE_KIND_NAME_OR_NONE, WIRE_NAME_MAX),
 #define WIRE_ROW_TEXT(type, member, most) WIRE_PLAIN(type, member, WIRE_KIND_TEXT, most),
 #define WIRE_ROW_PATH(type, member, ...)  WIRE_PLAIN(type, member, WIRE_KIND_PATH, WIRE_PATH_MAX),
 #define WIRE_ROW_RECORD(type, member, of)                                                          \

@@ -25,6 +25,7 @@ WIRE_LIST(point, 3);
     F(S, ID, id, , "")                                                                             \
     F(S, ID_OR_NONE, other, , "")                                                                  \
     F(S, NAME, name, , "")                                                                         \
+    F(S, NAME_OR_NONE, nickname, , "")                                                             \
     F(S, TEXT, text, 5, "")                                                                        \
     F(S, PATH, path, , "")                                                                         \
     F(S, RECORD, point, point, "")                                                                 \
@@ -72,19 +73,20 @@ enum {
     AT_ID = 21,
     AT_OTHER = 47,
     AT_NAME = 73,
-    AT_TEXT = 76,
-    AT_PATH = 80,
-    AT_POINT = 84,
-    AT_POINTS = 86,
-    AT_END = 92,
+    AT_NICKNAME = 76,
+    AT_TEXT = 78,
+    AT_PATH = 82,
+    AT_POINT = 86,
+    AT_POINTS = 88,
+    AT_END = 94,
 };
 
 static const uint8_t expected[AT_END] = {
     0x34, 0x12, 0xe8, 0x03, 0,   0,   8,   7,   6,   5,   4,   3,   2,   1,   1,   2,
     5,    0,    0,    0,    4,   'a', 'a', 'a', 'a', 'a', 'a', 'a', 'a', 'a', 'a', 'a',
     'a',  'a',  'a',  'a',  'a', 'a', 'a', 'a', 'a', 'a', 'a', 'a', 'a', 'a', 'a', [AT_NAME] = 1,
-    0,    'n',  2,    0,    'h', 'i', 2,   0,   '/', 'p', 1,   2,   2,   0,   3,   4,
-    5,    6,
+    0,    'n',  0,    0,    2,   0,   'h', 'i', 2,   0,   '/', 'p', 1,   2,   2,   0,
+    3,    4,    5,    6,
 };
 
 struct buffer {
@@ -130,6 +132,7 @@ static void every_kind_has_its_bytes(void **state)
     assert_string_equal(back.id.text, ID_A);
     assert_string_equal(back.other.text, "");
     assert_string_equal(back.name, "n");
+    assert_string_equal(back.nickname, "");
     assert_string_equal(back.text, "hi");
     assert_string_equal(back.path, "/p");
     assert_int_equal(back.point.y, 2);
@@ -162,6 +165,8 @@ static void wrong_bytes_are_refused_with_the_field(void **state)
         {AT_NAME + 1, 1, "name: 257 characters"},
         {AT_NAME + 2, 'N', "name"},
         {AT_NAME + 2, 0, "name"},
+        {AT_NICKNAME, 1, "nickname"},
+        {AT_NICKNAME + 1, 1, "nickname: 256 characters"},
         {AT_TEXT, 6, "text: 6 characters"},
         {AT_TEXT + 2, 0, "text"},
         {AT_TEXT + 3, '\n', "text"},
@@ -209,7 +214,7 @@ static void every_cut_is_noticed(void **state)
 
 static void invalid_objects_are_not_written(void **state)
 {
-    struct wire_sample wrong[10];
+    struct wire_sample wrong[11];
     struct buffer buffer;
 
     (void) state;
@@ -225,6 +230,7 @@ static void invalid_objects_are_not_written(void **state)
     wrong[7].points.count = 4;
     wrong[8].points.items[1].x = 6;
     wrong[9].name[0] = '\0';
+    wrong[10].nickname[0] = 'N';
     for (size_t i = 0; i < ARRAY_COUNT(wrong); i++) {
         struct error err = ERROR_INIT;
 
@@ -251,7 +257,7 @@ static void the_largest_size_is_known(void **state)
 {
     (void) state;
     assert_int_equal(wire_record_size_max(&wire_sample_record),
-                     2 + 4 + 8 + 1 + 1 + 4 + 1 + 26 + 26 + (2 + WIRE_NAME_MAX) + (2 + 5) +
+                     2 + 4 + 8 + 1 + 1 + 4 + 1 + 26 + 26 + 2 * (2 + WIRE_NAME_MAX) + (2 + 5) +
                          (2 + WIRE_PATH_MAX) + 2 + (2 + 3 * 2));
 }
 

@@ -17,8 +17,8 @@
  * bytes never change. */
 #define WIRE_VERSION_GREETING 0
 /* What this program speaks. */
-#define WIRE_VERSION_MIN 1
-#define WIRE_VERSION_MAX 1
+#define WIRE_VERSION_MIN 2
+#define WIRE_VERSION_MAX 2
 
 #define WIRE_HEADER_SIZE 12
 #define WIRE_PACKET_MAX  4096
@@ -75,8 +75,20 @@ enum wire_permission {
       REFUSE, "show it in the sandbox, once its server answers")                                   \
     X(15, DETACH_MOUNT, detach_mount, mount, REQUEST, 0, DONE, STAY, FORBID, FORBID, ALLOW, ALLOW, \
       "break it off and take it away")                                                             \
-    X(16, KEEPER_JOB, keeper_job, keeper_job, REQUEST, 2, JOB_ENDED, STAY, FORBID, FORBID, ALLOW,  \
-      REFUSE, "run a keeper on a disk (descriptors: its input and output)")                        \
+    X(16, KEEPER_JOB, keeper_job, keeper_job, REQUEST, 3, JOB_ENDED, STAY, FORBID, FORBID, ALLOW,  \
+      REFUSE, "run a keeper on disks (descriptors: input, output, data; /dev/null: none)")         \
+    X(17, SNAPSHOT, snapshot, snapshot, REQUEST, 0, SNAPSHOT_MADE, STAY, FORBID, FORBID, ALLOW,    \
+      REFUSE, "copy a sandbox's disk, whatever its state; answered when it would survive a crash") \
+    X(18, DELETE_SNAPSHOT, delete_snapshot, snapshot_name, REQUEST, 0, DONE, STAY, FORBID, FORBID, \
+      ALLOW, ALLOW, "disks that were made from it stay")                                           \
+    X(19, LIST_SNAPSHOTS, list_snapshots, list, REQUEST, 0, SNAPSHOTS_LISTED, STAY, FORBID, ALLOW, \
+      ALLOW, ALLOW, "one page of all snapshots on this host that are ours")                        \
+    X(20, ROLL_BACK, roll_back, roll_back, REQUEST, 0, DONE, STAY, FORBID, FORBID, ALLOW, REFUSE,  \
+      "make the disk of a stopped sandbox a copy of a snapshot")                                   \
+    X(21, DISK_USAGE, disk_usage, disk_usage, REQUEST, 0, BYTES_COUNTED, STAY, FORBID, FORBID,     \
+      ALLOW, ALLOW, "what a disk or snapshot has on its account")                                  \
+    X(22, RECLAIM, reclaim, target, REQUEST, 0, BYTES_COUNTED, STAY, FORBID, FORBID, ALLOW,        \
+      REFUSE, "push the memory of a frozen sandbox out to swap")                                   \
                                                                                                    \
     X(64, WELCOME, welcome, welcome, REPLY, 0, NONE, GREETED, ALLOW, FORBID, FORBID, FORBID,       \
       "the version is agreed on")                                                                  \
@@ -97,6 +109,12 @@ enum wire_permission {
       ALLOW, "serve this (descriptor: of /dev/fuse), then attach it")                              \
     X(73, JOB_ENDED, job_ended, job_ended, REPLY, 0, NONE, STAY, FORBID, FORBID, ALLOW, ALLOW,     \
       "the keeper ended")                                                                          \
+    X(74, SNAPSHOT_MADE, snapshot_made, snapshot_made, REPLY, 0, NONE, STAY, FORBID, FORBID,       \
+      ALLOW, ALLOW, "it is there, and on disk")                                                    \
+    X(75, SNAPSHOTS_LISTED, snapshots_listed, snapshots_listed, REPLY, 0, NONE, STAY, FORBID,      \
+      ALLOW, ALLOW, ALLOW, "one page")                                                             \
+    X(76, BYTES_COUNTED, bytes_counted, bytes_counted, REPLY, 0, NONE, STAY, FORBID, FORBID,       \
+      ALLOW, ALLOW, "so many")                                                                     \
                                                                                                    \
     X(96, EXITED, exited, exited, EVENT, 0, NONE, STAY, FORBID, FORBID, ALLOW, ALLOW,              \
       "a sandbox ended; told once for each")                                                       \

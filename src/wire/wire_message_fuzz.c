@@ -25,6 +25,16 @@ static void check_meaning(const struct wire_message *message)
         must((wire_done_get(&message->done, &err) == 0) == (err.code == ERR_NONE));
     if (message->number == WIRE_MESSAGE_LISTED)
         must(message->listed.entries.count <= WIRE_LIST_PAGE);
+    if (message->number == WIRE_MESSAGE_SNAPSHOTS_LISTED)
+        must(message->snapshots_listed.names.count <= WIRE_LIST_PAGE);
+    if (message->number == WIRE_MESSAGE_DISK_USAGE)
+        must(id_is_valid(message->disk_usage.disk.id.text));
+    if (message->number == WIRE_MESSAGE_SNAPSHOT || message->number == WIRE_MESSAGE_ROLL_BACK)
+        must(id_is_valid(message->snapshot.id.text) &&
+             id_is_valid(message->snapshot.snapshot.text));
+    if (message->number == WIRE_MESSAGE_KEEPER_JOB && message->keeper_job.on.id.text[0])
+        must(strcmp(message->keeper_job.on.id.text, message->keeper_job.target.text) != 0 ||
+             message->keeper_job.on.set == WIRE_DISK_OF_SNAPSHOT);
     if (message->number == WIRE_MESSAGE_KILL)
         must(id_is_valid(message->kill.id.text) && message->kill.scope < wire_kill_scope_count);
     if (message->number == WIRE_MESSAGE_OPEN_MOUNT)

@@ -113,7 +113,7 @@ static void the_bytes_are_what_the_specification_says(void **state)
 {
     static const uint8_t hello[] = {0, 0, 1, 0, 7, 0, 0,   0,   0,   0,   0,  0,
                                     1, 0, 2, 0, 5, 0, '0', '.', '1', '.', '0'};
-    static const uint8_t exited[] = "\1\0\x60\0\0\0\0\0\0\0\0\0"
+    static const uint8_t exited[] = "\2\0\x60\0\0\0\0\0\0\0\0\0"
                                     "aaaaaaaaaaaaaaaaaaaaaaaaaa\1\x9";
     const struct wire_message first = {
         .number = WIRE_MESSAGE_HELLO,
@@ -180,8 +180,9 @@ static void other_versions_are_refused_as_such(void **state)
 
     (void) state;
     encode(&list, &packet);
-    assert_int_equal(decode_code(packet.bytes, packet.length, 1), 0);
-    assert_int_equal(decode_code(packet.bytes, packet.length, 2), ERR_UPGRADE_REQUIRED);
+    assert_int_equal(decode_code(packet.bytes, packet.length, VERSION), 0);
+    assert_int_equal(decode_code(packet.bytes, packet.length, VERSION - 1), ERR_UPGRADE_REQUIRED);
+    assert_int_equal(decode_code(packet.bytes, packet.length, VERSION + 1), ERR_UPGRADE_REQUIRED);
     assert_int_equal(decode_code(packet.bytes, packet.length, WIRE_VERSION_GREETING),
                      ERR_UPGRADE_REQUIRED);
     packet.bytes[0] = 0;
@@ -277,7 +278,7 @@ static void descriptors_are_fixed_or_announced(void **state)
     assert_int_equal(wire_message_fds(&sockets), 7);
     assert_int_equal(wire_message_fds(&(struct wire_message){.number = WIRE_MESSAGE_CREATE}), 1);
     assert_int_equal(wire_message_fds(&(struct wire_message){.number = WIRE_MESSAGE_KEEPER_JOB}),
-                     2);
+                     3);
     assert_int_equal(wire_message_fds(&(struct wire_message){.number = WIRE_MESSAGE_LIST}), 0);
     /* What comes to the launcher never depends on what the daemon announces. */
     for (size_t i = 0; i < ARRAY_COUNT(numbers); i++) {
@@ -288,6 +289,57 @@ static void descriptors_are_fixed_or_announced(void **state)
     }
 }
 
+static void a_keeper_job_has_just_the_disks_it_speaks_of(void **state)
+{
+    static const struct wire_disk disk = {.id.text = "aaaaaaaaaaaaaaaaaaaaaaaaaa"};
+    static const struct wire_disk snapshot = {.set = WIRE_DISK_OF_SNAPSHOT,
+                                              .id.text = "aaaaaaaaaaaaaaaaaaaaaaaaaa"};
+    static const struct id other = {.text = "baaaaaaaaaaaaaaaaaaaaaaaaa"};
+    const struct wire_keeper_job right[] = {
+        {.job = WIRE_KEEPER_DELETE, .on = disk},
+        {.job = WIRE_KEEPER_COPY, .on = snapshot, .target = other, .disk_bytes = 1},
+        {.job = WIRE_KEEPER_COPY, .on = snapshot, .target = disk.id},
+        {.job = WIRE_KEEPER_DIFF, .on = snapshot, .base = disk},
+        {.job = WIRE_KEEPER_PACK, .on = snapshot},
+        {.job = WIRE_KEEPER_PACK, .on = disk, .base = snapshot},
+        {.job = WIRE_KEEPER_UNPACK, .target = other, .disk_bytes = 1},
+        {.job = WIRE_KEEPER_UNARCHIVE},
+        {.job = WIRE_KEEPER_ARCHIVE, .on = disk, .image = "host"},
+    };
+    const struct wire_keeper_job wrong[] = {
+        {.job = WIRE_KEEPER_LIST},
+        {.job = WIRE_KEEPER_DELETE, .on = snapshot},
+        {.job = WIRE_KEEPER_DELETE, .on = disk, .target = other},
+        {.job = WIRE_KEEPER_MEASURE, .on = {.set = WIRE_DISK_OF_SNAPSHOT}},
+        {.job = WIRE_KEEPER_MEASURE, .on = disk, .disk_bytes = 1},
+        {.job = WIRE_KEEPER_MEASURE, .on = disk, .base = snapshot},
+        {.job = WIRE_KEEPER_MEASURE, .on = disk, .image = "host"},
+        {.job = WIRE_KEEPER_COPY, .on = disk},
+        {.job = WIRE_KEEPER_COPY, .on = disk, .target = disk.id},
+        {.job = WIRE_KEEPER_DIFF, .on = disk},
+        {.job = WIRE_KEEPER_UNPACK},
+        {.job = WIRE_KEEPER_UNPACK, .on = disk, .target = other},
+        {.job = WIRE_KEEPER_UNARCHIVE, .on = disk},
+        {.job = WIRE_KEEPER_ARCHIVE, .on = disk},
+        {.job = WIRE_KEEPER_SCAN, .on = disk, .image = "Host"},
+    };
+    struct wire_message message = {.number = WIRE_MESSAGE_KEEPER_JOB, .request = 1};
+    struct error err = ERROR_INIT;
+    struct wire_packet packet;
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_COUNT(right); i++) {
+        message.keeper_job = right[i];
+        assert_ok(wire_message_encode(&message, VERSION, &packet, &err), &err);
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(wrong); i++) {
+        message.keeper_job = wrong[i];
+        if (wire_message_encode(&message, VERSION, &packet, &err) == 0)
+            fail_msg("case %zu was taken", i);
+        assert_int_equal(err.code, ERR_INVALID);
+    }
+}
+
 static void fields_that_contradict_each_other_are_refused(void **state)
 {
     static const struct id id = {.text = "aaaaaaaaaaaaaaaaaaaaaaaaaa"};
@@ -295,18 +347,17 @@ static void fields_that_contradict_each_other_are_refused(void **state)
         {.number = WIRE_MESSAGE_HELLO, .request = 1, .hello = {.version_min = 2, .version_max = 1}},
         {.number = WIRE_MESSAGE_HELLO, .request = 1, .hello = {.version_min = 0, .version_max = 1}},
         {.number = WIRE_MESSAGE_ADOPT, .request = 1, .adopt = {.id = id, .start_time = 1}},
-        {.number = WIRE_MESSAGE_KEEPER_JOB,
-         .request = 1,
-         .keeper_job = {.id = id, .job = WIRE_KEEPER_COPY}},
-        {.number = WIRE_MESSAGE_KEEPER_JOB,
-         .request = 1,
-         .keeper_job = {.id = id, .job = WIRE_KEEPER_COPY, .target = id}},
-        {.number = WIRE_MESSAGE_KEEPER_JOB,
-         .request = 1,
-         .keeper_job = {.id = id, .job = WIRE_KEEPER_DELETE, .target = id}},
         {.number = WIRE_MESSAGE_DONE, .request = 1, .done = {.code = "ok", .system = 1}},
         {.number = WIRE_MESSAGE_DONE, .request = 1, .done = {.code = "ok", .message = "why"}},
         {.number = WIRE_MESSAGE_LISTED, .request = 1, .listed = {.more = true}},
+        {.number = WIRE_MESSAGE_SNAPSHOTS_LISTED, .request = 1, .snapshots_listed = {.more = true}},
+        {.number = WIRE_MESSAGE_SNAPSHOTS_LISTED,
+         .request = 1,
+         .snapshots_listed = {.names = {.count = 2, .items = {{.id = id}, {.id = id}}}}},
+        {.number = WIRE_MESSAGE_DISK_USAGE, .request = 1},
+        {.number = WIRE_MESSAGE_DISK_USAGE,
+         .request = 1,
+         .disk_usage.disk = {.set = WIRE_DISK_OF_SNAPSHOT}},
         {.number = WIRE_MESSAGE_LISTED,
          .request = 1,
          .listed = {.entries = {.count = 2, .items = {{.id = id}, {.id = id}}}}},
@@ -334,7 +385,7 @@ static void the_newest_common_version_is_chosen(void **state)
     static const struct {
         uint16_t least, most;
         unsigned int chosen; /* 0: none */
-    } cases[] = {{1, 1, 1}, {1, 9, 1}, {2, 9, 0}, {1, UINT16_MAX, 1}};
+    } cases[] = {{2, 2, 2}, {1, 9, 2}, {3, 9, 0}, {1, 1, 0}, {1, UINT16_MAX, 2}};
 
     (void) state;
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
@@ -364,6 +415,7 @@ int main(void)
         cmocka_unit_test(a_request_has_its_answer_and_a_failure),
         cmocka_unit_test(success_must_bring_the_result),
         cmocka_unit_test(descriptors_are_fixed_or_announced),
+        cmocka_unit_test(a_keeper_job_has_just_the_disks_it_speaks_of),
         cmocka_unit_test(fields_that_contradict_each_other_are_refused),
         cmocka_unit_test(the_newest_common_version_is_chosen),
     };

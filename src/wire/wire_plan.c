@@ -61,10 +61,27 @@ static int check_bind(const void *object, struct error *err)
     return 0;
 }
 
+static int check_origin(const struct wire_plan *plan, struct error *err)
+{
+    if (!plan->origin.id.text[0])
+        return 0;
+    if (plan->flags)
+        return error_set(err, ERR_INVALID, 0, "an origin for '%s'",
+                         wire_plan_flag_words[plan->flags & WIRE_BIT(WIRE_PLAN_POOLED)
+                                                  ? WIRE_PLAN_POOLED
+                                                  : WIRE_PLAN_EXISTING_DISK]);
+    if (plan->origin.set == WIRE_DISK_OF_SANDBOX &&
+        strcmp(plan->origin.id.text, plan->id.text) == 0)
+        return error_set(err, ERR_INVALID, 0, "a sandbox cannot be its own origin");
+    return 0;
+}
+
 static int check_plan(const void *object, struct error *err)
 {
     const struct wire_plan *plan = object;
 
+    if (check_origin(plan, err) < 0)
+        return -1;
     if (plan->rules.count && plan->network != WIRE_NETWORK_NAT)
         return error_set(err, ERR_INVALID, 0, "network rules without nat");
     for (size_t i = 0; i < plan->binds.count; i++)

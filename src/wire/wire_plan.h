@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "wire/wire_body.h"
 
-#define WIRE_PLAN_VERSION 1
+#define WIRE_PLAN_VERSION 2
 #define WIRE_PLAN_MAX     8192 /* bytes */
 #define WIRE_RULES_MAX    64
 #define WIRE_BINDS_MAX    16
@@ -62,6 +62,7 @@ WIRE_LIST(bind, WIRE_BINDS_MAX);
     F(S, NAME, hostname, , "what it calls itself")                                                 \
     F(S, NAME, image, , "`host`, or what root registered under this name")                         \
     F(S, FLAGS, flags, plan_flag, "")                                                              \
+    F(S, RECORD, origin, disk, "whose disk its own begins as a copy of; none: it is empty")        \
     F(S, RECORD, limits, limits, "")                                                               \
     F(S, ENUM, network, network_mode, "")                                                          \
     F(S, LIST, rules, rule, "only with nat; the first that matches decides")                       \

@@ -30,10 +30,12 @@ static void check_print(const struct wire_plan *plan)
 {
     AUTO(text) struct text text = TEXT_INIT(1 << 16);
     size_t flags = (size_t) __builtin_popcount(plan->flags);
+    size_t origins = plan->origin.id.text[0] != '\0';
 
     wire_plan_print(plan, &text);
     must(!text.overflowed);
-    must(count_lines(text_string(&text)) == 10 + flags + plan->rules.count + plan->binds.count);
+    must(count_lines(text_string(&text)) ==
+         10 + flags + origins + plan->rules.count + plan->binds.count);
 }
 
 /* What the launcher relies on, said without the codec. */
@@ -43,6 +45,10 @@ static void check_meaning(const struct wire_plan *plan)
     must(!strchr(plan->image, '/') && plan->image[0] != '.' && plan->image[0]);
     must(plan->rules.count <= WIRE_RULES_MAX && plan->binds.count <= WIRE_BINDS_MAX);
     must(plan->rules.count == 0 || plan->network == WIRE_NETWORK_NAT);
+    if (plan->origin.id.text[0])
+        must(id_is_valid(plan->origin.id.text) && !plan->flags &&
+             (plan->origin.set == WIRE_DISK_OF_SNAPSHOT ||
+              strcmp(plan->origin.id.text, plan->id.text) != 0));
     for (size_t i = 0; i < plan->rules.count; i++)
         must(plan->rules.items[i].to.bits <= 32 &&
              plan->rules.items[i].ports.first <= plan->rules.items[i].ports.last);

@@ -59,6 +59,9 @@ void wire_plan_print(const struct wire_plan *plan, struct text *text)
     for (unsigned int flag = 0; flag < wire_plan_flag_count; flag++)
         if (plan->flags & WIRE_BIT(flag))
             print_line(text, "flag", wire_plan_flag_words[flag]);
+    if (plan->origin.id.text[0])
+        text_format(text, "%-10s%s %s\n", "origin", wire_disk_set_words[plan->origin.set],
+                    plan->origin.id.text);
     print_limits(text, &plan->limits);
     print_line(text, "network", wire_network_mode_words[plan->network]);
     for (size_t i = 0; i < plan->rules.count; i++)

@@ -103,6 +103,27 @@ static void assert_refused(const struct wire_plan *plan, const char *reason)
         fail_msg("'%s' does not say '%s'", err.message, reason);
 }
 
+static void an_origin_is_for_new_disks_of_others(void **state)
+{
+    struct wire_plan plan = example();
+    struct wire_plan_bytes bytes;
+    struct error err = ERROR_INIT;
+
+    (void) state;
+    plan.origin = (struct wire_disk){.id.text = "baaaaaaaaaaaaaaaaaaaaaaaaa"};
+    assert_refused(&plan, "an origin for 'existing_disk'");
+    plan.flags = WIRE_BIT(WIRE_PLAN_POOLED);
+    assert_refused(&plan, "an origin for 'pooled'");
+    plan.flags = 0;
+    assert_ok(wire_plan_encode(&plan, &bytes, &err), &err);
+    plan.origin.id = plan.id;
+    assert_refused(&plan, "its own origin");
+    plan.origin.set = WIRE_DISK_OF_SNAPSHOT;
+    assert_ok(wire_plan_encode(&plan, &bytes, &err), &err);
+    plan.origin.id.text[0] = '\0';
+    assert_refused(&plan, "no disk");
+}
+
 static void network_rules_must_make_sense(void **state)
 {
     struct wire_plan plan = example();
@@ -298,10 +319,12 @@ static void a_plan_prints_every_fact(void **state)
     text_clear(&text);
     plan = (struct wire_plan){.id = {.text = ID_A}, .hostname = "h", .image = "i"};
     plan.limits.swap_bytes = WIRE_SWAP_UNLIMITED;
+    plan.origin = (struct wire_disk){.set = WIRE_DISK_OF_SNAPSHOT, .id = plan.id};
     wire_plan_print(&plan, &text);
     assert_string_equal(text_string(&text), "sandbox   " ID_A "\n"
                                             "hostname  h\n"
                                             "image     i\n"
+                                            "origin    snapshot " ID_A "\n"
                                             "memory    unlimited\n"
                                             "swap      unlimited\n"
                                             "pids      unlimited\n"
@@ -317,6 +340,7 @@ int main(void)
         cmocka_unit_test(every_plan_comes_back_as_it_was),
         cmocka_unit_test(damaged_plans_are_refused_or_another_plan),
         cmocka_unit_test(another_version_is_refused_as_such),
+        cmocka_unit_test(an_origin_is_for_new_disks_of_others),
         cmocka_unit_test(network_rules_must_make_sense),
         cmocka_unit_test(binds_have_places_of_their_own),
         cmocka_unit_test(sources_and_images_are_names_and_not_paths),

@@ -61,12 +61,13 @@ static inline void fill_text(struct fill *fill, const struct wire_field *field, 
     static const char name[] = "0123456789abcdefghijklmnopqrstuvwxyz";
     static const char *const alphabets[WIRE_KIND_COUNT] = {
         [WIRE_KIND_NAME] = name,
+        [WIRE_KIND_NAME_OR_NONE] = name,
         [WIRE_KIND_TEXT] = " !\"#$%&'()*+,-./0189:;<=>?@ABYZ[\\]^_`abyz{|}~",
         [WIRE_KIND_PATH] = name,
     };
     const char *alphabet = alphabets[field->kind];
-    size_t least = field->kind == WIRE_KIND_TEXT ? 0 : field->kind == WIRE_KIND_NAME ? 1 : 2;
-    size_t length = fill_number(fill, least, field->maximum);
+    static const size_t least[WIRE_KIND_COUNT] = {[WIRE_KIND_NAME] = 1, [WIRE_KIND_PATH] = 2};
+    size_t length = fill_number(fill, least[field->kind], field->maximum);
 
     for (size_t i = 0; i < length; i++)
         text[i] = alphabet[fill_number(fill, 0, strlen(alphabet) - 1)];
@@ -100,6 +101,7 @@ static inline void fill_field(struct fill *fill, const struct wire_field *field,
         fill_id(fill, (struct id *) (void *) member, field->kind == WIRE_KIND_ID_OR_NONE);
         return;
     case WIRE_KIND_NAME:
+    case WIRE_KIND_NAME_OR_NONE:
     case WIRE_KIND_TEXT:
     case WIRE_KIND_PATH:
         fill_text(fill, field, member);
@@ -161,15 +163,41 @@ static inline void repair_entry(void *object)
         entry->start_time = 0;
 }
 
+static inline void repair_disk(void *object)
+{
+    struct wire_disk *disk = object;
+
+    if (!disk->id.text[0])
+        disk->set = WIRE_DISK_OF_SANDBOX;
+}
+
+/* Each job gets the disks that it has, as the table of wire_body.c says. */
 static inline void repair_keeper_job(void *object)
 {
-    static const uint8_t other[ID_RANDOM_SIZE] = {1, 2, 3};
+    static const uint8_t one[ID_RANDOM_SIZE] = {3, 2, 1}, other[ID_RANDOM_SIZE] = {1, 2, 3};
     struct wire_keeper_job *job = object;
+    bool is_view = job->job == WIRE_KEEPER_ARCHIVE || job->job == WIRE_KEEPER_SCAN ||
+                   job->job == WIRE_KEEPER_READ;
 
-    if (job->job == WIRE_KEEPER_COPY)
+    if (job->job == WIRE_KEEPER_UNPACK || job->job == WIRE_KEEPER_UNARCHIVE)
+        memset(&job->on, 0, sizeof(job->on));
+    else
+        job->on.id = id_from_bytes(one);
+    if (job->job == WIRE_KEEPER_DELETE)
+        job->on.set = WIRE_DISK_OF_SANDBOX;
+    if (job->job == WIRE_KEEPER_DIFF)
+        job->base.id = id_from_bytes(other);
+    else if (job->job != WIRE_KEEPER_PACK)
+        memset(&job->base, 0, sizeof(job->base));
+    memset(&job->target, 0, sizeof(job->target));
+    if (job->job == WIRE_KEEPER_COPY || job->job == WIRE_KEEPER_UNPACK)
         job->target = id_from_bytes(other);
     else
-        memset(&job->target, 0, sizeof(job->target));
+        job->disk_bytes = 0;
+    if (!is_view)
+        memset(job->image, 0, sizeof(job->image));
+    else if (!job->image[0])
+        job->image[0] = 'i';
 }
 
 static inline void repair_done(void *object)
@@ -191,6 +219,27 @@ static inline void repair_listed(void *object)
         listed->entries.items[i].id.text[1] = digits[i % 32];
     }
     listed->more = listed->more && listed->entries.count;
+}
+
+static inline void repair_disk_usage(void *object)
+{
+    static const uint8_t some[ID_RANDOM_SIZE] = {4, 5, 6};
+    struct wire_disk_usage *asked = object;
+
+    if (!asked->disk.id.text[0])
+        asked->disk.id = id_from_bytes(some);
+}
+
+static inline void repair_snapshots_listed(void *object)
+{
+    static const char digits[] = "234567abcdefghijklmnopqrstuvwxyz";
+    struct wire_snapshots_listed *listed = object;
+
+    for (size_t i = 0; i < listed->names.count; i++) {
+        listed->names.items[i].id.text[0] = digits[i / 32];
+        listed->names.items[i].id.text[1] = digits[i % 32];
+    }
+    listed->more = listed->more && listed->names.count;
 }
 
 static inline void repair_prefix(void *object)
@@ -232,6 +281,8 @@ static inline void repair_plan(void *object)
         plan->binds.items[i].place[1] = (char) ('E' + i);
     if (plan->network != WIRE_NETWORK_NAT)
         plan->rules.count = 0;
+    if (plan->flags || strcmp(plan->origin.id.text, plan->id.text) == 0)
+        memset(&plan->origin, 0, sizeof(plan->origin));
 }
 
 static inline void fill_record(struct fill *fill, const struct wire_record *record, void *object)
@@ -240,13 +291,22 @@ static inline void fill_record(struct fill *fill, const struct wire_record *reco
         const struct wire_record *record;
         void (*call)(void *object);
     } repairs[] = {
-        {&wire_ending_record, repair_ending},   {&wire_hello_record, repair_hello},
-        {&wire_refused_record, repair_refused}, {&wire_adopt_record, repair_adopt},
-        {&wire_entry_record, repair_entry},     {&wire_keeper_job_record, repair_keeper_job},
-        {&wire_done_record, repair_done},       {&wire_listed_record, repair_listed},
-        {&wire_prefix_record, repair_prefix},   {&wire_ports_record, repair_ports},
-        {&wire_rule_record, repair_rule},       {&wire_bind_record, repair_bind},
+        {&wire_ending_record, repair_ending},
+        {&wire_hello_record, repair_hello},
+        {&wire_refused_record, repair_refused},
+        {&wire_adopt_record, repair_adopt},
+        {&wire_entry_record, repair_entry},
+        {&wire_keeper_job_record, repair_keeper_job},
+        {&wire_disk_record, repair_disk},
+        {&wire_done_record, repair_done},
+        {&wire_listed_record, repair_listed},
+        {&wire_prefix_record, repair_prefix},
+        {&wire_ports_record, repair_ports},
+        {&wire_rule_record, repair_rule},
+        {&wire_bind_record, repair_bind},
         {&wire_plan_record, repair_plan},
+        {&wire_disk_usage_record, repair_disk_usage},
+        {&wire_snapshots_listed_record, repair_snapshots_listed},
     };
     bool repaired = !record->check;
 
