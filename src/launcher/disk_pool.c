@@ -33,9 +33,10 @@ static const char *const quota_texts[] = {
     [SYS_BTRFS_QUOTA_SIMPLE] = "simple quota",
 };
 
-static const char *const set_nouns[] = {
+const char *const disk_pool_set_nouns[] = {
     [DISK_POOL_DISKS] = "disk",
     [DISK_POOL_SNAPSHOTS] = "snapshot",
+    [DISK_POOL_UNFINISHED] = "unfinished disk",
 };
 
 enum disk_pool_kind disk_pool_kind(const struct disk_pool *pool)
@@ -64,26 +65,19 @@ const char *disk_pool_reason(const struct disk_pool *pool)
 }
 
 /* Every name that reaches the kernel passes here. */
-static int check_id(const struct id *id, struct error *err)
+int disk_pool_check_id(const struct id *id, struct error *err)
 {
     if (memchr(id->text, '\0', sizeof(id->text)) && id_is_valid(id->text))
         return 0;
     return error_set(err, ERR_INVALID, 0, "not an id");
 }
 
-static int check_limit(uint64_t limit, struct error *err)
+int disk_pool_check_limit(uint64_t limit, struct error *err)
 {
     if (limit == 0 || limit >= DISK_LIMIT_MIN)
         return 0;
     return error_set(err, ERR_INVALID, 0, "a disk needs at least %llu MiB, not %" PRIu64 " bytes",
                      DISK_LIMIT_MIN >> 20, limit);
-}
-
-static int check_btrfs(const struct disk_pool *pool, const char *what, struct error *err)
-{
-    if (pool->kind != DISK_POOL_PLAIN)
-        return 0;
-    return error_set(err, ERR_NOT_IMPLEMENTED, 0, "%s: this pool is of plain folders", what);
 }
 
 static int fail(struct error *err, int system, const char *what, const struct id *id)
@@ -105,7 +99,7 @@ int disk_pool_space(struct disk_pool *pool, struct disk_pool_space *ret_space, s
 }
 
 /* A full pool hurts all its sandboxes, so the new ones have to wait. */
-static int check_space(struct disk_pool *pool, struct error *err)
+int disk_pool_check_space(struct disk_pool *pool, struct error *err)
 {
     struct disk_pool_space space;
     uint64_t inside = pool->reserve;
@@ -137,7 +131,7 @@ static int make_part(int folder, const char *name, mode_t mode)
 }
 
 /* What a disk has to hold; also completes one whose making was interrupted. */
-static int make_parts(int folder)
+int disk_pool_make_parts(int folder)
 {
     int r = fchmod(folder, 0755) < 0 ? -errno : 0;
 
@@ -148,9 +142,21 @@ static int make_parts(int folder)
     return r;
 }
 
-static int open_entry(struct disk_pool *pool, enum disk_pool_set set, const struct id *id)
+void disk_pool_entry_path(const struct disk_pool *pool, enum disk_pool_set set, const struct id *id,
+                          char ret_path[static DISK_ENTRY_SIZE])
 {
-    return sys_file_open(pool->sets[set], id->text, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+    bool is_wrapped = set == DISK_POOL_SNAPSHOTS && pool->kind != DISK_POOL_PLAIN;
+
+    (void) snprintf(ret_path, DISK_ENTRY_SIZE, "%s%s", id->text,
+                    is_wrapped ? "/" DISK_COPY_NAME : "");
+}
+
+int disk_pool_open_entry(struct disk_pool *pool, enum disk_pool_set set, const struct id *id)
+{
+    char path[DISK_ENTRY_SIZE];
+
+    disk_pool_entry_path(pool, set, id, path);
+    return sys_file_open(pool->sets[set], path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 }
 
 static int make_folder(struct disk_pool *pool, const struct id *sandbox, uint64_t limit)
@@ -171,14 +177,15 @@ int disk_pool_create(struct disk_pool *pool, const struct id *sandbox, uint64_t 
     AUTO(close) int folder = -EBADF;
     int r;
 
-    if (check_id(sandbox, err) < 0 || check_limit(limit, err) < 0 || check_space(pool, err) < 0)
+    if (disk_pool_check_id(sandbox, err) < 0 || disk_pool_check_limit(limit, err) < 0 ||
+        disk_pool_check_space(pool, err) < 0)
         return -1;
     r = make_folder(pool, sandbox, limit);
     if (r < 0)
         return fail(err, r, "make disk", sandbox);
-    r = folder = open_entry(pool, DISK_POOL_DISKS, sandbox);
+    r = folder = disk_pool_open_entry(pool, DISK_POOL_DISKS, sandbox);
     if (r >= 0)
-        r = make_parts(folder);
+        r = disk_pool_make_parts(folder);
     if (r < 0) {
         (void) disk_pool_delete(pool, sandbox, NULL);
         return fail(err, r, "make disk", sandbox);
@@ -191,11 +198,11 @@ int disk_pool_adopt(struct disk_pool *pool, const struct id *sandbox, struct err
     AUTO(close) int folder = -EBADF;
     int r;
 
-    if (check_id(sandbox, err) < 0)
+    if (disk_pool_check_id(sandbox, err) < 0)
         return -1;
-    r = folder = open_entry(pool, DISK_POOL_DISKS, sandbox);
+    r = folder = disk_pool_open_entry(pool, DISK_POOL_DISKS, sandbox);
     if (r >= 0)
-        r = make_parts(folder);
+        r = disk_pool_make_parts(folder);
     return r < 0 ? fail(err, r, "find disk", sandbox) : 0;
 }
 
@@ -213,9 +220,9 @@ int disk_pool_open_disk(struct disk_pool *pool, const struct id *sandbox, struct
     int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW;
     int r;
 
-    if (check_id(sandbox, err) < 0)
+    if (disk_pool_check_id(sandbox, err) < 0)
         return -1;
-    r = disk.folder = open_entry(pool, DISK_POOL_DISKS, sandbox);
+    r = disk.folder = disk_pool_open_entry(pool, DISK_POOL_DISKS, sandbox);
     if (r >= 0)
         r = disk.upper = sys_file_open(disk.folder, DISK_UPPER, flags, 0);
     if (r >= 0)
@@ -227,59 +234,64 @@ int disk_pool_open_disk(struct disk_pool *pool, const struct id *sandbox, struct
     return 0;
 }
 
-int disk_pool_mount_disk(struct disk_pool *pool, const struct id *sandbox, int user_namespace,
-                         int *ret_mount, struct error *err)
+int disk_pool_mount_disk(struct disk_pool *pool, enum disk_pool_set set, const struct id *id,
+                         int user_namespace, int *ret_mount, struct error *err)
 {
     AUTO(close) int mount = -EBADF;
+    char path[DISK_ENTRY_SIZE];
     int r;
 
-    if (check_id(sandbox, err) < 0)
+    if (disk_pool_check_id(id, err) < 0)
         return -1;
-    r = mount = sys_mount_copy(pool->sets[DISK_POOL_DISKS], sandbox->text, false);
+    disk_pool_entry_path(pool, set, id, path);
+    r = mount = sys_mount_copy(pool->sets[set], path, false);
     if (r >= 0)
         r = sys_mount_set_id_map(mount, user_namespace);
     if (r < 0)
-        return fail(err, r, "mount disk", sandbox);
+        return error_set(err, error_code_from_errno(r), r, "mount %s %s", disk_pool_set_nouns[set],
+                         id->text);
     *ret_mount = TAKE_FD(mount);
     return 0;
 }
 
 /* The number under which a disk is counted. */
-static int find_record(struct disk_pool *pool, const struct id *sandbox, uint64_t *ret_number,
-                       struct error *err)
+static int find_record(struct disk_pool *pool, enum disk_pool_set set, const struct id *id,
+                       uint64_t *ret_number, struct error *err)
 {
     struct sys_btrfs_subvolume subvolume;
     AUTO(close) int folder = -EBADF;
     int r;
 
-    if (check_id(sandbox, err) < 0)
+    if (disk_pool_check_id(id, err) < 0)
         return -1;
     if (!disk_pool_is_limited(pool))
         return error_set(err, ERR_NOT_IMPLEMENTED, 0, "this pool counts nothing: %s", pool->reason);
-    r = folder = open_entry(pool, DISK_POOL_DISKS, sandbox);
+    r = folder = disk_pool_open_entry(pool, set, id);
     if (r >= 0)
         r = sys_btrfs_inspect(folder, &subvolume);
     if (r < 0)
-        return fail(err, r, "find disk", sandbox);
+        return error_set(err, error_code_from_errno(r), r, "find %s %s", disk_pool_set_nouns[set],
+                         id->text);
     *ret_number = subvolume.number;
     return 0;
 }
 
-int disk_pool_usage(struct disk_pool *pool, const struct id *sandbox, struct disk_usage *ret_usage,
-                    struct error *err)
+int disk_pool_usage(struct disk_pool *pool, enum disk_pool_set set, const struct id *id,
+                    struct disk_usage *ret_usage, struct error *err)
 {
     struct sys_btrfs_usage usage;
     uint64_t number;
     int r;
 
-    if (find_record(pool, sandbox, &number, err) < 0)
+    if (find_record(pool, set, id, &number, err) < 0)
         return -1;
     r = sys_btrfs_usage(pool->store, number, &usage);
     /* The disk is there, so its record is only not written yet. */
     if (r == -ENOENT)
         usage = (struct sys_btrfs_usage){.used = 0};
     else if (r < 0)
-        return fail(err, r, "count the bytes of disk", sandbox);
+        return error_set(err, error_code_from_errno(r), r, "count the bytes of %s %s",
+                         disk_pool_set_nouns[set], id->text);
     *ret_usage = (struct disk_usage){.used = usage.used, .limit = usage.limit};
     return 0;
 }
@@ -290,21 +302,22 @@ int disk_pool_set_limit(struct disk_pool *pool, const struct id *sandbox, uint64
     uint64_t number;
     int r;
 
-    if (check_limit(limit, err) < 0 || find_record(pool, sandbox, &number, err) < 0)
+    if (disk_pool_check_limit(limit, err) < 0 ||
+        find_record(pool, DISK_POOL_DISKS, sandbox, &number, err) < 0)
         return -1;
     r = sys_btrfs_set_limit(pool->store, number, limit);
     return r < 0 ? fail(err, r, "limit disk", sandbox) : 0;
 }
 
 /* A plain folder is only put aside. The random name lets an id be used, and deleted, again. */
-static int throw_away(struct disk_pool *pool, const char *name)
+int disk_pool_throw_away(struct disk_pool *pool, int folder, const char *name)
 {
     char new_name[SYS_FILE_NAME_SIZE];
     int r = sys_file_temporary_name(new_name);
 
     if (r < 0)
         return r;
-    if (renameat(pool->sets[DISK_POOL_DISKS], name, pool->trash, new_name) < 0)
+    if (renameat(folder, name, pool->trash, new_name) < 0)
         return -errno;
     return 0;
 }
@@ -313,91 +326,18 @@ int disk_pool_delete(struct disk_pool *pool, const struct id *sandbox, struct er
 {
     int r;
 
-    if (check_id(sandbox, err) < 0)
+    if (disk_pool_check_id(sandbox, err) < 0)
         return -1;
     if (pool->kind == DISK_POOL_PLAIN)
-        r = throw_away(pool, sandbox->text);
+        r = disk_pool_throw_away(pool, pool->sets[DISK_POOL_DISKS], sandbox->text);
     else
         r = sys_btrfs_delete(pool->sets[DISK_POOL_DISKS], sandbox->text);
     return r < 0 ? fail(err, r, "delete disk", sandbox) : 0;
 }
 
-int disk_pool_snapshot(struct disk_pool *pool, const struct id *sandbox, const struct id *snapshot,
-                       struct error *err)
+bool disk_pool_has(const struct disk_pool *pool, enum disk_pool_set set, const struct id *id)
 {
-    AUTO(close) int folder = -EBADF;
-    int r;
-
-    if (check_btrfs(pool, "snapshot", err) < 0 || check_id(sandbox, err) < 0 ||
-        check_id(snapshot, err) < 0 || check_space(pool, err) < 0)
-        return -1;
-    r = folder = open_entry(pool, DISK_POOL_DISKS, sandbox);
-    if (r < 0)
-        return fail(err, r, "open disk", sandbox);
-    r = disk_pool_mark_copied(folder);
-    if (r == 0)
-        r = sys_btrfs_snapshot(folder, pool->sets[DISK_POOL_SNAPSHOTS], snapshot->text, true, 0);
-    return r < 0 ? fail(err, r, "make snapshot", snapshot) : 0;
-}
-
-int disk_pool_delete_snapshot(struct disk_pool *pool, const struct id *snapshot, struct error *err)
-{
-    int r;
-
-    if (check_btrfs(pool, "delete snapshot", err) < 0 || check_id(snapshot, err) < 0)
-        return -1;
-    r = sys_btrfs_delete(pool->sets[DISK_POOL_SNAPSHOTS], snapshot->text);
-    return r < 0 ? fail(err, r, "delete snapshot", snapshot) : 0;
-}
-
-/* A copied work folder does not mount again (overlay's `volatile` marks it): start with a new one.
- * Only the kernel writes into it, so there is little to delete. */
-static int renew_work(struct disk_pool *pool, const char *name)
-{
-    AUTO(close)
-    int folder = sys_file_open(pool->trash, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-    int r = folder;
-
-    if (r >= 0)
-        r = sys_tree_delete(folder, DISK_WORK);
-    if (r >= 0)
-        r = make_parts(folder);
-    return r;
-}
-
-/* Complete under another name, then moved: a disk is a whole one or none, also after a crash. */
-static int fork_folder(struct disk_pool *pool, int source, const struct id *sandbox, uint64_t limit)
-{
-    int r = sys_btrfs_snapshot(source, pool->trash, sandbox->text, false, limit);
-
-    if (r < 0)
-        return r;
-    r = renew_work(pool, sandbox->text);
-    if (r == 0 && renameat2(pool->trash, sandbox->text, pool->sets[DISK_POOL_DISKS], sandbox->text,
-                            RENAME_NOREPLACE) < 0)
-        r = -errno;
-    if (r < 0)
-        (void) sys_btrfs_delete(pool->trash, sandbox->text);
-    return r;
-}
-
-int disk_pool_fork(struct disk_pool *pool, enum disk_pool_set from, const struct id *source,
-                   const struct id *sandbox, uint64_t limit, struct error *err)
-{
-    AUTO(close) int folder = -EBADF;
-    int r;
-
-    if (check_btrfs(pool, "fork", err) < 0 || check_id(source, err) < 0 ||
-        check_id(sandbox, err) < 0 || check_limit(limit, err) < 0 || check_space(pool, err) < 0)
-        return -1;
-    r = folder = open_entry(pool, from, source);
-    if (r < 0)
-        return error_set(err, error_code_from_errno(r), r, "open %s %s", set_nouns[from],
-                         source->text);
-    r = from == DISK_POOL_DISKS ? disk_pool_mark_copied(folder) : 0;
-    if (r == 0)
-        r = fork_folder(pool, folder, sandbox, disk_pool_is_limited(pool) ? limit : 0);
-    return r < 0 ? fail(err, r, "fork to disk", sandbox) : 0;
+    return faccessat(pool->sets[set], id->text, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 /* A second descriptor with a position of its own. */
@@ -420,13 +360,14 @@ int disk_pool_list(struct disk_pool *pool, enum disk_pool_set set, struct id **r
     struct dirent *entry;
 
     if (!entries)
-        return error_set(err, ERR_INTERNAL, errno, "list the %ss of the pool", set_nouns[set]);
+        return error_set(err, ERR_INTERNAL, errno, "list the %ss of the pool",
+                         disk_pool_set_nouns[set]);
     while ((entry = readdir(entries))) {
         if (!id_is_valid(entry->d_name))
             continue;
         if (count == DISK_POOL_DISKS_MAX)
             return error_set(err, ERR_TOO_LARGE, 0, "the pool has more than %d %ss",
-                             DISK_POOL_DISKS_MAX, set_nouns[set]);
+                             DISK_POOL_DISKS_MAX, disk_pool_set_nouns[set]);
         if (count == room) {
             room = room ? room * 2 : 64;
             ids = mem_resize(ids, room * sizeof(*ids));

@@ -5,7 +5,8 @@
  *       sparse.btrfs              the filesystem in a file (or allocated.btrfs: all of it reserved)
  *       store/                    that file, mounted nosuid,nodev,noatime
  *         disks/<id>/u, w         a subvolume per sandbox: upper and work folder of its overlay
- *         snapshots/<id>/u        read-only copies
+ *         snapshots/<id>/d/u      read-only copies (plain: <id>/u)
+ *         unfinished/<handle>/    copies that are being made
  *         spares/<id>             disks of deleted sandboxes, empty again, for the next ones
  *         trash/                  on its way out, or not finished yet
  *
@@ -15,8 +16,8 @@
  *     loop      btrfs in a file on a direct-I/O loop device. The default.
  *     folder    DATA lies on btrfs and quota is on there (or this kind was asked for, which turns
  *               it on): subvolumes of that filesystem, no file in between.
- *     plain     neither works here: folders WITHOUT LIMITS, no snapshots. disk_pool_reason says
- *               why in words, and `doctor` repeats it.
+ *     plain     neither works here: folders WITHOUT LIMITS, and copies that copy every file.
+ *               disk_pool_reason says why in words, and `doctor` repeats it.
  *
  * What a pool holds decides before any option does, so that no disk is lost from sight by a changed
  * setting. Accounting is simple quota (Linux 6.7) or qgroups; either way a sandbox over its limit
@@ -78,6 +79,15 @@ struct disk_pool_options {
 };
 
 struct disk_pool;
+
+/* Unfinished ones are this handle's own: copies that are being made, in a plain pool. Others do not
+ * see them, and after our death they go (disk_pool_open). */
+enum disk_pool_set {
+    DISK_POOL_DISKS,
+    DISK_POOL_SNAPSHOTS,
+    DISK_POOL_UNFINISHED,
+    DISK_POOL_SET_COUNT
+};
 
 /* Open the pool at `path` (absolute, trusted; made when missing), mount it when nobody has yet.
  * ERR_CONFLICT: something else is mounted there; ERR_UNAVAILABLE: the pool exists but cannot be
@@ -147,8 +157,8 @@ AUTO_DEFINE(disk, struct disk, disk_done);
  * attaches in its own mount namespace to use u and w in it as upperdir and workdir (overlay wants
  * both on one mount, and in a user namespace only takes mounts of its own mount namespace). Returns
  * a CLOEXEC descriptor the caller owns. Inline. */
-int disk_pool_mount_disk(struct disk_pool *pool, const struct id *sandbox, int user_namespace,
-                         int *ret_mount, struct error *err);
+int disk_pool_mount_disk(struct disk_pool *pool, enum disk_pool_set set, const struct id *id,
+                         int user_namespace, int *ret_mount, struct error *err);
 
 /* As of the last commit: a change shows up to DISK_POOL_COMMIT_SECONDS later, a new disk reads 0.
  */
@@ -157,10 +167,11 @@ struct disk_usage {
     uint64_t limit; /* 0: none */
 };
 
-/* ERR_NOT_FOUND; ERR_NOT_IMPLEMENTED where nothing is counted (measure the tree instead). Inline.
- */
-int disk_pool_usage(struct disk_pool *pool, const struct id *sandbox, struct disk_usage *ret_usage,
-                    struct error *err);
+/* With simple quota a block counts for whoever wrote it first, as long as anybody has it: a fresh
+ * copy reads next to nothing. ERR_NOT_FOUND; ERR_NOT_IMPLEMENTED where nothing is counted (measure
+ * the tree instead). Inline. */
+int disk_pool_usage(struct disk_pool *pool, enum disk_pool_set set, const struct id *id,
+                    struct disk_usage *ret_usage, struct error *err);
 
 /* Change the limit, also of a running sandbox; 0: none. Inline. */
 int disk_pool_set_limit(struct disk_pool *pool, const struct id *sandbox, uint64_t limit,
@@ -176,22 +187,67 @@ int disk_pool_delete(struct disk_pool *pool, const struct id *sandbox, struct er
  * one that has snapshots or forks, whose blocks would be on the next sandbox's account. Inline. */
 int disk_pool_retire(struct disk_pool *pool, const struct id *sandbox, struct error *err);
 
+/* --- copies ---
+ *
+ * On btrfs a copy shares all its blocks with the source and takes a commit or two, whatever the
+ * size: 1 ms when idle to 30 ms beside writers. It is made beside, complete, and then moved: there
+ * is a whole one or none, also after a crash. Those that are made at the same time share commits;
+ * these functions may run side by side on one handle, in several threads.
+ *
+ * In a plain pool every file is copied, and nothing may write to the source meanwhile:
+ *
+ *     disk_pool_begin_copy, the keeper copies into (DISK_POOL_UNFINISHED, id), disk_pool_sync,
+ *     disk_pool_place_copy, disk_pool_sync
+ *
+ * A full pool is refused in time for all of them: ERR_NO_SPACE, as for create. */
+
+/* Whether copies are made in one step; otherwise the pool is a plain one. */
+bool disk_pool_shares(const struct disk_pool *pool);
+
+/* Who wants to know that the copy shows the disk as it was, and that it may change again. */
+struct disk_pool_waiter {
+    void (*taken)(void *context);
+    void *context;
+};
+
 /* A read-only copy of the disk as it is now (freeze the sandbox first when its programs must agree
- * with it). ERR_CONFLICT: `snapshot` exists; ERR_NOT_IMPLEMENTED in a plain pool. Slow: waits for a
- * commit, 1 ms idle to 30 ms beside writers. */
+ * with it, until `waiter`, which may be NULL, is told), on disk when this returns. ERR_CONFLICT:
+ * `snapshot` exists; ERR_NOT_IMPLEMENTED in a plain pool. Slow. */
 int disk_pool_snapshot(struct disk_pool *pool, const struct id *sandbox, const struct id *snapshot,
-                       struct error *err);
+                       const struct disk_pool_waiter *waiter, struct error *err);
 
-/* Drop a snapshot. ERR_NOT_FOUND. Inline. */
+/* Drop a snapshot; disks that were made from it stay. ERR_NOT_FOUND. Inline. */
 int disk_pool_delete_snapshot(struct disk_pool *pool, const struct id *snapshot, struct error *err);
-
-enum disk_pool_set { DISK_POOL_DISKS, DISK_POOL_SNAPSHOTS };
 
 /* Make the disk of a new sandbox a copy of a disk or snapshot, with an empty work folder. With
  * simple quota a fork starts with nothing on its account, whatever it shares: bound the number of
- * forks. Errors as for create and snapshot. Slow, as a snapshot. */
+ * forks. As safe from a power cut as a new disk: after DISK_POOL_COMMIT_SECONDS. Errors as for
+ * create and snapshot. Slow. */
 int disk_pool_fork(struct disk_pool *pool, enum disk_pool_set from, const struct id *source,
                    const struct id *sandbox, uint64_t limit, struct error *err);
+
+/* Make the disk of a sandbox, which nothing is mounted of, a copy of a snapshot. At every moment
+ * there is the old one or the new one; on disk when this returns. Doing it twice does no harm.
+ * ERR_NOT_FOUND. Slow. */
+int disk_pool_roll_back(struct disk_pool *pool, const struct id *sandbox, const struct id *snapshot,
+                        uint64_t limit, struct error *err);
+
+/* Everything that was done so far is on disk when this returns. Slow. */
+int disk_pool_sync(struct disk_pool *pool, struct error *err);
+
+/* Plain pools: an empty disk that is not finished. Inline. */
+int disk_pool_begin_copy(struct disk_pool *pool, const struct id *id, struct error *err);
+
+/* Make it a disk or a snapshot; with `replace` it changes places with the disk of that id. Inline.
+ */
+int disk_pool_place_copy(struct disk_pool *pool, const struct id *id, enum disk_pool_set as,
+                         bool replace, struct error *err);
+
+/* It goes to the trash; also what a replaced one left here. Inline. */
+void disk_pool_drop_copy(struct disk_pool *pool, const struct id *id);
+
+/* Whether there is such a disk or snapshot. Inline. */
+bool disk_pool_has(const struct disk_pool *pool, enum disk_pool_set set, const struct id *id);
 
 /* The ids of all disks or snapshots, in no order. The caller frees the array; NULL when empty. */
 int disk_pool_list(struct disk_pool *pool, enum disk_pool_set set, struct id **ret_ids,

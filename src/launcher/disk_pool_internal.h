@@ -20,7 +20,9 @@ struct disk_pool {
     uint64_t clean_from;                         /* the accounting record to look at next */
     int folder;                                  /* owned: DATA/pool */
     int store;                                   /* owned: its filesystem */
-    int sets[2];                                 /* owned, by enum disk_pool_set */
+    int sets[DISK_POOL_SET_COUNT];               /* owned, by enum disk_pool_set */
+    int unfinished;                              /* owned: of all; ours is one of the sets */
+    struct id own;                               /* the name of ours in there; empty: none */
     int trash;                                   /* owned */
     int spares;                                  /* owned */
     struct id spare_names[DISK_POOL_SPARES_MAX]; /* that were there when we looked */
@@ -39,6 +41,36 @@ int disk_pool_lock(struct disk_pool *pool);
 /* Say what is missing, behind what was said before. */
 void disk_pool_explain(struct disk_pool *pool, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+extern const char *const disk_pool_set_nouns[];
+
+/* Every name that reaches the kernel passes here. */
+int disk_pool_check_id(const struct id *id, struct error *err);
+int disk_pool_check_limit(uint64_t limit, struct error *err);
+/* ERR_NO_SPACE below the reserve, ERR_UNAVAILABLE when it is read-only. */
+int disk_pool_check_space(struct disk_pool *pool, struct error *err);
+
+/* The folders of a disk, those of it that are missing. -errno. */
+int disk_pool_make_parts(int folder);
+
+/* A snapshot on btrfs is a subvolume of this name in a folder with the snapshot's: a read-only one
+ * cannot be moved into place, a folder around it can. */
+#define DISK_COPY_NAME  "d"
+#define DISK_ENTRY_SIZE (ID_SIZE + sizeof("/" DISK_COPY_NAME))
+void disk_pool_entry_path(const struct disk_pool *pool, enum disk_pool_set set, const struct id *id,
+                          char ret_path[static DISK_ENTRY_SIZE]);
+int disk_pool_open_entry(struct disk_pool *pool, enum disk_pool_set set, const struct id *id);
+
+/* Move it to the trash, under a name that lets the old one be used, and thrown away, again. */
+int disk_pool_throw_away(struct disk_pool *pool, int folder, const char *name);
+
+/* disk_pool_unfinished.c: folders for what is being made. Each opener has one and holds its lock;
+ * one that nobody holds is a dead process's. */
+
+/* Delete what the dead left, and make our own. Under the pool's lock. What fails shows when a copy
+ * is to be made. */
+void disk_pool_open_unfinished(struct disk_pool *pool);
+void disk_pool_close_unfinished(struct disk_pool *pool);
 
 /* disk_pool_spare.c */
 

@@ -18,7 +18,7 @@
 AUTO_DEFINE_PTR(closedir, DIR, (void) closedir);
 
 static const char *const set_names[] = {
-    [DISK_POOL_DISKS] = "disks", [DISK_POOL_SNAPSHOTS] = "snapshots"};
+    [DISK_POOL_DISKS] = "disks", [DISK_POOL_SNAPSHOTS] = "snapshots"}; /* that have a place */
 
 void disk_pool_explain(struct disk_pool *pool, const char *format, ...)
 {
@@ -49,8 +49,9 @@ static struct disk_pool *pool_new(const char *path, const struct disk_pool_optio
 {
     struct disk_pool *pool = mem_alloc(sizeof(*pool));
 
-    pool->folder = pool->store = pool->trash = pool->spares = -EBADF;
-    pool->sets[DISK_POOL_DISKS] = pool->sets[DISK_POOL_SNAPSHOTS] = -EBADF;
+    pool->folder = pool->store = pool->trash = pool->spares = pool->unfinished = -EBADF;
+    for (size_t i = 0; i < DISK_POOL_SET_COUNT; i++)
+        pool->sets[i] = -EBADF;
     pool->reserve = options->reserve ? options->reserve : DISK_POOL_RESERVE;
     (void) snprintf(pool->path, sizeof(pool->path), "%s", path);
     return pool;
@@ -58,6 +59,8 @@ static struct disk_pool *pool_new(const char *path, const struct disk_pool_optio
 
 static void close_store(struct disk_pool *pool)
 {
+    disk_pool_close_unfinished(pool);
+    pool->unfinished = fd_close(pool->unfinished);
     pool->trash = fd_close(pool->trash);
     pool->spares = fd_close(pool->spares);
     pool->sets[DISK_POOL_DISKS] = fd_close(pool->sets[DISK_POOL_DISKS]);
@@ -100,7 +103,7 @@ static int open_folder(struct disk_pool *pool, struct error *err)
 struct facts {
     bool is_mounted; /* something is mounted at the store */
     bool is_loop;    /* there is a filesystem in a file */
-    bool has_disks;  /* the store holds disks without that file */
+    bool has_disks;  /* the store holds disks or snapshots without that file */
     bool is_btrfs;   /* the folder lies on btrfs */
     bool has_quota;  /* ... where quota is on */
 };
@@ -134,7 +137,8 @@ static int look(struct disk_pool *pool, struct facts *ret_facts, struct error *e
                          pool->path);
     facts.is_loop = r;
     facts.is_mounted = status.stx_attributes & STATX_ATTR_MOUNT_ROOT;
-    facts.has_disks = !facts.is_loop && has_entries(pool->folder, STORE_NAME "/disks");
+    facts.has_disks = !facts.is_loop && (has_entries(pool->folder, STORE_NAME "/disks") ||
+                                         has_entries(pool->folder, STORE_NAME "/snapshots"));
     facts.is_btrfs = filesystem.f_type == BTRFS_SUPER_MAGIC;
     facts.has_quota = facts.is_btrfs && sys_btrfs_quota(pool->folder) > SYS_BTRFS_QUOTA_OFF;
     *ret_facts = facts;
@@ -193,7 +197,8 @@ static int open_store(struct disk_pool *pool, struct error *err)
         if (open_set(pool, set_names[i], &pool->sets[i], err) < 0)
             return -1;
     }
-    if (open_set(pool, "spares", &pool->spares, err) < 0)
+    if (open_set(pool, "spares", &pool->spares, err) < 0 ||
+        open_set(pool, "unfinished", &pool->unfinished, err) < 0)
         return -1;
     return open_set(pool, "trash", &pool->trash, err);
 }
@@ -230,7 +235,7 @@ static int open_loop(struct disk_pool *pool, const struct disk_pool_options *opt
         open_store(pool, err) < 0)
         return -1;
     start_quota(pool, true);
-    /* Forks that were never finished. With others at work they may be theirs. */
+    /* With others at work it may be theirs. */
     return is_fresh ? disk_pool_empty_trash(pool, err) : 0;
 }
 
@@ -252,7 +257,8 @@ static int open_plain(struct disk_pool *pool, const struct facts *facts, const c
     pool->kind = DISK_POOL_PLAIN;
     if (bind_store(pool, facts->is_mounted, err) < 0 || open_store(pool, err) < 0)
         return -1;
-    disk_pool_explain(pool, "disk limits, snapshots and forks are off: %s", why);
+    disk_pool_explain(pool, "disk limits are off, and snapshots and forks copy every file: %s",
+                      why);
     return 0;
 }
 
@@ -321,6 +327,7 @@ int disk_pool_open(const char *path, const struct disk_pool_options *options,
             *err = own;
         return -1;
     }
+    disk_pool_open_unfinished(pool);
     *ret_pool = TAKE_PTR(pool);
     return 0;
 }

@@ -298,9 +298,9 @@ static void fall_back_without(void (*hide)(void), void (*show)(void))
     CHECK(strstr(disk_pool_reason(pool), "loop") || strstr(disk_pool_reason(pool), "mkfs"));
     CHECK_EQUAL(access(IMAGE_PATH, F_OK), -1);
     id = make_disk(pool, 32 * MEGABYTE);
-    CHECK_EQUAL(disk_pool_snapshot(pool, &id, &other, &test_error), -1);
+    CHECK_EQUAL(disk_pool_snapshot(pool, &id, &other, NULL, &test_error), -1);
     CHECK_EQUAL(test_error.code, ERR_NOT_IMPLEMENTED);
-    CHECK_EQUAL(disk_pool_usage(pool, &id, &usage, &test_error), -1);
+    CHECK_EQUAL(disk_pool_usage(pool, DISK_POOL_DISKS, &id, &usage, &test_error), -1);
     CHECK_EQUAL(test_error.code, ERR_NOT_IMPLEMENTED);
     disk_pool_free(TAKE_PTR(pool));
     /* The machine has it all again, but the disks are where they are. */
@@ -455,10 +455,10 @@ static void live_on_btrfs(void)
     CHECK_EQUAL(flags.f_flag & (ST_NOSUID | ST_NODEV), ST_NOSUID | ST_NODEV);
     id = make_disk(pool, 32 * MEGABYTE);
     /* Nothing is known of it before the first commit. */
-    CHECK_OK(disk_pool_usage(pool, &id, &usage, &test_error));
+    CHECK_OK(disk_pool_usage(pool, DISK_POOL_DISKS, &id, &usage, &test_error));
     top = open(STORE_PATH, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     CHECK_EQUAL(sys_btrfs_sync(top), 0);
-    CHECK_OK(disk_pool_usage(pool, &id, &usage, &test_error));
+    CHECK_OK(disk_pool_usage(pool, DISK_POOL_DISKS, &id, &usage, &test_error));
     CHECK_EQUAL(usage.limit, 32 * MEGABYTE);
     CHECK_OK(disk_pool_unmount(TAKE_PTR(pool), &test_error));
     CHECK_EQUAL(count_mounts(STORE_PATH "/inner/store"), 0);

@@ -80,7 +80,7 @@ static void use_again(void)
     CHECK_EQUAL(upper.st_mode, (mode_t) (S_IFDIR | 0755));
     CHECK_EQUAL(upper.st_uid, 0U);
     CHECK_EQUAL(listxattr(path, NULL, 0), 0);
-    CHECK_OK(disk_pool_usage(pool, &second, &usage, &test_error));
+    CHECK_OK(disk_pool_usage(pool, DISK_POOL_DISKS, &second, &usage, &test_error));
     CHECK_EQUAL(usage.limit, 48 * MEGABYTE);
 }
 
@@ -101,7 +101,7 @@ static void retire_what_is_no_spare(void)
     leave_files(&full, DISK_POOL_SPARE_FILES + 1);
     CHECK_OK(disk_pool_retire(pool, &full, &test_error));
     copied = make_disk(pool, 0);
-    CHECK_OK(disk_pool_snapshot(pool, &copied, &snapshot, &test_error));
+    CHECK_OK(disk_pool_snapshot(pool, &copied, &snapshot, NULL, &test_error));
     CHECK_OK(disk_pool_retire(pool, &copied, &test_error));
     source = make_disk(pool, 0);
     CHECK_OK(disk_pool_fork(pool, DISK_POOL_DISKS, &source, &target, 0, &test_error));

@@ -10,6 +10,7 @@
 #include "base/auto.h"
 #include "base/memory.h"
 #include "launcher/doctor_internal.h"
+#include "launcher/fuse_mount.h"
 #include "launcher/id_range.h"
 #include "sys/sys_clone.h"
 #include "sys/sys_file.h"
@@ -151,11 +152,23 @@ static int try_overlay(int users)
     return r < 0 ? r : sys_mount_path_new("overlay", "overlay", "/tmp/root", 0, options);
 }
 
+/* Sandboxes do without; only buckets cannot be mounted in them. */
+static void look_at_fuse(struct doctor_report *report)
+{
+    if (fuse_mount_is_possible())
+        doctor_add(report, KERNEL, DOCTOR_ON, "bucket mounts", NULL, "%s", "");
+    else
+        doctor_add(report, KERNEL, DOCTOR_OFF, "bucket mounts",
+                   "use Linux 6.12 or newer with FUSE (`modprobe fuse`)",
+                   "no /dev/fuse, or a kernel that cannot map the ids of FUSE mounts");
+}
+
 void doctor_mounts(const struct doctor_options *options, struct doctor_report *report)
 {
     AUTO(close) int users = make_users();
     int r;
 
+    look_at_fuse(report);
     if (users < 0) {
         doctor_add(report, KERNEL, DOCTOR_MISSING, "id maps", namespace_remedy(users),
                    "the ids of a user namespace cannot be mapped: %s", strerrordesc_np(-users));

@@ -264,6 +264,7 @@ static void tidy(struct work *work)
     work->tidy_ns = now_ns() + TIDY_MS * NANOSECONDS_PER_MS;
     /* All of it can wait for the next time: nothing here is an error for anybody. */
     (void) disk_pool_clean(pool, DISK_POOL_CLEAN_MAX, &dropped, NULL);
+    work->has_trash = disk_pool_kind(pool) == DISK_POOL_PLAIN; /* of others than us */
     if (++work->tidied % TRIM_EVERY == 0)
         (void) disk_pool_trim(pool, &bytes, NULL);
 }

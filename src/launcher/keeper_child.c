@@ -26,9 +26,15 @@
 #define STAGE "/tmp"
 
 #define DISK_PLACE   "/disk"
+#define BASE_PLACE   "/base"
 #define TARGET_PLACE "/target"
 
-#define STATUS_FD 3
+/* What a view is made of; gone from the root when it is made. */
+#define VIEW_UPPER STAGE "/upper"
+#define VIEW_LOWER STAGE "/lower"
+
+#define DATA_FD   3
+#define STATUS_FD 4
 
 /* Descriptors are moved out of the way to here and above, below the limit that is set. */
 #define SPARE_FD   20
@@ -37,21 +43,31 @@
 /* A bound for hosts without a memory cgroup; the keeper's own bounds lie far below. */
 #define DATA_MAX ((rlim_t) 512 << 20)
 
-#define TEXTS(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define TEXTS(...)      ((const char *const[]){__VA_ARGS__, NULL})
+#define TO_READ         TEXTS("dac_read_search")
+#define TO_WRITE        TEXTS("dac_override", "fowner", "chown", "fsetid")
+#define NOTHING         ((const char *const[]){NULL})
+#define UPPER_OF(place) place "/" DISK_UPPER
 
 /* A copy takes the upper folder only: a copied work folder would not mount again. */
 static const struct keeper_task_row tasks[KEEPER_TASK_COUNT] = {
-    [KEEPER_DELETE] = {.arguments = TEXTS("burrow-keeper", "delete", DISK_PLACE),
-                       .writes = true,
+    [KEEPER_DELETE] = {"delete", .disk = DISK_PLACE, .writes = true,
                        .capabilities = TEXTS("dac_override", "fowner")},
-    [KEEPER_MEASURE] = {.arguments = TEXTS("burrow-keeper", "measure", DISK_PLACE),
-                        .capabilities = TEXTS("dac_read_search")},
-    [KEEPER_LIST] = {.arguments = TEXTS("burrow-keeper", "list", DISK_PLACE),
-                     .capabilities = TEXTS("dac_read_search")},
-    [KEEPER_COPY] = {.arguments = TEXTS("burrow-keeper", "copy", DISK_PLACE "/" DISK_UPPER,
-                                        TARGET_PLACE "/" DISK_UPPER),
-                     .has_target = true,
-                     .capabilities = TEXTS("dac_override", "fowner", "chown", "fsetid")},
+    [KEEPER_MEASURE] = {"measure", .disk = DISK_PLACE, .capabilities = TO_READ},
+    [KEEPER_LIST] = {"list", .disk = DISK_PLACE, .capabilities = TO_READ},
+    [KEEPER_COPY] = {"copy", .disk = UPPER_OF(DISK_PLACE), .target = UPPER_OF(TARGET_PLACE),
+                     .capabilities = TO_WRITE},
+    [KEEPER_DIFF] = {"diff", .disk = UPPER_OF(DISK_PLACE), .base = UPPER_OF(BASE_PLACE),
+                     .capabilities = TO_READ},
+    [KEEPER_PACK] = {"pack", .disk = UPPER_OF(DISK_PLACE), .base = UPPER_OF(BASE_PLACE),
+                     .may_lack_base = true, .has_data = true, .capabilities = TO_READ},
+    [KEEPER_UNPACK] = {"unpack", .target = UPPER_OF(TARGET_PLACE), .capabilities = TO_WRITE},
+    [KEEPER_ARCHIVE] = {"archive", .disk = DISK_PLACE, .is_view = true, .has_data = true,
+                        .capabilities = TO_READ},
+    [KEEPER_UNARCHIVE] = {"unarchive", .has_data = true, .capabilities = NOTHING},
+    [KEEPER_SCAN] = {"scan", .disk = DISK_PLACE, .is_view = true, .capabilities = TO_READ},
+    [KEEPER_READ] = {"read", .disk = DISK_PLACE, .is_view = true, .has_data = true,
+                     .capabilities = TO_READ},
 };
 
 const struct keeper_task_row *keeper_task_row(enum keeper_task task)
@@ -68,6 +84,11 @@ uint64_t keeper_job_capabilities(enum keeper_task task)
     return bits;
 }
 
+bool keeper_job_has_data(enum keeper_task task)
+{
+    return tasks[task].has_data;
+}
+
 static int result(long r)
 {
     return r < 0 ? -errno : 0;
@@ -76,18 +97,31 @@ static int result(long r)
 /* The launcher has written the id maps and made the mounts. */
 static int receive_mounts(struct keeper_child *child)
 {
-    size_t wanted = 1 + tasks[child->task].has_target;
+    const struct keeper_task_row *task = &tasks[child->task];
+    const bool wanted[KEEPER_MOUNTS_MAX] = {
+        [KEEPER_MOUNT_IMAGE] = task->is_view,
+        [KEEPER_MOUNT_DISK] = task->disk != NULL,
+        [KEEPER_MOUNT_BASE] = child->has_base,
+        [KEEPER_MOUNT_TARGET] = task->target != NULL,
+    };
+    int fds[KEEPER_MOUNTS_MAX];
+    size_t count = 0, next = 0;
     char byte;
     ssize_t got;
 
     /* While we hold copies of the launcher's ends, its death would not close them. */
     for (size_t i = 0; i < ARRAY_COUNT(child->launcher); i++)
         child->launcher[i] = fd_close(child->launcher[i]);
-    got = sys_fd_pass_receive(child->socket, &byte, 1, child->mounts, ARRAY_COUNT(child->mounts),
-                              &child->mount_count);
+    got = sys_fd_pass_receive(child->socket, &byte, 1, fds, ARRAY_COUNT(fds), &count);
     if (got < 0)
         return (int) got;
-    return got == 1 && child->mount_count == wanted ? 0 : -EPIPE;
+    for (size_t i = 0; i < KEEPER_MOUNTS_MAX; i++)
+        child->mounts[i] = wanted[i] && next < count ? fds[next++] : -EBADF;
+    for (size_t i = 0; i < KEEPER_MOUNTS_MAX; i++) {
+        if (wanted[i] != (child->mounts[i] >= 0))
+            return -EPIPE;
+    }
+    return got == 1 && next == count ? 0 : -EPIPE;
 }
 
 /* `work` has the limits, and is missing where a hierarchy has one group for both. */
@@ -134,16 +168,49 @@ static int mount_root(struct keeper_child *child)
 {
     static const struct sys_mount_option options[] = {
         {"mode", "0755"}, {"size", "64k"}, {"nr_inodes", "16"}, {NULL, NULL}};
-    static const char *const places[KEEPER_MOUNTS_MAX] = {STAGE DISK_PLACE, STAGE TARGET_PLACE};
+    const char *const places[KEEPER_MOUNTS_MAX] = {
+        [KEEPER_MOUNT_IMAGE] = VIEW_LOWER,
+        [KEEPER_MOUNT_DISK] = tasks[child->task].is_view ? VIEW_UPPER : STAGE DISK_PLACE,
+        [KEEPER_MOUNT_BASE] = STAGE BASE_PLACE,
+        [KEEPER_MOUNT_TARGET] = STAGE TARGET_PLACE,
+    };
     int r = sys_mount_path_new("tmpfs", "tmpfs", STAGE,
                                MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, options);
 
-    for (size_t i = 0; r == 0 && i < child->mount_count && i < KEEPER_MOUNTS_MAX; i++) {
+    for (size_t i = 0; r == 0 && i < KEEPER_MOUNTS_MAX; i++) {
+        if (child->mounts[i] < 0)
+            continue;
         if (mkdir(places[i], 0700) < 0)
             return -errno;
         r = sys_mount_attach(child->mounts[i], AT_FDCWD, places[i]);
     }
     return r;
+}
+
+static int drop_place(const char *place)
+{
+    int r = sys_mount_unmount(place, SYS_UNMOUNT_DETACH);
+
+    return r < 0 ? r : result(rmdir(place));
+}
+
+/* The overlay has copies of its own of the two mounts, so they need not be seen. No redirections
+ * and no metadata-only copies: `userxattr` switches off what a stranger could write for overlay to
+ * follow. */
+static int mount_view(struct keeper_child *child)
+{
+    int r;
+
+    if (!tasks[child->task].is_view)
+        return 0;
+    if (mkdir(STAGE DISK_PLACE, 0700) < 0)
+        return -errno;
+    r = sys_mount_path_plain("overlay", STAGE DISK_PLACE, "overlay",
+                             MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_NOATIME,
+                             "lowerdir=" UPPER_OF(VIEW_UPPER) ":" VIEW_LOWER ",userxattr");
+    if (r == 0)
+        r = drop_place(VIEW_UPPER);
+    return r < 0 ? r : drop_place(VIEW_LOWER);
 }
 
 static int pivot(struct keeper_child *child)
@@ -183,14 +250,16 @@ static int give_up_rights(struct keeper_child *child)
     return r < 0 ? r : sys_process_set_no_new_privileges();
 }
 
-/* 0, 1, 2, then status and program, which exec closes; nothing else. */
+/* 0, 1, 2, perhaps the data, then status and program, which exec closes; nothing else. */
 static int arrange_descriptors(struct keeper_child *child)
 {
-    int kept[] = {child->standard[0], child->standard[1], child->standard[2], child->status,
-                  child->host->program};
+    /* Those without data have /dev/null in its place, until the others are where they belong. */
+    int kept[] = {child->standard[0], child->standard[1],
+                  child->standard[2], child->data < 0 ? child->standard[2] : child->data,
+                  child->status,      child->host->program};
     int r;
 
-    _Static_assert(STATUS_FD == 3 && KEEPER_PROGRAM_FD == 4, "the order of the list");
+    _Static_assert(DATA_FD == 3 && STATUS_FD == 4 && KEEPER_PROGRAM_FD == 5, "the order of it");
     /* A launcher of many sandboxes has more open than a keeper may. */
     r = sys_close_all_but(STDERR_FILENO + 1, kept, ARRAY_COUNT(kept));
     if (r < 0)
@@ -206,6 +275,8 @@ static int arrange_descriptors(struct keeper_child *child)
             return -errno;
     }
     child->status = STATUS_FD;
+    if (child->data < 0)
+        (void) close(DATA_FD);
     return sys_close_range(KEEPER_PROGRAM_FD + 1, ~0u, false);
 }
 
@@ -213,14 +284,22 @@ static int arrange_descriptors(struct keeper_child *child)
 static int exec_keeper(struct keeper_child *child)
 {
     static char *const environment[] = {NULL};
+    const struct keeper_task_row *task = &tasks[child->task];
+    const char *const folders[] = {task->disk, child->has_base ? task->base : NULL, task->target};
+    const char *arguments[ARRAY_COUNT(folders) + 3] = {"burrow-keeper", task->name};
+    size_t count = 2;
     int r = arrange_descriptors(child);
 
     if (r == 0 && child->host->filter)
         r = seccomp_filter_load(child->host->filter);
     if (r < 0)
         return r;
-    return result(syscall(SYS_execveat, KEEPER_PROGRAM_FD, "", tasks[child->task].arguments,
-                          environment, AT_EMPTY_PATH));
+    for (size_t i = 0; i < ARRAY_COUNT(folders); i++) {
+        if (folders[i])
+            arguments[count++] = folders[i];
+    }
+    return result(
+        syscall(SYS_execveat, KEEPER_PROGRAM_FD, "", arguments, environment, AT_EMPTY_PATH));
 }
 
 static const struct {
@@ -233,6 +312,7 @@ static const struct {
     {"tie its life to the launcher's", die_with_launcher},
     {"separate the mounts from the host's", separate_mounts},
     {"make a root", mount_root},
+    {"mount the view", mount_view},
     {"change to the new root", pivot},
     {"set resource limits", limit_process},
     {"give up capabilities", give_up_rights},

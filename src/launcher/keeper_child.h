@@ -7,7 +7,13 @@
 #include "launcher/keeper_job.h"
 
 /* The mounts a job may have, in the order they are sent. */
-enum { KEEPER_MOUNT_DISK, KEEPER_MOUNT_TARGET, KEEPER_MOUNTS_MAX };
+enum keeper_mount {
+    KEEPER_MOUNT_IMAGE, /* what lies under a view */
+    KEEPER_MOUNT_DISK,
+    KEEPER_MOUNT_BASE,
+    KEEPER_MOUNT_TARGET,
+    KEEPER_MOUNTS_MAX
+};
 
 struct keeper_child {
     const struct keeper_host *host;
@@ -17,8 +23,9 @@ struct keeper_child {
     int status;                /* the child's end: failures go out here */
     int launcher[2];           /* the launcher's ends of both: see receive_mounts */
     int standard[3];           /* what becomes 0, 1 and 2 */
-    int mounts[KEEPER_MOUNTS_MAX];
-    size_t mount_count;
+    int data;                  /* what becomes 3, or -EBADF */
+    bool has_base;
+    int mounts[KEEPER_MOUNTS_MAX]; /* by enum keeper_mount; -EBADF for those it has not */
 };
 
 /* What a failed child writes before it exits. */
@@ -29,9 +36,13 @@ struct keeper_failure {
 
 /* Tables by task, shared by both sides. */
 struct keeper_task_row {
-    const char *const *arguments; /* of the program, NULL at the end */
-    bool has_target;
+    const char *name;
+    /* Where the program finds its folders; NULL: it has no such one. */
+    const char *disk, *base, *target;
+    bool may_lack_base;
+    bool is_view;
     bool writes; /* to the disk; the target is always written */
+    bool has_data;
     const char *const *capabilities;
 };
 

@@ -1,4 +1,5 @@
-/* Which system calls a keeper job may make: files by descriptor, memory, its end, and nothing else.
+/* Which system calls a keeper job may make: files by descriptor, memory, threads, its end, and
+ * nothing else.
  *
  * Much smaller than the sandbox's profile (seccomp.h), because it serves one static program of our
  * own. Everything not in the table is ENOSYS, every other machine interface ends the process. Two
@@ -10,7 +11,7 @@
 #include "launcher/seccomp.h"
 
 /* Where the child has the program when it loads the filter; closed by exec. */
-#define KEEPER_PROGRAM_FD 4
+#define KEEPER_PROGRAM_FD 5
 
 /* Compile it. Pure. 0 or -E2BIG. Load it with seccomp_filter_load. */
 int keeper_filter_init(struct seccomp_filter *filter);

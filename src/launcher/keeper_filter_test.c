@@ -2,7 +2,11 @@
  * lives with it, is shown by keeper_job_test. */
 #include <errno.h>
 #include <linux/audit.h>
+#include <linux/btrfs.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -121,7 +125,16 @@ static void few_calls_are_open(void **state)
     (void) state;
     for (long number = 0; number < 2000; number++)
         open += answer(number, KEEPER_PROGRAM_FD, 0, S_IFIFO, 0) == SECCOMP_RET_ALLOW;
-    assert_int_equal(open, 53);
+    assert_int_equal(open, 59);
+}
+
+static void only_places_of_content_can_be_asked_for(void **state)
+{
+    (void) state;
+    assert_int_equal(answer(SYS_ioctl, 3, FS_IOC_FIEMAP, 0, 0), SECCOMP_RET_ALLOW);
+    assert_int_equal(answer(SYS_ioctl, 3, BTRFS_IOC_FS_INFO, 0, 0), SECCOMP_RET_ALLOW);
+    assert_int_equal(answer(SYS_ioctl, 3, BTRFS_IOC_SUBVOL_CREATE, 0, 0), CLOSED);
+    assert_int_equal(answer(SYS_ioctl, 3, FS_IOC_SETFLAGS, 0, 0), CLOSED);
 }
 
 static void only_pipes_and_whiteouts_can_be_made(void **state)
@@ -134,6 +147,17 @@ static void only_pipes_and_whiteouts_can_be_made(void **state)
     assert_int_equal(answer(SYS_mknodat, 3, 0, S_IFSOCK, 0), CLOSED);
 }
 
+static void threads_can_be_made_and_processes_not(void **state)
+{
+    const uint64_t thread = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD;
+
+    (void) state;
+    assert_int_equal(answer(SYS_clone, thread, 0, 0, 0), SECCOMP_RET_ALLOW);
+    assert_int_equal(answer(SYS_clone, CLONE_VM | CLONE_VFORK, 0, 0, 0), CLOSED);
+    assert_int_equal(answer(SYS_clone, thread | CLONE_NEWUSER, 0, 0, 0), CLOSED);
+    assert_int_equal(answer(SYS_clone, thread | CLONE_NEWNS, 0, 0, 0), CLOSED);
+}
+
 static void memory_cannot_become_code(void **state)
 {
     (void) state;
@@ -142,7 +166,7 @@ static void memory_cannot_become_code(void **state)
     assert_int_equal(answer(SYS_mprotect, 0, 4096, PROT_READ, 0), SECCOMP_RET_ALLOW);
     assert_int_equal(answer(SYS_mprotect, 0, 4096, PROT_EXEC, 0), CLOSED);
     assert_int_equal(answer(SYS_execveat, KEEPER_PROGRAM_FD, 0, 0, 0), SECCOMP_RET_ALLOW);
-    assert_int_equal(answer(SYS_execveat, 5, 0, 0, 0), CLOSED);
+    assert_int_equal(answer(SYS_execveat, KEEPER_PROGRAM_FD + 1, 0, 0, 0), CLOSED);
 }
 
 static void other_machine_interfaces_are_closed(void **state)
@@ -165,7 +189,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_keeper_never_needs_is_closed),
         cmocka_unit_test(few_calls_are_open),
+        cmocka_unit_test(only_places_of_content_can_be_asked_for),
         cmocka_unit_test(only_pipes_and_whiteouts_can_be_made),
+        cmocka_unit_test(threads_can_be_made_and_processes_not),
         cmocka_unit_test(memory_cannot_become_code),
         cmocka_unit_test(other_machine_interfaces_are_closed),
     };

@@ -39,8 +39,8 @@ static void keeper_mounts_done(struct keeper_mounts *mounts)
 
 AUTO_DEFINE(keeper_mounts, struct keeper_mounts, keeper_mounts_done);
 
-static int add_disk(const struct keeper_host *host, const struct id *disk, bool writes, int users,
-                    struct keeper_mounts *mounts, struct error *err)
+static int add_disk(const struct keeper_host *host, const struct keeper_disk *disk, bool writes,
+                    int users, struct keeper_mounts *mounts, struct error *err)
 {
     /* Reading leaves no traces: noatime. */
     struct sys_mount_attributes change = {
@@ -50,11 +50,50 @@ static int add_disk(const struct keeper_host *host, const struct id *disk, bool 
     };
     int mount, r;
 
-    if (disk_pool_mount_disk(host->pool, disk, users, &mount, err) < 0)
+    if (disk_pool_mount_disk(host->pool, disk->set, &disk->id, users, &mount, err) < 0)
         return -1;
     mounts->fds[mounts->count++] = mount;
     r = sys_mount_change(mount, "", &change);
-    return r < 0 ? error_set(err, ERR_INTERNAL, r, "restrict the mount of disk %s", disk->text) : 0;
+    return r < 0 ? error_set(err, ERR_INTERNAL, r, "restrict the mount of disk %s", disk->id.text)
+                 : 0;
+}
+
+/* What lies under a view: the one layer of the image. */
+static int add_image(const struct keeper_host *host, const char *image, int users,
+                     struct keeper_mounts *mounts, struct error *err)
+{
+    struct sys_mount_attributes change = {.set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+                                                 MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY};
+    AUTO(image_view) struct image_view view = IMAGE_VIEW_INIT;
+    int mount, r;
+
+    if (!host->images)
+        return error_set(err, ERR_NOT_IMPLEMENTED, 0, "there are no images here");
+    if (image_open(host->images, image, &view, err) < 0)
+        return -1;
+    mount = sys_mount_copy(view.lower, "", false);
+    if (mount < 0)
+        return error_set(err, ERR_INTERNAL, mount, "copy the mount of image %s", image);
+    mounts->fds[mounts->count++] = mount;
+    r = sys_mount_set_id_map(mount, users);
+    if (r == 0)
+        r = sys_mount_change(mount, "", &change);
+    return r < 0 ? error_set(err, ERR_INTERNAL, r, "restrict the mount of image %s", image) : 0;
+}
+
+/* In the order of enum keeper_mount. */
+static int add_mounts(const struct keeper_host *host, const struct keeper_spec *spec, int users,
+                      struct keeper_mounts *mounts, struct error *err)
+{
+    const struct keeper_task_row *task = keeper_task_row(spec->task);
+
+    if (task->is_view && add_image(host, spec->image, users, mounts, err) < 0)
+        return -1;
+    if (task->disk && add_disk(host, &spec->disk, task->writes, users, mounts, err) < 0)
+        return -1;
+    if (spec->base.id.text[0] && add_disk(host, &spec->base, false, users, mounts, err) < 0)
+        return -1;
+    return task->target ? add_disk(host, &spec->target, true, users, mounts, err) : 0;
 }
 
 static int map_ids(pid_t pid, const struct id_range *ids, struct error *err)
@@ -71,7 +110,6 @@ static int map_ids(pid_t pid, const struct id_range *ids, struct error *err)
 static int serve_child(const struct keeper_host *host, const struct keeper_spec *spec, pid_t pid,
                        const struct id_range *ids, int socket, struct error *err)
 {
-    const struct keeper_task_row *task = keeper_task_row(spec->task);
     AUTO(keeper_mounts) struct keeper_mounts mounts = {.count = 0};
     AUTO(close) int users = -EBADF;
     ssize_t sent;
@@ -81,9 +119,7 @@ static int serve_child(const struct keeper_host *host, const struct keeper_spec 
     users = sys_namespace_open(pid, "user");
     if (users < 0)
         return error_set(err, ERR_INTERNAL, users, "open the user namespace");
-    if (add_disk(host, &spec->disk, task->writes, users, &mounts, err) < 0)
-        return -1;
-    if (task->has_target && add_disk(host, &spec->target, true, users, &mounts, err) < 0)
+    if (add_mounts(host, spec, users, &mounts, err) < 0)
         return -1;
     sent = sys_fd_pass_send(socket, "m", 1, mounts.fds, mounts.count);
     if (sent != 1)
@@ -165,9 +201,9 @@ static int make_channels(struct keeper_job *job, int *ret_ours, int *ret_theirs,
     return 0;
 }
 
-static int start_child(const struct keeper_host *host, const struct keeper_spec *spec, int input,
-                       int output, const struct id_range *ids, struct keeper_job *job,
-                       struct error *err)
+static int start_child(const struct keeper_host *host, const struct keeper_spec *spec,
+                       const struct keeper_streams *streams, const struct id_range *ids,
+                       struct keeper_job *job, struct error *err)
 {
     AUTO(cgroup_entry) struct cgroup_entry entry = CGROUP_ENTRY_INIT;
     AUTO(close) int ours = -EBADF, theirs = -EBADF, status = -EBADF;
@@ -186,8 +222,13 @@ static int start_child(const struct keeper_host *host, const struct keeper_spec 
         .socket = theirs,
         .status = status,
         .launcher = {ours, job->status},
-        .standard = {input < 0 ? null : input, output < 0 ? null : output, null},
+        .standard = {streams->input < 0 ? null : streams->input,
+                     streams->output < 0 ? null : streams->output, null},
+        .data = -EBADF,
+        .has_base = spec->base.id.text[0] != '\0',
     };
+    if (keeper_job_has_data(spec->task))
+        child.data = streams->data < 0 ? null : streams->data;
     if (clone_child(&child, job, err) < 0)
         return -1;
     return serve_child(host, spec, job->pid, ids, ours, err);
@@ -195,16 +236,26 @@ static int start_child(const struct keeper_host *host, const struct keeper_spec 
 
 static int check(const struct keeper_spec *spec, struct error *err)
 {
+    bool has_disk = spec->disk.id.text[0], has_base = spec->base.id.text[0];
+    bool has_target = spec->target.id.text[0];
+    const struct keeper_task_row *task;
+
     if ((unsigned int) spec->task >= KEEPER_TASK_COUNT)
         return error_set(err, ERR_INVALID, 0, "no such keeper job");
-    if (keeper_task_row(spec->task)->has_target &&
-        memcmp(spec->disk.text, spec->target.text, ID_LENGTH) == 0)
+    task = keeper_task_row(spec->task);
+    if (has_disk != (task->disk != NULL) || has_target != (task->target != NULL) ||
+        (has_base ? !task->base : task->base && !task->may_lack_base) ||
+        (task->is_view && !spec->image))
+        return error_set(err, ERR_INVALID, 0, "these are not the disks of a job '%s'", task->name);
+    if (has_disk && has_target && spec->disk.set == spec->target.set &&
+        strcmp(spec->disk.id.text, spec->target.id.text) == 0)
         return error_set(err, ERR_INVALID, 0, "a disk cannot be copied onto itself");
     return 0;
 }
 
-int keeper_job_start(const struct keeper_host *host, const struct keeper_spec *spec, int input,
-                     int output, struct keeper_job *ret_job, struct error *err)
+int keeper_job_start(const struct keeper_host *host, const struct keeper_spec *spec,
+                     const struct keeper_streams *streams, struct keeper_job *ret_job,
+                     struct error *err)
 {
     struct keeper_job job = KEEPER_JOB_INIT;
     struct id_range ids;
@@ -214,7 +265,7 @@ int keeper_job_start(const struct keeper_host *host, const struct keeper_spec *s
     job.id = id_new();
     if (id_range_take(host->ids, &job.id, &ids, err) < 0)
         return error_wrap(err, "start a keeper");
-    if (start_child(host, spec, input, output, &ids, &job, err) < 0 ||
+    if (start_child(host, spec, streams, &ids, &job, err) < 0 ||
         id_range_hand_over(host->ids, &job.id, job.pid, err) < 0) {
         undo(host, &job);
         return error_wrap(err, "start a keeper");

@@ -17,20 +17,22 @@ static void copy_and_compare(void)
 {
     struct stage stage;
     struct keeper_spec spec = {.task = KEEPER_COPY};
+    struct keeper_disk copied;
     AUTO(close) int upper = -EBADF;
     AUTO(free) char *said = NULL, *source = NULL, *target = NULL;
 
     set_stage(&stage, &small_pool);
-    spec.disk = make_disk(stage.host.pool, 0);
-    spec.target = make_disk(stage.host.pool, 64 * MEGABYTE);
-    upper = open_part(&stage, &spec.disk, DISK_UPPER);
+    spec.disk = make_keeper_disk(&stage, 0);
+    spec.target = make_keeper_disk(&stage, 64 * MEGABYTE);
+    upper = open_part(&stage, &spec.disk.id, DISK_UPPER);
     fill_disk(upper);
     said = run_job(&stage, &spec, 0);
     check_says(said, "{\"folders\":3,\"files\":4,\"links\":1,\"fifos\":1,\"whiteouts\":1,"
                      "\"hard_links\":1,");
-    spec.task = KEEPER_LIST;
+    copied = spec.target;
+    spec = (struct keeper_spec){.task = KEEPER_LIST, .disk = spec.disk};
     source = run_job(&stage, &spec, 0);
-    spec.disk = spec.target;
+    spec.disk = copied;
     target = run_job(&stage, &spec, 0);
     keep_upper(source);
     keep_upper(target);
@@ -70,8 +72,8 @@ static void delete_from_a_plain_pool(void)
     AUTO(free) char *said = NULL, *list = NULL;
 
     set_stage(&stage, &plain_pool);
-    spec.disk = make_disk(stage.host.pool, 0);
-    upper = open_part(&stage, &spec.disk, DISK_UPPER);
+    spec.disk = make_keeper_disk(&stage, 0);
+    upper = open_part(&stage, &spec.disk.id, DISK_UPPER);
     fill_disk(upper);
     fill_much(upper);
     grow_chain(upper, 5000);
@@ -80,7 +82,7 @@ static void delete_from_a_plain_pool(void)
     spec.task = KEEPER_LIST;
     list = run_job(&stage, &spec, 0);
     CHECK_EQUAL(count_lines(list), 2); /* the folder itself, and the count */
-    CHECK_OK(disk_pool_delete(stage.host.pool, &spec.disk, &test_error));
+    CHECK_OK(disk_pool_delete(stage.host.pool, &spec.disk.id, &test_error));
     CHECK_OK(disk_pool_empty_trash(stage.host.pool, &test_error));
     strike_stage(&stage);
 }
@@ -97,9 +99,9 @@ static void fail_inside(void)
     set_stage(&stage, &small_pool);
     if (!disk_pool_is_limited(stage.host.pool))
         _exit(CHILD_UNABLE);
-    spec.disk = make_disk(stage.host.pool, 0);
-    spec.target = make_disk(stage.host.pool, DISK_LIMIT_MIN);
-    upper = open_part(&stage, &spec.disk, DISK_UPPER);
+    spec.disk = make_keeper_disk(&stage, 0);
+    spec.target = make_keeper_disk(&stage, DISK_LIMIT_MIN);
+    upper = open_part(&stage, &spec.disk.id, DISK_UPPER);
     CHECK_EQUAL(write_file(upper, "large", 40 * MEGABYTE, &error), 40 * MEGABYTE);
     said = run_job(&stage, &spec, 1);
     check_says(said, "{\"error\":{\"code\":\"");
@@ -115,25 +117,155 @@ static void fail_to_start(void)
     struct sys_exit ended;
 
     set_stage(&stage, &small_pool);
-    spec.disk = spec.target = make_disk(stage.host.pool, 0);
-    CHECK_EQUAL(keeper_job_start(&stage.host, &spec, -EBADF, -EBADF, &job, &test_error), -1);
+    spec.disk = spec.target = make_keeper_disk(&stage, 0);
+    CHECK_EQUAL(keeper_job_start(&stage.host, &spec, &no_streams, &job, &test_error), -1);
     CHECK_EQUAL(test_error.code, ERR_INVALID);
-    spec.target = id_new();
+    spec.target.id = id_new();
     spec.limits.pids = 8;
-    CHECK_EQUAL(keeper_job_start(&stage.host, &spec, -EBADF, -EBADF, &job, &test_error), -1);
+    CHECK_EQUAL(keeper_job_start(&stage.host, &spec, &no_streams, &job, &test_error), -1);
     CHECK_EQUAL(test_error.code, ERR_NOT_FOUND);
     spec.task = KEEPER_LIST;
-    spec.disk = id_new();
-    CHECK_EQUAL(keeper_job_start(&stage.host, &spec, -EBADF, -EBADF, &job, &test_error), -1);
+    CHECK_EQUAL(keeper_job_start(&stage.host, &spec, &no_streams, &job, &test_error), -1);
+    CHECK_EQUAL(test_error.code, ERR_INVALID); /* a list has no target */
+    spec.target.id.text[0] = '\0';
+    spec.disk.id = id_new();
+    CHECK_EQUAL(keeper_job_start(&stage.host, &spec, &no_streams, &job, &test_error), -1);
     CHECK_EQUAL(test_error.code, ERR_NOT_FOUND);
 
-    spec.disk = make_disk(stage.host.pool, 0);
+    spec.disk = make_keeper_disk(&stage, 0);
     stage.host.program = sys_memfd_from_bytes("keeper", SYS_MEMFD_PROGRAM, "no program", 10);
-    CHECK_OK(keeper_job_start(&stage.host, &spec, -EBADF, -EBADF, &job, &test_error));
+    CHECK_OK(keeper_job_start(&stage.host, &spec, &no_streams, &job, &test_error));
     CHECK(sys_file_poll(job.pidfd, POLLIN, PATIENCE_MS) > 0);
     CHECK_EQUAL(keeper_job_finish(&stage.host, &job, &ended, &test_error), -1);
     check_says(test_error.message, "start the keeper: Exec format error");
     (void) close(stage.host.program);
+    strike_stage(&stage);
+}
+
+static const char *const workspace = "{\"folder\":\"/workspace\"}\n";
+
+/* What the sandbox saw: of the disk, and of the image under it. */
+static void look_at_a_view(void)
+{
+    struct stage stage;
+    struct keeper_spec spec = {.task = KEEPER_SCAN, .image = "test"};
+    AUTO(close) int upper = -EBADF;
+    AUTO(free) char *said = NULL;
+
+    set_stage(&stage, &small_pool);
+    spec.disk = make_keeper_disk(&stage, 0);
+    upper = open_part(&stage, &spec.disk.id, DISK_UPPER);
+    make_view(&stage, upper);
+    said = run_whole_job(&stage, &spec, workspace, -EBADF, 0);
+    check_says(said, "{\"path\":\"of the image\",\"type\":\"file\",\"mode\":\"0600\"");
+    check_says(said, "{\"path\":\"new\",\"type\":\"file\",\"mode\":\"0400\"");
+    check_says(said, "{\"path\":\"changed\",\"type\":\"file\",\"mode\":\"0600\"");
+    check_says(said, "{\"path\":\"hidden\",\"type\":\"folder\"");
+    CHECK(strstr(said, "deleted") == NULL && strstr(said, "by the disk") == NULL);
+    check_says(said, "{\"scanned\":{\"files\":3,\"folders\":2,");
+    free(said);
+    spec.image = "nowhere";
+    {
+        struct keeper_job job = KEEPER_JOB_INIT;
+
+        CHECK_EQUAL(keeper_job_start(&stage.host, &spec, &no_streams, &job, &test_error), -1);
+        CHECK_EQUAL(test_error.code, ERR_NOT_FOUND);
+    }
+    /* Contents of the view, as frames. */
+    {
+        AUTO(close) int data = sys_memfd_create("data", SYS_MEMFD_DATA);
+        char frames[256] = "";
+
+        spec.image = "test";
+        spec.task = KEEPER_READ;
+        said = run_whole_job(&stage, &spec,
+                             "{\"folder\":\"/workspace\"}\n{\"path\":\"of the image\"}\n"
+                             "{\"path\":\"deleted\"}\n{\"path\":\"new\"}\n",
+                             data, 0);
+        check_says(said, "{\"read\":{\"files\":2,\"missing\":1,");
+        CHECK_EQUAL(pread(data, frames, sizeof(frames), 0), 8 + 12 + 8 + 8 + 3);
+        CHECK_EQUAL(memcmp(frames, "\x0c\0\0\0\0\0\0\0of the image", 20), 0);
+        CHECK_EQUAL(memcmp(frames + 20, "\xff\xff\xff\xff\xff\xff\xff\xff", 8), 0);
+    }
+    strike_stage(&stage);
+}
+
+/* A snapshot as a layer, the layer as a disk, and that is the same as the snapshot. */
+static void pack_and_unpack(void)
+{
+    struct stage stage;
+    struct id sandbox;
+    struct keeper_disk snapshot = {.set = DISK_POOL_SNAPSHOTS, .id = id_new()};
+    struct keeper_spec spec = {.task = KEEPER_PACK, .disk = snapshot}, diff;
+    struct keeper_job job = KEEPER_JOB_INIT;
+    AUTO(close) int upper = -EBADF, layer = -EBADF;
+    AUTO(free) char *packed = NULL, *unpacked = NULL, *said = NULL;
+    struct keeper_streams streams = {-EBADF, -EBADF, -EBADF};
+    struct sys_exit ended;
+    int ends[2];
+
+    set_stage(&stage, &small_pool);
+    sandbox = make_disk(stage.host.pool, 0);
+    upper = open_part(&stage, &sandbox, DISK_UPPER);
+    fill_disk(upper);
+    CHECK_OK(disk_pool_snapshot(stage.host.pool, &sandbox, &snapshot.id, NULL, &test_error));
+    put(upper, "later", 0, 0644);
+    layer = sys_memfd_create("layer", SYS_MEMFD_DATA);
+    packed = run_whole_job(&stage, &spec, NULL, layer, 0);
+    check_says(packed, "{\"layer\":{\"id\":\"");
+
+    spec = (struct keeper_spec){.task = KEEPER_UNPACK, .target = make_keeper_disk(&stage, 0)};
+    CHECK_EQUAL(lseek(layer, 0, SEEK_SET), 0);
+    CHECK_EQUAL(pipe2(ends, O_CLOEXEC), 0);
+    streams.input = layer;
+    streams.output = ends[1];
+    CHECK_OK(keeper_job_start(&stage.host, &spec, &streams, &job, &test_error));
+    (void) close(ends[1]);
+    unpacked = read_said(ends[0]);
+    ended = finish_job(&stage, &job);
+    CHECK_EQUAL(ended.value, 0);
+    CHECK_EQUAL(strncmp(packed, unpacked, 80), 0); /* the same id */
+
+    diff = (struct keeper_spec){
+        .task = KEEPER_DIFF, .disk = {DISK_POOL_DISKS, spec.target.id}, .base = snapshot};
+    said = run_job(&stage, &diff, 0);
+    check_says(said, "{\"diff\":{\"added\":0,\"changed\":0,\"removed\":0}}");
+    free(said);
+    diff.disk.id = sandbox;
+    said = run_job(&stage, &diff, 0);
+    check_says(said, "{\"added\":\"later\"}");
+    strike_stage(&stage);
+}
+
+/* A folder of a view as an archive, and the archive as tar, by jobs that see no disk at all. */
+static void archive_and_back(void)
+{
+    struct stage stage;
+    struct keeper_spec spec = {.task = KEEPER_ARCHIVE, .image = "test"};
+    struct keeper_job job = KEEPER_JOB_INIT;
+    AUTO(close) int upper = -EBADF, archive = -EBADF, tar = -EBADF;
+    AUTO(free) char *said = NULL;
+    struct keeper_streams streams = {-EBADF, -EBADF, -EBADF};
+    char stream[8192] = "";
+    ssize_t length;
+
+    set_stage(&stage, &small_pool);
+    spec.disk = make_keeper_disk(&stage, 0);
+    upper = open_part(&stage, &spec.disk.id, DISK_UPPER);
+    make_view(&stage, upper);
+    archive = sys_memfd_create("archive", SYS_MEMFD_DATA);
+    said = run_whole_job(&stage, &spec, workspace, archive, 0);
+    check_says(said, "{\"archived\":{\"files\":3,\"folders\":2,");
+    tar = sys_memfd_create("tar", SYS_MEMFD_DATA);
+    streams.input = archive;
+    streams.data = tar;
+    spec = (struct keeper_spec){.task = KEEPER_UNARCHIVE};
+    CHECK_OK(keeper_job_start(&stage.host, &spec, &streams, &job, &test_error));
+    CHECK_EQUAL(finish_job(&stage, &job).value, 0);
+    length = pread(tar, stream, sizeof(stream), 0);
+    CHECK(length > 1024 && length % 512 == 0);
+    CHECK(memmem(stream, (size_t) length, "of the image", 12) != NULL);
+    CHECK(memmem(stream, (size_t) length, "deleted", 7) == NULL);
     strike_stage(&stage);
 }
 
@@ -142,8 +274,8 @@ static void fail_to_start(void)
 /* A list of many files that waits for its reader. */
 static void start_waiting_job(struct stage *stage, struct keeper_job *job, int *ret_reader)
 {
-    struct keeper_spec spec = {.task = KEEPER_LIST, .disk = make_disk(stage->host.pool, 0)};
-    AUTO(close) int upper = open_part(stage, &spec.disk, DISK_UPPER);
+    struct keeper_spec spec = {.task = KEEPER_LIST, .disk = make_keeper_disk(stage, 0)};
+    AUTO(close) int upper = open_part(stage, &spec.disk.id, DISK_UPPER);
 
     fill_much(upper);
     start_job(stage, &spec, job, ret_reader);
@@ -177,12 +309,13 @@ static void cancel_jobs(void)
  * alive, so that this is not what ends the keeper. */
 static _Noreturn void be_launcher(struct stage *stage, int output, int writer)
 {
-    struct keeper_spec spec = {.task = KEEPER_LIST, .disk = make_disk(stage->host.pool, 0)};
+    struct keeper_spec spec = {.task = KEEPER_LIST, .disk = make_keeper_disk(stage, 0)};
     struct keeper_job job = KEEPER_JOB_INIT;
-    AUTO(close) int upper = open_part(stage, &spec.disk, DISK_UPPER);
+    AUTO(close) int upper = open_part(stage, &spec.disk.id, DISK_UPPER);
 
     fill_much(upper);
-    CHECK_OK(keeper_job_start(&stage->host, &spec, -EBADF, output, &job, &test_error));
+    CHECK_OK(keeper_job_start(&stage->host, &spec, &(struct keeper_streams){-EBADF, output, -EBADF},
+                              &job, &test_error));
     CHECK_EQUAL(sys_file_write_full(writer, &job.pid, sizeof(job.pid)), 0);
     for (;;)
         (void) pause();
@@ -228,6 +361,24 @@ static void a_copy_is_the_same_to_the_sandbox(void **state)
     run_with_keeper(copy_and_compare);
 }
 
+static void a_view_is_what_the_sandbox_saw(void **state)
+{
+    (void) state;
+    run_with_keeper(look_at_a_view);
+}
+
+static void a_snapshot_becomes_a_layer_and_a_disk(void **state)
+{
+    (void) state;
+    run_with_keeper(pack_and_unpack);
+}
+
+static void a_folder_becomes_an_archive_and_a_stream(void **state)
+{
+    (void) state;
+    run_with_keeper(archive_and_back);
+}
+
 static void a_disk_of_a_plain_pool_is_deleted(void **state)
 {
     (void) state;
@@ -262,6 +413,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(a_copy_is_the_same_to_the_sandbox, remove_groups),
+        cmocka_unit_test_teardown(a_view_is_what_the_sandbox_saw, remove_groups),
+        cmocka_unit_test_teardown(a_snapshot_becomes_a_layer_and_a_disk, remove_groups),
+        cmocka_unit_test_teardown(a_folder_becomes_an_archive_and_a_stream, remove_groups),
         cmocka_unit_test_teardown(a_disk_of_a_plain_pool_is_deleted, remove_groups),
         cmocka_unit_test_teardown(the_limit_of_the_target_holds, remove_groups),
         cmocka_unit_test_teardown(what_cannot_start_is_told_and_leaves_nothing, remove_groups),

@@ -65,6 +65,7 @@ static inline void strike_stage(struct stage *stage)
     CHECK_EQUAL(count, 0);
     cgroup_host_remove_base(stage->cgroups);
     cgroup_host_free(stage->cgroups);
+    image_registry_free(stage->host.images);
     id_range_table_free(stage->host.ids);
     CHECK_OK(disk_pool_unmount(stage->host.pool, &test_error));
 }
@@ -116,6 +117,34 @@ static inline void fill_disk(int upper)
     CHECK_EQUAL(fchownat(upper, "pipe", 5, 5, 0), 0);
 }
 
+/* An image `test` with a folder /workspace, and on the disk what a sandbox made of it: one file
+ * gone, one changed, one new, a folder that hides the image's. */
+static inline void make_view(struct stage *stage, int upper)
+{
+    AUTO(close) int image = -EBADF, folder = -EBADF, above = -EBADF;
+
+    CHECK_EQUAL(mkdir("/tmp/big/image", 0755), 0);
+    image = open("/tmp/big/image", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CHECK_EQUAL(mkdirat(image, "workspace", 0755), 0);
+    folder = openat(image, "workspace", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    put(folder, "of the image", 0, 0600);
+    put(folder, "changed", 0, 0644);
+    put(folder, "deleted", 0, 0644);
+    CHECK_EQUAL(mkdirat(folder, "hidden", 0755), 0);
+    put(folder, "hidden/by the disk", 0, 0644);
+    CHECK_OK(image_registry_open("/tmp/big/images", &stage->host.images, &test_error));
+    CHECK_OK(image_add(stage->host.images, "test", "/tmp/big/image", &test_error));
+
+    CHECK_EQUAL(mkdirat(upper, "workspace", 0755), 0);
+    above = openat(upper, "workspace", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    put(above, "new", 1000, 0400);
+    put(above, "changed", 0, 0600);
+    CHECK_EQUAL(mknodat(above, "deleted", S_IFCHR, 0), 0);
+    CHECK_EQUAL(mkdirat(above, "hidden", 0755), 0);
+    folder = (fd_close(folder), openat(above, "hidden", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    CHECK_EQUAL(fsetxattr(folder, "user.overlay.opaque", "y", 1, 0), 0);
+}
+
 /* So many that the list of them does not fit in a pipe: the keeper has to wait for us. */
 static inline void fill_much(int upper)
 {
@@ -135,10 +164,29 @@ static inline void start_job(struct stage *stage, const struct keeper_spec *spec
     int ends[2];
 
     CHECK_EQUAL(pipe2(ends, O_CLOEXEC), 0);
-    if (keeper_job_start(&stage->host, spec, -EBADF, ends[1], job, &test_error) < 0 &&
+    if (keeper_job_start(&stage->host, spec, &(struct keeper_streams){-EBADF, ends[1], -EBADF}, job,
+                         &test_error) < 0 &&
         abs(test_error.system) == EINVAL)
         _exit(CHILD_UNABLE); /* a filesystem without id maps: tmpfs before Linux 6.3 */
     CHECK(job->pidfd >= 0);
+    (void) close(ends[1]);
+    *ret_reader = ends[0];
+}
+
+/* Start one that has input (these bytes, unless NULL) and data. */
+static inline void start_whole_job(struct stage *stage, const struct keeper_spec *spec,
+                                   const char *input, int data, struct keeper_job *job,
+                                   int *ret_reader)
+{
+    AUTO(close) int bytes = -EBADF;
+    struct keeper_streams streams = {.data = data};
+    int ends[2];
+
+    bytes = sys_memfd_from_bytes("input", SYS_MEMFD_DATA, input, input ? strlen(input) : 0);
+    CHECK_EQUAL(pipe2(ends, O_CLOEXEC), 0);
+    streams.input = bytes;
+    streams.output = ends[1];
+    CHECK_OK(keeper_job_start(&stage->host, spec, &streams, job, &test_error));
     (void) close(ends[1]);
     *ret_reader = ends[0];
 }
@@ -151,6 +199,14 @@ static inline struct sys_exit finish_job(struct stage *stage, struct keeper_job 
     CHECK_OK(keeper_job_finish(&stage->host, job, &ended, &test_error));
     return ended;
 }
+
+/* A disk of a sandbox, for a spec. */
+static inline struct keeper_disk make_keeper_disk(struct stage *stage, uint64_t limit)
+{
+    return (struct keeper_disk){.set = DISK_POOL_DISKS, .id = make_disk(stage->host.pool, limit)};
+}
+
+static const struct keeper_streams no_streams = {-EBADF, -EBADF, -EBADF};
 
 /* Everything it writes, up to its end. The caller frees it. */
 static inline char *read_said(int reader)
@@ -171,6 +227,25 @@ static inline char *run_job(struct stage *stage, const struct keeper_spec *spec,
     int reader;
 
     start_job(stage, spec, &job, &reader);
+    said = read_said(reader);
+    ended = finish_job(stage, &job);
+    if (ended.kind != SYS_EXIT_STATUS || ended.value != status)
+        (void) fprintf(stderr, "kind %d value %d, it said: %s\n", (int) ended.kind, ended.value,
+                       said);
+    CHECK_EQUAL(ended.kind, SYS_EXIT_STATUS);
+    CHECK_EQUAL(ended.value, status);
+    return said;
+}
+
+static inline char *run_whole_job(struct stage *stage, const struct keeper_spec *spec,
+                                  const char *input, int data, int status)
+{
+    struct keeper_job job = KEEPER_JOB_INIT;
+    struct sys_exit ended;
+    char *said;
+    int reader;
+
+    start_whole_job(stage, spec, input, data, &job, &reader);
     said = read_said(reader);
     ended = finish_job(stage, &job);
     if (ended.kind != SYS_EXIT_STATUS || ended.value != status)

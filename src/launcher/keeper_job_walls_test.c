@@ -45,9 +45,21 @@ static void check_network(pid_t pid)
     check_says(devices, " lo:");
 }
 
-/* 0, 1, 2 and the folder it is in. */
-static void check_descriptors(pid_t pid)
+/* What a descriptor of the job is, or "". */
+static void read_descriptor(pid_t pid, int fd, char *ret_target, size_t size)
 {
+    char path[64];
+    ssize_t length;
+
+    (void) snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int) pid, fd);
+    length = readlink(path, ret_target, size - 1);
+    ret_target[length < 0 ? 0 : length] = '\0';
+}
+
+/* 0, 1, 2, perhaps the data, and the folders it is in. */
+static void check_descriptors(pid_t pid, bool has_data)
+{
+    char data[64];
     char path[64];
     DIR *folder;
     const struct dirent *entry;
@@ -64,10 +76,13 @@ static void check_descriptors(pid_t pid)
         count++;
         CHECK(readlinkat(dirfd(folder), entry->d_name, target, sizeof(target) - 1) > 0);
         CHECK(strcmp(target, "/dev/null") == 0 || strncmp(target, "pipe:", 5) == 0 ||
-              strncmp(target, "/disk", 5) == 0 || strstr(target, "/disks/") != NULL);
+              strncmp(target, "/memfd:input", 12) == 0 || strncmp(target, "/disk", 5) == 0 ||
+              strstr(target, "/disks/") != NULL);
     }
     (void) closedir(folder);
-    CHECK(count >= 4 && count <= 6);
+    CHECK(count >= 4 && count <= 7);
+    read_descriptor(pid, 3, data, sizeof(data));
+    CHECK_EQUAL(strncmp(data, "pipe:", 5) == 0, has_data);
 }
 
 static void check_root(pid_t pid)
@@ -118,8 +133,8 @@ static void look_at_a_running_job(void)
     set_stage(&stage, &small_pool);
     leak = open("/", O_RDONLY | O_DIRECTORY); /* somebody forgot to have it closed by exec */
     CHECK(leak >= 0);
-    spec.disk = make_disk(stage.host.pool, 0);
-    upper = open_part(&stage, &spec.disk, DISK_UPPER);
+    spec.disk = make_keeper_disk(&stage, 0);
+    upper = open_part(&stage, &spec.disk.id, DISK_UPPER);
     fill_much(upper);
     start_job(&stage, &spec, &job, &reader);
     CHECK(sys_file_poll(reader, POLLIN, PATIENCE_MS) > 0); /* it is at work, and soon has to wait */
@@ -128,7 +143,7 @@ static void look_at_a_running_job(void)
     check_mounts(job.pid);
     check_rights(job.pid, KEEPER_LIST);
     check_network(job.pid);
-    check_descriptors(job.pid);
+    check_descriptors(job.pid, false);
     check_root(job.pid);
     check_namespaces(job.pid);
     said = read_of(job.pid, "cgroup");
@@ -144,6 +159,52 @@ static void look_at_a_running_job(void)
     strike_stage(&stage);
 }
 
+/* A job that waits for somebody to take its data. */
+static void look_at_a_view_with_data(void)
+{
+    struct stage stage;
+    struct keeper_spec spec = {.task = KEEPER_READ, .image = "test"};
+    struct keeper_job job = KEEPER_JOB_INIT;
+    AUTO(close) int upper = -EBADF;
+    AUTO(free) char *mounts = NULL, *said = NULL;
+    char path[128];
+    int reader, error, data[2];
+
+    set_stage(&stage, &small_pool);
+    spec.disk = make_keeper_disk(&stage, 0);
+    upper = open_part(&stage, &spec.disk.id, DISK_UPPER);
+    make_view(&stage, upper);
+    CHECK_EQUAL(write_file(upper, "workspace/large", MEGABYTE, &error), MEGABYTE);
+    CHECK_EQUAL(pipe2(data, O_CLOEXEC), 0);
+    start_whole_job(&stage, &spec, "{\"folder\":\"/workspace\"}\n{\"path\":\"large\"}\n", data[1],
+                    &job, &reader);
+    (void) close(data[1]);
+    CHECK(sys_file_poll(data[0], POLLIN, PATIENCE_MS) > 0);
+    mounts = read_of(job.pid, "mountinfo");
+    CHECK_EQUAL(count_lines(mounts), 2); /* the layers under the view are not seen */
+    check_says(mounts, " / / ro,nosuid,nodev,noexec");
+    check_says(mounts, " /disk ro,nosuid,nodev,noexec,noatime - overlay overlay ro,");
+    check_rights(job.pid, KEEPER_READ);
+    check_descriptors(job.pid, true);
+    check_root(job.pid);
+    check_namespaces(job.pid);
+    (void) snprintf(path, sizeof(path), "/proc/%d/root/disk/workspace/made", (int) job.pid);
+    CHECK(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600) < 0 && errno == EROFS);
+    (void) snprintf(path, sizeof(path), "/proc/%d/root/disk/workspace/of the image", (int) job.pid);
+    CHECK(unlink(path) < 0 && errno == EROFS);
+    (void) close(data[0]); /* nobody takes it any more */
+    said = read_said(reader);
+    check_says(said, "{\"error\":{\"code\":\"cancelled\"");
+    CHECK_EQUAL(finish_job(&stage, &job).value, 1);
+    strike_stage(&stage);
+}
+
+static void a_view_is_read_only_and_data_gives_nothing_else_away(void **state)
+{
+    (void) state;
+    run_with_keeper(look_at_a_view_with_data);
+}
+
 static void a_job_sees_its_disk_and_nothing_else(void **state)
 {
     (void) state;
@@ -154,6 +215,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(a_job_sees_its_disk_and_nothing_else, remove_groups),
+        cmocka_unit_test_teardown(a_view_is_read_only_and_data_gives_nothing_else_away,
+                                  remove_groups),
     };
 
     load_program();

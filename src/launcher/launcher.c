@@ -28,6 +28,7 @@ struct launcher {
     struct site site;
     struct instance instance;
     struct janitor janitor;
+    struct porter porter;
     struct residents residents;
     struct service service;
     struct daemon_child daemon;
@@ -38,7 +39,7 @@ struct launcher {
     char cgroup[CGROUP_NAME_SIZE];
     char agents[INSTANCE_PATH_MAX + 16];
     unsigned int looked;
-    bool has_loop, has_instance, has_site, has_janitor, has_residents;
+    bool has_loop, has_instance, has_site, has_janitor, has_porter, has_residents;
     bool is_once, is_ending;
     bool leaves_traces; /* of sandboxes that could not be taken down: for the next launcher */
     int status;
@@ -221,6 +222,10 @@ static int open_parts(struct launcher *launcher, struct error *err)
                       &launcher->site.spares, launcher->log, err) < 0)
         return -1;
     launcher->has_janitor = true;
+    if (porter_init(&launcher->porter, &launcher->loop, where, &launcher->site, &launcher->instance,
+                    launcher->log, err) < 0)
+        return -1;
+    launcher->has_porter = true;
     return 0;
 }
 
@@ -231,6 +236,7 @@ static int open_residents(struct launcher *launcher, struct error *err)
         .site = &launcher->site,
         .instance = &launcher->instance,
         .janitor = &launcher->janitor,
+        .porter = &launcher->porter,
         .log = launcher->log,
         .hooks = service_hooks(&launcher->service, residents_empty),
         .run = launcher->options->site.run,
@@ -286,6 +292,8 @@ static int start(struct launcher *launcher, struct error *err)
         return -1;
     if (open_residents(launcher, err) < 0)
         return -1;
+    if (!launcher->is_once)
+        porter_warm_up(&launcher->porter);
     /* What the start took and gave back: every clone would copy its page tables. */
     (void) malloc_trim(0);
     launcher->look_around.fire = look_around;
@@ -312,8 +320,12 @@ static void close_site(struct launcher *launcher)
 
 static void finish(struct launcher *launcher)
 {
-    if (launcher->has_residents) {
+    if (launcher->has_residents)
         service_done(&launcher->service);
+    if (launcher->has_porter)
+        porter_stop(&launcher->porter);
+    if (launcher->has_residents) {
+        residents_delete_snapshots(&launcher->residents);
         residents_done(&launcher->residents);
     }
     if (!launcher->is_once)

@@ -259,7 +259,7 @@ static void run_job(struct kit *kit, const struct wire_keeper_job *job, struct k
     ssize_t got;
 
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-    kit_send(kit, &request, (const int[]){input, ends[1]}, 2, answer);
+    kit_send(kit, &request, (const int[]){input, ends[1], input}, 3, answer);
     kit_wait(kit, answer);
     (void) close(ends[1]);
     got = read(ends[0], ret_output, size - 1);
@@ -271,7 +271,7 @@ static void a_keeper_works_on_the_disk_of_a_stopped_one(void **state)
 {
     struct kit *kit = *state;
     struct wire_plan plan = kit_plan();
-    struct wire_keeper_job job = {.id = plan.id, .job = WIRE_KEEPER_MEASURE};
+    struct wire_keeper_job job = {.on.id = plan.id, .job = WIRE_KEEPER_MEASURE};
     enum wire_sandbox_state seen;
     struct kit_answer answer;
     char output[4096];
@@ -299,9 +299,61 @@ static void a_keeper_works_on_the_disk_of_a_stopped_one(void **state)
     plan.id = job.target; /* the copy is a disk like any other */
     plan.flags = WIRE_BIT(WIRE_PLAN_EXISTING_DISK);
     kit_create(kit, &plan);
-    job = (struct wire_keeper_job){.id = id_new(), .job = WIRE_KEEPER_LIST};
+    job = (struct wire_keeper_job){.on.id = id_new(), .job = WIRE_KEEPER_LIST};
     run_job(kit, &job, &answer, output, sizeof(output));
     kit_expect_failure(&answer, ERR_NOT_FOUND);
+    assert_int_equal(kit_stop(kit), 0);
+}
+
+/* More than run at once: those wait, and each gets its answer. */
+static void more_jobs_than_keepers_wait_for_their_turn(void **state)
+{
+    enum { MANY = 20 };
+    struct kit *kit = *state;
+    struct wire_plan plan = kit_plan();
+    struct wire_message request = {.number = WIRE_MESSAGE_KEEPER_JOB,
+                                   .keeper_job = {.job = WIRE_KEEPER_LIST}};
+    AUTO(close) int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    struct kit_answer answers[MANY], answer;
+
+    NEEDS_LAUNCHER(kit);
+    kit_create(kit, &plan);
+    kit_kill(kit, &plan.id, WIRE_KILL_PROCESSES, &answer);
+    kit_expect(&answer, WIRE_MESSAGE_DONE);
+    request.keeper_job.on.id = plan.id;
+    for (size_t i = 0; i < MANY; i++)
+        kit_send(kit, &request, (const int[]){null, null, null}, 3, &answers[i]);
+    plan.flags = WIRE_BIT(WIRE_PLAN_EXISTING_DISK);
+    kit_ask_plan(kit, WIRE_MESSAGE_CREATE, &plan, &answer);
+    kit_expect_failure(&answer, ERR_CONFLICT); /* its disk is being read */
+    for (size_t i = 0; i < MANY; i++) {
+        kit_wait(kit, &answers[i]);
+        kit_expect(&answers[i], WIRE_MESSAGE_JOB_ENDED);
+        assert_int_equal(answers[i].message.job_ended.ending.value, 0);
+    }
+    kit_create(kit, &plan);
+    assert_int_equal(kit_stop(kit), 0);
+}
+
+/* A new disk of a layer that is none: nothing is left of it. */
+static void a_job_that_fails_takes_its_new_disk_along(void **state)
+{
+    struct kit *kit = *state;
+    struct wire_keeper_job job = {.job = WIRE_KEEPER_UNPACK, .target = id_new()};
+    enum wire_sandbox_state seen;
+    struct kit_answer answer;
+    char output[4096];
+
+    NEEDS_LAUNCHER(kit);
+    run_job(kit, &job, &answer, output, sizeof(output));
+    kit_expect(&answer, WIRE_MESSAGE_JOB_ENDED);
+    assert_int_equal(answer.message.job_ended.ending.value, 1);
+    assert_memory_equal(output, "{\"error\":", 9);
+    assert_false(is_listed(kit, &job.target, &seen));
+    job = (struct wire_keeper_job){.job = WIRE_KEEPER_UNARCHIVE}; /* without any disk */
+    run_job(kit, &job, &answer, output, sizeof(output));
+    kit_expect(&answer, WIRE_MESSAGE_JOB_ENDED);
+    assert_int_equal(answer.message.job_ended.ending.value, 1);
     assert_int_equal(kit_stop(kit), 0);
 }
 
@@ -521,6 +573,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(limits_change_and_statistics_tell, set_up, tear_down),
         cmocka_unit_test_setup_teardown(sockets_are_inside_the_sandbox, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_keeper_works_on_the_disk_of_a_stopped_one, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(more_jobs_than_keepers_wait_for_their_turn, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_job_that_fails_takes_its_new_disk_along, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(wrong_plans_are_refused_and_leave_nothing, set_up,
                                         tear_down),

@@ -45,6 +45,7 @@ static void print(const struct record *record, const char *boot, struct text *te
                 (unsigned long long) record->start_time, record->pooled, record->nat);
     text_format(text, "fresh %d\nready %d\nkilled %d\nkeep %d\ntold %d\n", record->fresh,
                 record->ready, record->was_killed, record->keep_disk, record->was_told);
+    text_format(text, "held %d\nsnapshot %d\n", record->is_held, record->is_snapshot);
     if (record->has_ended)
         text_format(text, "ended %u\nvalue %u\n", (unsigned int) record->ending.kind,
                     record->ending.value);
@@ -97,9 +98,11 @@ static int take_number(const char *key, uint64_t number, struct record *record)
         const char *key;
         bool *flag;
     } flags[] = {
-        {"pooled", &record->pooled}, {"nat", &record->nat},           {"fresh", &record->fresh},
-        {"ready", &record->ready},   {"killed", &record->was_killed}, {"keep", &record->keep_disk},
-        {"told", &record->was_told},
+        {"pooled", &record->pooled},        {"nat", &record->nat},
+        {"fresh", &record->fresh},          {"ready", &record->ready},
+        {"killed", &record->was_killed},    {"keep", &record->keep_disk},
+        {"told", &record->was_told},        {"held", &record->is_held},
+        {"snapshot", &record->is_snapshot},
     };
 
     for (size_t i = 0; i < ARRAY_COUNT(flags); i++) {

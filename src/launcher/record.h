@@ -13,6 +13,8 @@
  *         killed   0                  its end was asked for
  *         keep     1                  what was asked for: its disk stays
  *         told     0                  the daemon knows of its end, or need not
+ *         held     0                  frozen for a moment, by us: whoever finds it thaws it
+ *         snapshot 0                  no sandbox at all: a snapshot that ends with this launcher
  *         ended    1                  only when it is over: how ...
  *         value    9                  ... and with which status or signal
  *
@@ -44,6 +46,8 @@ struct record {
     struct wire_ending ending;
     bool keep_disk;
     bool was_told;
+    bool is_held;
+    bool is_snapshot;
 };
 
 /* The kernel's id of this boot. */

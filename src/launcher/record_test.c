@@ -64,6 +64,8 @@ static void assert_same(const struct record *one, const struct record *other)
     assert_int_equal(one->ending.value, other->ending.value);
     assert_int_equal(one->keep_disk, other->keep_disk);
     assert_int_equal(one->was_told, other->was_told);
+    assert_int_equal(one->is_held, other->is_held);
+    assert_int_equal(one->is_snapshot, other->is_snapshot);
 }
 
 static void a_record_is_read_as_it_was_written(void **state)
@@ -75,7 +77,7 @@ static void a_record_is_read_as_it_was_written(void **state)
     assert_int_equal(record_read(folder, BOOT, &record.id, &read), 0);
     assert_same(&read, &record);
     record.fresh = record.pooled = record.has_ended = record.keep_disk = record.was_told = true;
-    record.ready = record.was_killed = true;
+    record.ready = record.was_killed = record.is_held = record.is_snapshot = true;
     record.nat = false;
     record.ending = (struct wire_ending){.kind = WIRE_EXIT_SIGNALED, .value = 9};
     assert_int_equal(record_write(folder, BOOT, &record), 0);

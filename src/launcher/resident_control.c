@@ -2,7 +2,9 @@
 #include <errno.h>
 
 #include "base/auto.h"
+#include "base/memory.h"
 #include "launcher/cgroup_freeze.h"
+#include "launcher/cgroup_reclaim.h"
 #include "launcher/cgroup_stats.h"
 #include "launcher/network_socket.h"
 #include "launcher/residents.h"
@@ -46,11 +48,21 @@ static void look_at_freeze(struct event_timer *timer)
         event_timer_set(resident->all->loop, timer, FREEZE_STEP_MS);
         return;
     }
-    (void) cgroup_thaw(&resident->sandbox.cgroup, CGROUP_WHOLE, NULL);
+    if (!resident->holds)
+        (void) cgroup_thaw(&resident->sandbox.cgroup, CGROUP_WHOLE, NULL);
     resident->is_frozen = false;
     (void) error_set(&err, ERR_UNAVAILABLE, ETIMEDOUT,
                      "a process of the sandbox is busy in the kernel and does not freeze");
     resident_answer_freeze(resident, &err);
+}
+
+/* While a copy holds it still, only what becomes of it afterwards changes. */
+static int decide_hold(struct resident *resident, bool is_held, struct error *err)
+{
+    if (!resident->holds)
+        return 0;
+    resident->record.is_held = is_held;
+    return resident_write_record(resident, err);
 }
 
 int resident_freeze(struct resident *resident, uint64_t request, struct error *err)
@@ -58,7 +70,8 @@ int resident_freeze(struct resident *resident, uint64_t request, struct error *e
     if (resident->freeze_request)
         return error_set(err, ERR_CONFLICT, 0, "sandbox %s is just being frozen",
                          resident->sandbox.id.text);
-    if (cgroup_freeze(&resident->sandbox.cgroup, CGROUP_WHOLE, err) < 0)
+    if (cgroup_freeze(&resident->sandbox.cgroup, CGROUP_WHOLE, err) < 0 ||
+        decide_hold(resident, false, err) < 0)
         return -1;
     resident->is_frozen = true;
     resident->freeze_request = request;
@@ -72,7 +85,8 @@ int resident_thaw(struct resident *resident, struct error *err)
 {
     struct error cancelled = ERROR_INIT;
 
-    if (cgroup_thaw(&resident->sandbox.cgroup, CGROUP_WHOLE, err) < 0)
+    if (decide_hold(resident, true, err) < 0 ||
+        (!resident->holds && cgroup_thaw(&resident->sandbox.cgroup, CGROUP_WHOLE, err) < 0))
         return -1;
     resident->is_frozen = false;
     if (resident->freeze_request) {
@@ -151,10 +165,39 @@ void resident_stats(struct resident *resident, struct wire_stats_read *ret_stats
         .oom_kills_work = groups.oom_kills_work,
     };
     add_network(resident, ret_stats);
-    if (disk_pool_usage(resident->all->site->host.pool, &resident->sandbox.id, &usage, NULL) == 0) {
+    if (disk_pool_usage(resident->all->site->host.pool, DISK_POOL_DISKS, &resident->sandbox.id,
+                        &usage, NULL) == 0) {
         ret_stats->known |= WIRE_BIT(WIRE_STAT_DISK);
         ret_stats->disk_bytes = usage.used;
     }
+}
+
+/* --- memory ---------------------------------------------------------------------------------- */
+
+static void reclaimed(struct resident_copy *work, const struct error *failure)
+{
+    struct residents *all = work->all;
+
+    if (work->request)
+        all->hooks.counted(all->hooks.context, work->request, work->job.bytes, failure);
+}
+
+int resident_reclaim(struct resident *resident, uint64_t request, struct error *err)
+{
+    AUTO(free) struct resident_copy *work = NULL;
+
+    if (!cgroup_can_reclaim(resident->all->site->cgroups))
+        return error_set(err, ERR_NOT_IMPLEMENTED, 0, "this host has no swap");
+    if (!resident->is_frozen)
+        return error_set(err, ERR_CONFLICT, 0, "sandbox %s is not frozen",
+                         resident->sandbox.id.text);
+    work = mem_alloc(sizeof(*work));
+    *work = (struct resident_copy){.all = resident->all, .request = request, .done = reclaimed};
+    work->job.task = (struct porter_task){.work = PORTER_RECLAIM, .target = resident->sandbox.id};
+    if (resident_copy_begin(work, NULL, false, err) < 0)
+        return -1;
+    (void) TAKE_PTR(work);
+    return 0;
 }
 
 /* --- sockets --------------------------------------------------------------------------------- */

@@ -214,6 +214,8 @@ void resident_ended(struct resident *resident, const struct wire_ending *ending)
     resident->record.was_told = resident->was_told;
     (void) resident_write_record(resident, NULL); /* without it the end is unknown, if we die now */
     answer_freeze(resident);
+    resident_copy_source_ended(resident);
+    resident_drop_mounts(resident);
     event_timer_clear(&resident->timer);
     event_loop_remove(all->loop, &resident->exit);
     event_loop_remove(all->loop, &resident->status);
@@ -261,15 +263,21 @@ int resident_send_kill(struct resident *resident, struct error *err)
 {
     int r;
 
+    /* No process yet, and there will be none. */
+    if (resident->state == RESIDENT_COPYING) {
+        resident->state = RESIDENT_ENDING;
+        return 0;
+    }
     /* Should the pid be another's by now, this holds somebody else's mounts for a moment. */
     if (resident->mounts < 0)
         resident->mounts = sys_namespace_open(resident->sandbox.pid, "mnt");
+    resident_abort_mounts(resident);
     r = sys_process_kill(resident->sandbox.pidfd, SIGKILL);
 
     if (r < 0 && r != -ESRCH)
         return error_set(err, ERR_INTERNAL, r, "kill sandbox %s", resident->sandbox.id.text);
     /* A frozen process of the older kind dies when it thaws, before its next instruction. */
-    if (resident->is_frozen)
+    if (resident->is_frozen || resident->holds)
         (void) cgroup_thaw(&resident->sandbox.cgroup, CGROUP_WHOLE, NULL);
     resident->state = RESIDENT_ENDING;
     return 0;
@@ -288,7 +296,7 @@ void resident_abandon(struct resident *resident)
 static int kill_stopped(struct residents *all, const struct id *id, enum wire_kill_scope scope,
                         uint64_t request, struct error *err)
 {
-    if (residents_find_stopped(all, id, err) < 0)
+    if (residents_find_disk(all, id, err) < 0)
         return -1;
     if (scope == WIRE_KILL_EVERYTHING) {
         if (disk_pool_delete(all->site->host.pool, id, err) < 0)
@@ -313,7 +321,7 @@ static int decide_end(struct resident *resident, bool keep_disk, struct error *e
 /* Whether a stop leaves anything: a start that breaks off leaves no disk of its own. */
 static bool is_whole(const struct resident *resident)
 {
-    return resident->state != RESIDENT_STARTING || resident->had_disk;
+    return resident->state > RESIDENT_STARTING || resident->had_disk;
 }
 
 int residents_kill(struct residents *all, const struct id *id, enum wire_kill_scope scope,

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "base/memory.h"
 #include "launcher/network_policy.h"
 #include "launcher/network_socket.h"
 #include "launcher/residents.h"
@@ -179,16 +180,89 @@ static int check_room(struct residents *all, const struct wire_plan *plan, struc
     return 0;
 }
 
+/* --- one that begins as a copy --------------------------------------------------------------- */
+
+struct fork {
+    struct resident_copy copy;
+    struct resident *resident; /* being copied or already ending: it stays until this is done */
+    struct wire_plan plan;
+};
+
+/* Nobody was promised it. Whatever of it is there goes by way of the janitor. */
+static void give_up(struct resident *resident)
+{
+    static const struct wire_ending unknown = {.kind = WIRE_EXIT_UNKNOWN};
+
+    resident->was_told = true;
+    resident->keep_disk = false;
+    resident_ended(resident, &unknown);
+}
+
+static void disk_is_made(struct resident_copy *copy, const struct error *failure)
+{
+    struct fork *fork = CONTAINER_OF(copy, struct fork, copy);
+    struct resident *resident = fork->resident;
+    struct sandbox_plan what;
+
+    if (failure)
+        resident->start_failure = *failure;
+    if (failure || resident->state != RESIDENT_COPYING) {
+        give_up(resident);
+        return;
+    }
+    resident->state = RESIDENT_STARTING;
+    if (plan_expand(&fork->plan, &what, &resident->start_failure) == 0) {
+        what.existing_disk = true; /* by now */
+        if (start(resident, &fork->plan, what, &resident->start_failure) == 0)
+            return;
+    }
+    if (resident->sandbox.pidfd < 0)
+        give_up(resident);
+    /* else its end tells why */
+}
+
+static int start_fork(struct resident *resident, const struct wire_plan *plan, struct error *err)
+{
+    AUTO(free) struct fork *fork = NULL;
+    struct residents *all = resident->all;
+    struct resident *source;
+
+    if (residents_find_source(all, &plan->origin, &source, err) < 0)
+        return -1;
+    /* The record comes before the disk that it stands for. */
+    if (resident_write_record(resident, err) < 0)
+        return -1;
+    fork = mem_alloc(sizeof(*fork));
+    *fork = (struct fork){
+        .copy = {.all = all, .done = disk_is_made}, .resident = resident, .plan = *plan};
+    fork->copy.job.task = (struct porter_task){
+        .work = PORTER_FORK,
+        .from = plan->origin.set == WIRE_DISK_OF_SNAPSHOT ? DISK_POOL_SNAPSHOTS : DISK_POOL_DISKS,
+        .source = plan->origin.id,
+        .target = plan->id,
+        .limit = plan->limits.disk_bytes,
+    };
+    resident->state = RESIDENT_COPYING;
+    if (resident_copy_begin(&fork->copy, source, false, err) < 0)
+        return -1;
+    (void) TAKE_PTR(fork);
+    return 0;
+}
+
+/* --- a new one, or one again ----------------------------------------------------------------- */
+
 int residents_create(struct residents *all, const struct wire_plan *plan, uint64_t request,
                      struct error *err)
 {
     struct sandbox_plan what;
     struct resident *resident;
+    int r;
 
     if (plan_expand(plan, &what, err) < 0 || check_room(all, plan, err) < 0 ||
         check_disk(all, &what, err) < 0)
         return -1;
     resident = resident_add(all, &plan->id);
+    resident->state = RESIDENT_STARTING;
     resident->start_request = request;
     resident->unenforced = plan_unenforced(&plan->limits, all->enforced);
     resident->record.pooled = plan->flags & WIRE_BIT(WIRE_PLAN_POOLED);
@@ -196,7 +270,9 @@ int residents_create(struct residents *all, const struct wire_plan *plan, uint64
     resident->record.fresh = !what.existing_disk || all->is_once;
     resident->record.nat = plan->network == WIRE_NETWORK_NAT && !resident->record.pooled;
     (void) snprintf(resident->record.image, sizeof(resident->record.image), "%s", plan->image);
-    if (start(resident, plan, what, err) == 0) {
+    r = plan->origin.id.text[0] ? start_fork(resident, plan, err)
+                                : start(resident, plan, what, err);
+    if (r == 0) {
         residents_drop_stopped(all, &plan->id);
         return 0;
     }

@@ -7,6 +7,7 @@
 #include "base/auto.h"
 #include "base/memory.h"
 #include "launcher/cgroup_freeze.h"
+#include "launcher/fuse_mount.h"
 #include "sys/sys_process.h"
 
 /* --- the table ------------------------------------------------------------------------------- */
@@ -42,6 +43,8 @@ struct resident *resident_add(struct residents *all, const struct id *id)
         (struct resident){.all = all, .sandbox = SANDBOX_INIT, .record.id = *id, .mounts = -EBADF};
     resident->sandbox.id = *id;
     list_init(&resident->killers);
+    list_init(&resident->served);
+    list_init(&resident->copies);
     if (all->count == all->capacity) {
         all->capacity = all->capacity ? 2 * all->capacity : 64;
         all->sorted = mem_resize(all->sorted, all->capacity * sizeof(struct resident *));
@@ -55,11 +58,13 @@ struct resident *resident_add(struct residents *all, const struct id *id)
 
 static void free_resident(struct resident *resident)
 {
+    resident_copy_source_ended(resident);
     event_loop_remove(resident->all->loop, &resident->exit);
     event_loop_remove(resident->all->loop, &resident->status);
     event_timer_clear(&resident->timer);
     sandbox_forget(&resident->sandbox);
     (void) fd_close(resident->mounts);
+    resident_drop_mounts(resident);
     free(resident);
 }
 
@@ -114,14 +119,17 @@ void residents_forget_requests(struct residents *all)
         struct resident *resident = all->sorted[i];
 
         /* Nobody will ever know of it, unless it has a disk: then the next daemon does. */
-        if (resident->state == RESIDENT_STARTING) {
+        if (resident->state <= RESIDENT_STARTING) {
             resident_abandon(resident);
             resident->was_told = !resident->had_disk;
         }
         resident->start_request = 0;
         resident->freeze_request = 0;
+        resident_orphan_mounts(resident);
         resident_answer_killers(resident, false, NULL);
     }
+    LIST_EACH (&all->copies, at)
+        CONTAINER_OF(at, struct resident_copy, link)->request = 0;
 }
 
 /* --- life of the table ----------------------------------------------------------------------- */
@@ -152,23 +160,32 @@ int residents_init(struct residents *all, struct error *err)
 {
     int r = record_read_boot(all->boot);
 
+    list_init(&all->copies);
     if (r < 0)
         return error_set(err, ERR_INTERNAL, r, "read the id of this boot");
     all->enforced = find_enforced(all->site);
+    all->fuse_control = fuse_mount_control();
+    all->can_mount = all->fuse_control >= 0 && fuse_mount_is_possible();
     return 0;
 }
 
 void residents_done(struct residents *all)
 {
     residents_forget_requests(all);
+    residents_drop_copies(all);
     for (size_t i = 0; i < all->count; i++)
         free_resident(all->sorted[i]);
+    if (all->fuse_control > 0)
+        all->fuse_control = fd_close(all->fuse_control);
     free(all->sorted);
     all->sorted = NULL;
     all->count = all->capacity = 0;
     free(all->stopped);
     all->stopped = NULL;
     all->stopped_count = 0;
+    free(all->snapshots);
+    all->snapshots = NULL;
+    all->snapshot_count = 0;
 }
 
 /* --- those without processes ----------------------------------------------------------------- */
@@ -182,7 +199,7 @@ static size_t stopped_place(const struct residents *all, const struct id *id)
     return place;
 }
 
-int residents_find_stopped(struct residents *all, const struct id *id, struct error *err)
+int residents_find_disk(struct residents *all, const struct id *id, struct error *err)
 {
     AUTO(disk) struct disk disk = DISK_INIT;
     bool is_ours = all->is_once ? stopped_place(all, id) < all->stopped_count
@@ -191,6 +208,15 @@ int residents_find_stopped(struct residents *all, const struct id *id, struct er
     if (!is_ours)
         return error_set(err, ERR_NOT_FOUND, 0, "there is no sandbox %s", id->text);
     return disk_pool_open_disk(all->site->host.pool, id, &disk, err);
+}
+
+int residents_find_stopped(struct residents *all, const struct id *id, struct error *err)
+{
+    if (residents_find_disk(all, id, err) < 0)
+        return -1;
+    if (porter_needs(all->porter, id))
+        return error_set(err, ERR_CONFLICT, 0, "the disk of sandbox %s is being copied", id->text);
+    return 0;
 }
 
 /* For whoever takes over when we are killed: a disk that nobody was promised. */
@@ -280,7 +306,10 @@ static void find_resources(struct resident *resident)
     if (cgroup_adopt(all->site->cgroups, &sandbox->id, &sandbox->cgroup, NULL, NULL) < 0)
         sandbox->cgroup = (struct cgroup){.host = all->site->cgroups, .id = sandbox->id};
     (void) id_range_find(all->site->host.ids, &sandbox->id, &sandbox->ids, NULL);
-    if (cgroup_freeze_state(&sandbox->cgroup, CGROUP_WHOLE, &state, NULL) == 0)
+    /* One that an earlier launcher held still for a moment goes on. */
+    if (resident->record.is_held)
+        (void) cgroup_thaw(&sandbox->cgroup, CGROUP_WHOLE, NULL);
+    else if (cgroup_freeze_state(&sandbox->cgroup, CGROUP_WHOLE, &state, NULL) == 0)
         resident->is_frozen = state.asked;
 }
 
@@ -293,6 +322,7 @@ static int adopt_one(struct residents *all, const struct record *record, struct 
     resident->had_disk = !record->fresh;
     /* One that was never whole was never promised to anybody, unless it had a disk before. */
     resident->was_told = record->was_told || (!record->ready && record->fresh);
+    resident->has_old_mounts = true;
     resident->keep_disk =
         record->was_killed || record->has_ended ? record->keep_disk : resident_keeps_disk(resident);
     find_resources(resident);
@@ -303,6 +333,10 @@ static int adopt_one(struct residents *all, const struct record *record, struct 
     resident->state = record->pooled ? RESIDENT_POOLED : RESIDENT_RUNNING;
     if (resident_watch_exit(resident, err) < 0)
         return -1;
+    if (record->is_held) {
+        resident->record.is_held = false;
+        (void) resident_write_record(resident, NULL);
+    }
     return record->was_killed || !record->ready ? resident_send_kill(resident, err) : 0;
 }
 
@@ -329,6 +363,8 @@ int residents_adopt(struct residents *all, struct error *err)
         r = record_read(all->instance->records, all->boot, &ids[i], &record);
         if (r == -EINVAL) /* of an earlier boot: nothing of it runs */
             (void) record_remove(all->instance->records, &ids[i]);
+        else if (r == 0 && record.is_snapshot)
+            residents_add_snapshot(all, &ids[i]);
         else if (r == 0 && adopt_one(all, &record, err) < 0)
             return -1;
     }
@@ -345,9 +381,9 @@ int residents_adopt(struct residents *all, struct error *err)
 struct wire_entry resident_entry(const struct resident *resident)
 {
     static const enum wire_sandbox_state states[] = {
-        [RESIDENT_STARTING] = WIRE_SANDBOX_RUNNING, [RESIDENT_POOLED] = WIRE_SANDBOX_POOLED,
-        [RESIDENT_RUNNING] = WIRE_SANDBOX_RUNNING,  [RESIDENT_ENDING] = WIRE_SANDBOX_STOPPING,
-        [RESIDENT_LEAVING] = WIRE_SANDBOX_STOPPING,
+        [RESIDENT_COPYING] = WIRE_SANDBOX_RUNNING, [RESIDENT_STARTING] = WIRE_SANDBOX_RUNNING,
+        [RESIDENT_POOLED] = WIRE_SANDBOX_POOLED,   [RESIDENT_RUNNING] = WIRE_SANDBOX_RUNNING,
+        [RESIDENT_ENDING] = WIRE_SANDBOX_STOPPING, [RESIDENT_LEAVING] = WIRE_SANDBOX_STOPPING,
     };
     bool is_alive = resident->state < RESIDENT_LEAVING;
 
@@ -397,7 +433,7 @@ static void page_add(struct page *page, const struct wire_entry *entry)
 /* Not those that nobody was promised yet, nor those whose end was promised. */
 static bool is_shown(const struct resident *resident)
 {
-    return resident->state != RESIDENT_STARTING &&
+    return resident->state > RESIDENT_STARTING &&
            (resident->state < RESIDENT_ENDING || resident->keep_disk);
 }
 

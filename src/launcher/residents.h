@@ -11,7 +11,11 @@
  * (residents_adopt). Work that a request asked for and that takes time is answered through the
  * hooks, by the request's number; 0 is nobody.
  *
- * Files: residents.c the table and adoption, resident_start.c, resident_end.c, resident_control.c.
+ * A sandbox that begins as a copy of another's disk is `copying` before it is starting: until the
+ * porter has made its disk.
+ *
+ * Files: residents.c the table and adoption, resident_start.c, resident_end.c, resident_control.c,
+ * resident_copy.c, resident_mount.c, residents_snapshot.c.
  * One thread; nothing blocks for longer than the kernel needs for one such step. */
 #pragma once
 
@@ -19,12 +23,17 @@
 #include "launcher/instance.h"
 #include "launcher/janitor.h"
 #include "launcher/plan.h"
+#include "launcher/porter.h"
 #include "launcher/record.h"
 
 /* Alive at once in one launcher. */
 #define RESIDENTS_MAX 16384
 
+/* In one sandbox, of those whose files the daemon serves. */
+#define RESIDENT_MOUNTS_MAX 16
+
 enum resident_state {
+    RESIDENT_COPYING,  /* its disk is being made */
     RESIDENT_STARTING, /* its first process is on its way */
     RESIDENT_POOLED,
     RESIDENT_RUNNING,
@@ -51,7 +60,13 @@ struct resident {
     uint32_t unenforced;
     uint64_t start_request;
     uint64_t freeze_request;
+    struct list copies;  /* of resident_copy: those that are made of its disk */
+    unsigned int holds;  /* of them, for which it has to stand still */
     struct list killers; /* requests that wait for its end */
+    struct list served;  /* of resident_mount: what the daemon shows in it */
+    size_t served_count;
+    uint32_t last_mount; /* number of the latest */
+    bool has_old_mounts; /* perhaps: of an earlier daemon */
     int mounts; /* owned: its mount namespace from when it is killed, or -EBADF (janitor.h) */
     struct event_source exit, status;
     struct event_timer timer; /* waits for a freeze, or for somebody else to reap */
@@ -66,6 +81,9 @@ struct residents_hooks {
     void (*started)(void *context, uint64_t request, const struct resident *resident,
                     const struct error *failure);
     void (*done)(void *context, uint64_t request, const struct error *failure);
+    void (*snapshot_made)(void *context, uint64_t request, const struct wire_snapshot_made *made,
+                          const struct error *failure);
+    void (*counted)(void *context, uint64_t request, uint64_t bytes, const struct error *failure);
     /* An exit waits to be told: residents_next_exit. */
     void (*exited)(void *context);
     /* The last one is gone, or only those are left that cannot be taken down now. */
@@ -77,6 +95,7 @@ struct residents {
     struct site *site;
     struct instance *instance;
     struct janitor *janitor;
+    struct porter *porter;
     struct log *log;
     struct residents_hooks hooks;
     const char *run, *name;
@@ -84,7 +103,12 @@ struct residents {
     bool is_once;       /* sandboxes and their disks end when this launcher does */
     struct id *stopped; /* owned; once: those that have a disk and no processes */
     size_t stopped_count;
+    struct id *snapshots; /* owned; once: those that end with us */
+    size_t snapshot_count;
+    struct list copies;       /* of resident_copy: all that are under way */
     uint32_t enforced;        /* bits of enum wire_limit */
+    bool can_mount;           /* what a daemon serves */
+    int fuse_control;         /* owned; 0 or less: none */
     struct resident **sorted; /* owned, by id */
     size_t count, capacity;
     size_t hopeless; /* of them; their records stay for the next launcher */
@@ -129,8 +153,11 @@ int residents_kill(struct residents *all, const struct id *id, enum wire_kill_sc
                    uint64_t request, struct error *err);
 
 /* Whether this launcher has such a disk without processes: of `once` those it made, otherwise all
- * but those of others. ERR_NOT_FOUND. */
+ * but those of others. ERR_NOT_FOUND; ERR_CONFLICT: not while it is copied or rolled back. */
 int residents_find_stopped(struct residents *all, const struct id *id, struct error *err);
+
+/* The same, whatever is done to it just now. */
+int residents_find_disk(struct residents *all, const struct id *id, struct error *err);
 
 /* A disk is being filled: should we be killed before residents_end_disk, the next launcher deletes
  * it. ERR_CONFLICT: there is such a disk or sandbox. */
@@ -144,6 +171,31 @@ void residents_drop_stopped(struct residents *all, const struct id *id);
 /* Kill and delete everything, without requests: the end of a launcher that serves once. */
 void residents_kill_all(struct residents *all);
 
+/* --- snapshots ------------------------------------------------------------------------------- */
+
+/* A copy of a sandbox's disk, whether it runs or not; answered by `snapshot_made`. ERR_CONFLICT:
+ * it is just starting or ending, or the snapshot exists. */
+int residents_snapshot(struct residents *all, const struct wire_snapshot *asked, uint64_t request,
+                       struct error *err);
+
+/* What is not there is deleted. Inline. */
+int residents_delete_snapshot(struct residents *all, const struct id *id, struct error *err);
+
+/* The next page. Those of `once` are its own and end with it. */
+int residents_list_snapshots(struct residents *all, const struct id *after,
+                             struct wire_snapshots_listed *ret_page, struct error *err);
+
+/* Answered by `done`. */
+int residents_roll_back(struct residents *all, const struct wire_roll_back *asked, uint64_t request,
+                        struct error *err);
+
+/* At the end of a launcher that serves once, when the porter has stopped. */
+void residents_delete_snapshots(struct residents *all);
+
+/* ERR_NOT_FOUND, ERR_NOT_IMPLEMENTED. Inline. */
+int residents_disk_usage(struct residents *all, const struct wire_disk *disk, uint64_t *ret_bytes,
+                         struct error *err);
+
 /* An exit that nobody was told of, or NULL. */
 struct resident *residents_next_exit(struct residents *all);
 /* It was told now. The resident may be gone afterwards. */
@@ -156,11 +208,71 @@ int resident_freeze(struct resident *resident, uint64_t request, struct error *e
 int resident_thaw(struct resident *resident, struct error *err);
 int resident_set_limits(struct resident *resident, const struct wire_limits *limits,
                         struct error *err);
+/* Answered by `counted`. ERR_CONFLICT unless it is frozen. */
+int resident_reclaim(struct resident *resident, uint64_t request, struct error *err);
 void resident_stats(struct resident *resident, struct wire_stats_read *ret_stats);
 int resident_sockets(struct resident *resident, enum wire_socket_family family, int *ret_fds,
                      size_t count, struct error *err);
 
+/* Prepare a mount for `asked->place`; the server's descriptor is the caller's, and must not stay
+ * open here. ERR_INVALID: not a place for mounts; ERR_CONFLICT: there is one, or in it, or around
+ * it. */
+int resident_open_mount(struct resident *resident, const struct wire_open_mount *asked,
+                        uint32_t *ret_number, int *ret_server, struct error *err);
+/* Answered by `done`, when it is seen in the sandbox; ERR_CONFLICT: something is mounted there;
+ * ERR_UPSTREAM_TIMEOUT: nobody serves it. */
+int resident_attach_mount(struct resident *resident, uint32_t number, uint64_t request,
+                          struct error *err);
+/* Answered by `done`. Who waits for its files gets an error, whatever its server does. */
+int resident_detach_mount(struct resident *resident, uint32_t number, uint64_t request,
+                          struct error *err);
+
 /* --- inside residents ------------------------------------------------------------------------ */
+
+/* Before its processes are killed: one that waits for a server could not die. */
+void resident_abort_mounts(struct resident *resident);
+/* The daemon is gone, and with it what it served. */
+void resident_orphan_mounts(struct resident *resident);
+/* The sandbox is gone; open requests are answered. */
+void resident_drop_mounts(struct resident *resident);
+
+/* Work of the porter on behalf of somebody, and a sandbox that stands still for it. The first
+ * member of what the caller has allocated: it is freed here, after `done`. */
+struct resident_copy {
+    struct list link; /* of all->copies */
+    struct residents *all;
+    struct porter_job job; /* its task is the caller's */
+    uint64_t request;      /* whom it is for; 0: nobody any more */
+    void (*done)(struct resident_copy *copy, const struct error *failure);
+    uint64_t began_ns;
+    uint64_t pause_us; /* how long its source stood still */
+
+    /* The rest is resident_copy.c's. */
+    struct resident *source; /* NULL: one that does not run, or not any more */
+    struct list source_link; /* of source->copies */
+    bool is_held, is_added, is_late;
+    uint64_t held_ns;
+    struct event_timer timer;
+    unsigned int turns;
+};
+
+/* Begin; `done` follows, perhaps at once. `source` runs, or is NULL. `hold`: it shall not write
+ * meanwhile (in a plain pool it never may). -1, without `done` and the memory still the caller's:
+ * it cannot be frozen, or too many are under way. */
+int resident_copy_begin(struct resident_copy *copy, struct resident *source, bool hold,
+                        struct error *err);
+
+/* The sandbox has ended: nothing moves in it any more. */
+void resident_copy_source_ended(struct resident *resident);
+
+/* A disk or snapshot to copy: `ret_running` is the sandbox when it runs, else NULL. */
+int residents_find_source(struct residents *all, const struct wire_disk *disk,
+                          struct resident **ret_running, struct error *err);
+
+/* It ends with this launcher, if that serves once. Written down. */
+void residents_add_snapshot(struct residents *all, const struct id *id);
+/* Free those whose launcher ends; the porter has stopped. */
+void residents_drop_copies(struct residents *all);
 
 /* Requests that wait for its end, and forget them; nobody is told unless `tell`. */
 void resident_answer_killers(struct resident *resident, bool tell, const struct error *failure);

@@ -115,8 +115,8 @@ static int make_mounts(const struct child *child, int users, struct mounts *moun
 
     if (add_copy(mounts, image->lower, true, users, err) < 0)
         return -1;
-    if (disk_pool_mount_disk(child->host->pool, &plan->id, users, &mounts->fds[mounts->count],
-                             err) < 0)
+    if (disk_pool_mount_disk(child->host->pool, DISK_POOL_DISKS, &plan->id, users,
+                             &mounts->fds[mounts->count], err) < 0)
         return -1;
     mounts->count++;
     for (size_t i = 0; i < image->mount_count; i++) {

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "base/auto.h"
+#include "launcher/cgroup_reclaim.h"
 
 /* --- answers --------------------------------------------------------------------------------- */
 
@@ -76,12 +77,16 @@ typedef int handler(struct service *service, struct wire_incoming *incoming, str
 static uint32_t features_of(const struct service *service)
 {
     const struct cgroup_host *groups = service->residents->site->cgroups;
-    uint32_t features = WIRE_BIT(WIRE_FEATURE_NAT);
+    uint32_t features = WIRE_BIT(WIRE_FEATURE_NAT) | WIRE_BIT(WIRE_FEATURE_SNAPSHOTS);
 
     if (!cgroup_host_missing(groups, CGROUP_FREEZER))
         features |= WIRE_BIT(WIRE_FEATURE_FREEZE);
     if (!cgroup_host_missing(groups, CGROUP_MEMORY))
         features |= WIRE_BIT(WIRE_FEATURE_OOM);
+    if (service->residents->can_mount)
+        features |= WIRE_BIT(WIRE_FEATURE_MOUNTS);
+    if (cgroup_can_reclaim(groups))
+        features |= WIRE_BIT(WIRE_FEATURE_RECLAIM);
     return features;
 }
 
@@ -130,7 +135,7 @@ static int handle_adopt(struct service *service, struct wire_incoming *incoming,
 
     if (!resident)
         return -1;
-    if (resident->state >= RESIDENT_ENDING || resident->state == RESIDENT_STARTING)
+    if (resident->state >= RESIDENT_ENDING || resident->state <= RESIDENT_STARTING)
         return error_set(err, ERR_CONFLICT, 0, "sandbox %s does not run", asked->id.text);
     if (asked->pid && (asked->pid != (uint32_t) resident->sandbox.pid ||
                        asked->start_time != resident->sandbox.started))
@@ -146,7 +151,7 @@ static int handle_create(struct service *service, struct wire_incoming *incoming
 
     if (wire_plan_read(incoming->fds[0], &plan, err) < 0)
         return -1;
-    if (service_keeper_uses(&service->keeper, &plan.id))
+    if (service_keeper_uses(&service->keeper, WIRE_DISK_OF_SANDBOX, &plan.id))
         return error_set(err, ERR_CONFLICT, 0, "a keeper works on the disk of sandbox %s",
                          plan.id.text);
     return residents_create(service->residents, &plan, incoming->message.request, err);
@@ -232,6 +237,106 @@ static int handle_stats(struct service *service, struct wire_incoming *incoming,
     return 0;
 }
 
+static int handle_snapshot(struct service *service, struct wire_incoming *incoming,
+                           struct error *err)
+{
+    return residents_snapshot(service->residents, &incoming->message.snapshot,
+                              incoming->message.request, err);
+}
+
+static int handle_delete_snapshot(struct service *service, struct wire_incoming *incoming,
+                                  struct error *err)
+{
+    const struct id *id = &incoming->message.delete_snapshot.id;
+
+    if (service_keeper_uses(&service->keeper, WIRE_DISK_OF_SNAPSHOT, id))
+        return error_set(err, ERR_CONFLICT, 0, "a keeper works on snapshot %s", id->text);
+    if (residents_delete_snapshot(service->residents, id, err) < 0)
+        return -1;
+    answer_done(service, incoming->message.request, NULL);
+    return 0;
+}
+
+static int handle_list_snapshots(struct service *service, struct wire_incoming *incoming,
+                                 struct error *err)
+{
+    struct wire_message reply = {.number = WIRE_MESSAGE_SNAPSHOTS_LISTED};
+
+    if (residents_list_snapshots(service->residents, &incoming->message.list_snapshots.after,
+                                 &reply.snapshots_listed, err) < 0)
+        return -1;
+    answer(service, incoming->message.request, &reply);
+    return 0;
+}
+
+static int handle_roll_back(struct service *service, struct wire_incoming *incoming,
+                            struct error *err)
+{
+    const struct wire_roll_back *asked = &incoming->message.roll_back;
+
+    if (service_keeper_uses(&service->keeper, WIRE_DISK_OF_SANDBOX, &asked->id))
+        return error_set(err, ERR_CONFLICT, 0, "a keeper works on the disk of sandbox %s",
+                         asked->id.text);
+    return residents_roll_back(service->residents, asked, incoming->message.request, err);
+}
+
+static int handle_disk_usage(struct service *service, struct wire_incoming *incoming,
+                             struct error *err)
+{
+    struct wire_message reply = {.number = WIRE_MESSAGE_BYTES_COUNTED};
+
+    if (residents_disk_usage(service->residents, &incoming->message.disk_usage.disk,
+                             &reply.bytes_counted.bytes, err) < 0)
+        return -1;
+    answer(service, incoming->message.request, &reply);
+    return 0;
+}
+
+static int handle_reclaim(struct service *service, struct wire_incoming *incoming,
+                          struct error *err)
+{
+    struct resident *resident =
+        residents_find_running(service->residents, &incoming->message.reclaim.id, err);
+
+    return resident ? resident_reclaim(resident, incoming->message.request, err) : -1;
+}
+
+static int handle_open_mount(struct service *service, struct wire_incoming *incoming,
+                             struct error *err)
+{
+    const struct wire_open_mount *asked = &incoming->message.open_mount;
+    struct wire_message reply = {.number = WIRE_MESSAGE_MOUNT_OPENED};
+    struct resident *resident = residents_find_running(service->residents, &asked->id, err);
+    int server;
+
+    if (!resident ||
+        resident_open_mount(resident, asked, &reply.mount_opened.mount, &server, err) < 0)
+        return -1;
+    answer_fds(service, incoming->message.request, &reply, &server, 1);
+    (void) fd_close(server);
+    return 0;
+}
+
+static int handle_attach_mount(struct service *service, struct wire_incoming *incoming,
+                               struct error *err)
+{
+    const struct wire_mount *asked = &incoming->message.attach_mount;
+    struct resident *resident = residents_find_running(service->residents, &asked->id, err);
+
+    return resident ? resident_attach_mount(resident, asked->mount, incoming->message.request, err)
+                    : -1;
+}
+
+static int handle_detach_mount(struct service *service, struct wire_incoming *incoming,
+                               struct error *err)
+{
+    const struct wire_mount *asked = &incoming->message.detach_mount;
+    struct resident *resident = residents_find_running(service->residents, &asked->id, err);
+
+    return resident ? resident_detach_mount(resident, asked->mount, incoming->message.request, err)
+                    : -1;
+}
+
 static int handle_keeper_job(struct service *service, struct wire_incoming *incoming,
                              struct error *err)
 {
@@ -255,7 +360,16 @@ static const struct {
     {WIRE_MESSAGE_KILL, handle_kill},
     {WIRE_MESSAGE_LIMITS, handle_limits},
     {WIRE_MESSAGE_STATS, handle_stats},
+    {WIRE_MESSAGE_OPEN_MOUNT, handle_open_mount},
+    {WIRE_MESSAGE_ATTACH_MOUNT, handle_attach_mount},
+    {WIRE_MESSAGE_DETACH_MOUNT, handle_detach_mount},
     {WIRE_MESSAGE_KEEPER_JOB, handle_keeper_job},
+    {WIRE_MESSAGE_SNAPSHOT, handle_snapshot},
+    {WIRE_MESSAGE_DELETE_SNAPSHOT, handle_delete_snapshot},
+    {WIRE_MESSAGE_LIST_SNAPSHOTS, handle_list_snapshots},
+    {WIRE_MESSAGE_ROLL_BACK, handle_roll_back},
+    {WIRE_MESSAGE_DISK_USAGE, handle_disk_usage},
+    {WIRE_MESSAGE_RECLAIM, handle_reclaim},
 };
 
 static void handle(struct service *service, struct wire_incoming *incoming)
@@ -405,6 +519,28 @@ static void work_done(void *context, uint64_t request, const struct error *failu
     answer_done(context, request, failure);
 }
 
+static void snapshot_made(void *context, uint64_t request, const struct wire_snapshot_made *made,
+                          const struct error *failure)
+{
+    struct wire_message reply = {.number = WIRE_MESSAGE_SNAPSHOT_MADE, .snapshot_made = *made};
+
+    if (failure)
+        answer_done(context, request, failure);
+    else
+        answer(context, request, &reply);
+}
+
+static void counted(void *context, uint64_t request, uint64_t bytes, const struct error *failure)
+{
+    struct wire_message reply = {.number = WIRE_MESSAGE_BYTES_COUNTED,
+                                 .bytes_counted.bytes = bytes};
+
+    if (failure)
+        answer_done(context, request, failure);
+    else
+        answer(context, request, &reply);
+}
+
 static void exited(void *context)
 {
     tell_exits(context);
@@ -415,6 +551,8 @@ struct residents_hooks service_hooks(struct service *service, void (*empty)(void
     return (struct residents_hooks){.context = service,
                                     .started = started,
                                     .done = work_done,
+                                    .snapshot_made = snapshot_made,
+                                    .counted = counted,
                                     .exited = exited,
                                     .empty = empty};
 }

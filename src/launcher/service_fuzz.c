@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -44,6 +45,7 @@ enum action {
     ACTION_FAULT,   /* in how many calls */
     ACTION_STOPPING,
     ACTION_NEXT_DAEMON,
+    ACTION_CARRY,
     ACTION_COUNT
 };
 
@@ -193,13 +195,35 @@ static struct wire_limits make_limits(uint8_t argument)
                                 .pids = argument};
 }
 
+/* What the job speaks of, and now and then something that it does not. */
+static void fill_job(struct wire_keeper_job *job, const struct id *id, uint8_t argument)
+{
+    static const struct id none = {""};
+    const struct id *other = &the_host.boxes[argument / 16 % HOST_BOXES].id;
+
+    *job = (struct wire_keeper_job){.job = argument % wire_keeper_job_kind_count};
+    if (job->job != WIRE_KEEPER_UNPACK && job->job != WIRE_KEEPER_UNARCHIVE)
+        job->on = (struct wire_disk){.id = *id};
+    if (job->job == WIRE_KEEPER_DIFF || (job->job == WIRE_KEEPER_PACK && argument & 16))
+        job->base = (struct wire_disk){.set = WIRE_DISK_OF_SANDBOX, .id = *other};
+    job->target = job->job == WIRE_KEEPER_COPY     ? *other
+                  : job->job == WIRE_KEEPER_UNPACK ? *id
+                                                   : none;
+    if (job->job == WIRE_KEEPER_ARCHIVE || job->job == WIRE_KEEPER_SCAN ||
+        job->job == WIRE_KEEPER_READ) {
+        (void) snprintf(job->image, sizeof(job->image), "host");
+        job->on.set = argument & 128 ? WIRE_DISK_OF_SNAPSHOT : WIRE_DISK_OF_SANDBOX;
+    }
+}
+
 static void fill_request(struct wire_message *message, const struct id *id, uint8_t argument)
 {
     static const struct id none = {""};
+    const struct id *other = &the_host.boxes[argument / 2 % HOST_BOXES].id;
 
     switch ((int) message->number) {
     case WIRE_MESSAGE_HELLO:
-        message->hello = (struct wire_hello){argument % 3, 1 + argument % 2, "fuzz"};
+        message->hello = (struct wire_hello){argument % 4, 1 + argument % 3, "fuzz"};
         break;
     case WIRE_MESSAGE_LIST:
         message->list.after = argument & 1 ? *id : none;
@@ -220,14 +244,31 @@ static void fill_request(struct wire_message *message, const struct id *id, uint
         break;
     case WIRE_MESSAGE_OPEN_MOUNT:
         message->open_mount = (struct wire_open_mount){.id = *id, .place = "/mnt"};
+        if (argument & 1)
+            message->open_mount.place[4] = (char) ('a' + argument % 8);
+        break;
+    case WIRE_MESSAGE_ATTACH_MOUNT:
+    case WIRE_MESSAGE_DETACH_MOUNT:
+        message->attach_mount = (struct wire_mount){*id, 1 + argument % 4};
+        break;
+    case WIRE_MESSAGE_SNAPSHOT:
+        message->snapshot = (struct wire_snapshot){*id, *other, argument & 1};
+        break;
+    case WIRE_MESSAGE_ROLL_BACK:
+        message->roll_back = (struct wire_roll_back){*id, *other, 0};
+        break;
+    case WIRE_MESSAGE_LIST_SNAPSHOTS:
+        message->list_snapshots.after = argument & 1 ? *id : none;
+        break;
+    case WIRE_MESSAGE_DISK_USAGE:
+        message->disk_usage.disk =
+            (struct wire_disk){argument & 1 ? WIRE_DISK_OF_SNAPSHOT : WIRE_DISK_OF_SANDBOX, *id};
         break;
     case WIRE_MESSAGE_KEEPER_JOB:
-        message->keeper_job = (struct wire_keeper_job){.id = *id, .job = argument % 4};
-        if (message->keeper_job.job == WIRE_KEEPER_COPY)
-            message->keeper_job.target = the_host.boxes[argument / 4 % HOST_BOXES].id;
+        fill_job(&message->keeper_job, id, argument);
         break;
     default:
-        message->freeze.id = *id; /* freeze, thaw, stats, mounts: the id comes first */
+        message->freeze.id = *id; /* freeze, thaw, stats: the id comes first */
         break;
     }
 }
@@ -245,11 +286,11 @@ static void say(struct fuzz *fuzz, struct wire_message *message, const int *fds,
 static void say_message(struct fuzz *fuzz, struct input *input)
 {
     struct wire_message message = {.number =
-                                       WIRE_MESSAGE_HELLO + take(input) % WIRE_MESSAGE_KEEPER_JOB};
+                                       WIRE_MESSAGE_HELLO + take(input) % WIRE_MESSAGE_RECLAIM};
     const struct host_box *box = take_box(input);
     uint8_t argument = take(input);
     AUTO(close) int file = eventfd(0, EFD_CLOEXEC);
-    int fds[] = {file, file};
+    int fds[] = {file, file, file};
 
     fill_request(&message, &box->id, argument);
     say(fuzz, &message, fds, wire_message_row(message.number)->fds, false);
@@ -263,7 +304,8 @@ static int make_plan_file(const struct wire_plan *plan, uint8_t argument)
 
     switch (argument >> 5) {
     case 6: /* not sealed */
-        must(wire_plan_encode(plan, &bytes, NULL) == 0);
+        if (wire_plan_encode(plan, &bytes, NULL) < 0)
+            return eventfd(0, EFD_CLOEXEC);
         fd = memfd_create("plan", MFD_CLOEXEC | MFD_ALLOW_SEALING);
         must(write(fd, bytes.bytes, bytes.length) == (ssize_t) bytes.length);
         return fd;
@@ -295,6 +337,9 @@ static void say_plan(struct fuzz *fuzz, struct input *input)
                                              .items = {{.source = "folder", .place = "/folder"}}};
     if (flags & 4 && flags & 16)
         plan.rules = (struct wire_rule_list){.count = 1, .items = {{.ports = {0, UINT16_MAX}}}};
+    if (flags & 32)
+        plan.origin = (struct wire_disk){flags & 64 ? WIRE_DISK_OF_SNAPSHOT : WIRE_DISK_OF_SANDBOX,
+                                         the_host.boxes[(argument & 31) % HOST_BOXES].id};
     fd = make_plan_file(&plan, argument);
     say(fuzz, &message, &fd, 1, kind & 1 || !(flags & 1));
 }
@@ -350,7 +395,8 @@ static void conversation_ended(void *context)
 
 static void hello(struct fuzz *fuzz)
 {
-    struct wire_message message = {.number = WIRE_MESSAGE_HELLO, .hello = {1, 1, "fuzz"}};
+    struct wire_message message = {.number = WIRE_MESSAGE_HELLO,
+                                   .hello = {VERSION, VERSION, "fuzz"}};
     struct wire_message subscribe = {.number = WIRE_MESSAGE_SUBSCRIBE_EXIT};
 
     say(fuzz, &message, NULL, 0, false);
@@ -418,6 +464,8 @@ static void settle(struct fuzz *fuzz)
             host_become_ready(box);
         }
         turn(fuzz);
+        while (host_carry())
+            ;
         while (host_work())
             ;
         host_end_keepers(0);
@@ -438,7 +486,7 @@ static void close_launcher(struct fuzz *fuzz)
         the_host.boxes[i].is_promised = false;
     residents_kill_all(&fuzz->residents);
     settle(fuzz);
-    must(fuzz->residents.count == 0);
+    must(fuzz->residents.count == 0 && list_is_empty(&the_host.copies));
     for (size_t i = 0; i < HOST_BOXES; i++) {
         const struct host_box *box = &the_host.boxes[i];
 
@@ -497,6 +545,9 @@ static void act(struct fuzz *fuzz, struct input *input)
     case ACTION_NEXT_DAEMON:
         close_conversation(fuzz);
         break;
+    case ACTION_CARRY:
+        (void) host_carry();
+        break;
     case ACTION_COUNT:
         break;
     }
@@ -519,10 +570,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct input input = {data, size};
     struct fuzz fuzz = {.daemon = -EBADF};
     int before = count_descriptors();
+    uint8_t how;
 
     open_launcher(&fuzz);
     /* Whether the first conversation begins as it should is the input's business. */
-    open_conversation(&fuzz, take(&input) & 1);
+    how = take(&input);
+    the_host.is_plain = how & 2;
+    open_conversation(&fuzz, how & 1);
     for (int i = 0; i < ACTIONS_MAX && input.size; i++)
         act(&fuzz, &input);
     close_launcher(&fuzz);

@@ -22,6 +22,7 @@ void host_init(void)
 {
     the_host = (struct host){.fail_next = 0};
     list_init(&the_host.jobs);
+    list_init(&the_host.copies);
     for (size_t i = 0; i < HOST_KEEPERS; i++)
         the_host.keepers[i].process = -EBADF;
     for (size_t i = 0; i < HOST_BOXES; i++) {
@@ -155,8 +156,9 @@ static bool is_kept(const struct id *id)
     for (size_t i = 0; i < HOST_KEEPERS; i++) {
         const struct host_keeper *keeper = &the_host.keepers[i];
 
-        if (keeper->process >= 0 && (strcmp(keeper->disk.text, id->text) == 0 ||
-                                     strcmp(keeper->target.text, id->text) == 0))
+        if (keeper->process >= 0 &&
+            (strcmp(keeper->disk.text, id->text) == 0 || strcmp(keeper->base.text, id->text) == 0 ||
+             strcmp(keeper->target.text, id->text) == 0))
             return true;
     }
     return false;
@@ -277,22 +279,37 @@ int keeper_filter_init(struct seccomp_filter *filter)
     return 0;
 }
 
-int keeper_job_start(const struct keeper_host *host, const struct keeper_spec *spec, int input,
-                     int output, struct keeper_job *ret_job, struct error *err)
+/* A disk that a keeper shall have: 1 when it can, 0 when it is not there. There are no snapshots.
+ */
+static bool may_have(const struct keeper_disk *disk)
 {
-    const struct host_box *disk = host_find(&spec->disk);
+    const struct host_box *box;
+
+    if (!disk->id.text[0])
+        return true;
+    box = host_find(&disk->id);
+    if (disk->set != DISK_POOL_DISKS || !box || !box->has_disk)
+        return false;
+    must(!box->is_alive && !box->has_groups);
+    return true;
+}
+
+int keeper_job_start(const struct keeper_host *host, const struct keeper_spec *spec,
+                     const struct keeper_streams *streams, struct keeper_job *ret_job,
+                     struct error *err)
+{
     struct host_keeper *keeper;
 
     (void) host;
-    must(input >= 0 && output >= 0);
-    if (host_fails(&spec->disk, err))
+    must(streams->input >= 0 && streams->output >= 0 && streams->data >= 0);
+    if (host_fails(NULL, err))
         return -1;
-    if (!disk->has_disk)
+    must(!spec->target.id.text[0] || (may_have(&spec->target) && !is_kept(&spec->target.id)));
+    if (!may_have(&spec->disk) || !may_have(&spec->base))
         return host_not_there(err);
-    must(!disk->is_alive && !disk->has_groups);
-    must(spec->task != KEEPER_COPY || host_find(&spec->target)->has_disk);
     keeper = find_keeper(-EBADF); /* a place that is free: the service has as many */
-    *keeper = (struct host_keeper){.disk = spec->disk, .target = spec->target};
+    *keeper = (struct host_keeper){
+        .disk = spec->disk.id, .base = spec->base.id, .target = spec->target.id};
     keeper->process = ret_job->pidfd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     return 0;
 }

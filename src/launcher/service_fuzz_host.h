@@ -1,7 +1,8 @@
 /* For the fuzzer of the service only: a host in memory. In service_fuzz_host.c are processes and
- * what happens by itself, in service_fuzz_parts.c the rest of the functions that are replaced. It
- * stands for everything beneath the residents (groups, disks, ids, networks, the janitor), does
- * what it is told when it is told, and aborts when it is asked what must never be asked. */
+ * what happens by itself, in service_fuzz_porter.c copies of disks, in service_fuzz_parts.c the
+ * rest of the functions that are replaced. It stands for everything beneath the residents (groups,
+ * disks, ids, networks, the janitor), does what it is told when it is told, and aborts when it is
+ * asked what must never be asked. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 
 #include "launcher/janitor.h"
+#include "launcher/porter.h"
 #include "launcher/residents.h"
 #include "sys/sys_process.h"
 
@@ -18,6 +20,7 @@
 /* What there is of one sandbox. */
 struct host_box {
     struct id id;
+    bool has_snapshot; /* one with this id, whose ever */
     bool has_disk, has_range, has_groups, has_socket, has_network, has_record;
     bool is_promised; /* somebody was told that it is his: nobody may delete its disk */
     bool is_doomed;   /* somebody was told that it is destroyed: its disk has to go */
@@ -32,7 +35,7 @@ struct host_box {
 
 /* A keeper at work. */
 struct host_keeper {
-    struct id disk, target;
+    struct id disk, base, target;
     int process; /* borrowed */
     bool is_over;
     struct sys_exit exit;
@@ -44,6 +47,8 @@ struct host {
     struct host_box boxes[HOST_BOXES];
     struct host_keeper keepers[HOST_KEEPERS];
     struct list jobs;       /* of janitor_job */
+    struct list copies;     /* of porter_job */
+    bool is_plain;          /* of plain folders: copies take their time */
     unsigned int fail_next; /* the call before so many others that can fail does; 0: none */
 };
 
@@ -78,6 +83,9 @@ void host_die(struct host_box *box, const struct sys_exit *how);
 
 /* All keepers end, with this status. */
 void host_end_keepers(int status);
+
+/* The porter does its oldest job. False: there is none. */
+bool host_carry(void);
 
 /* The janitor does its oldest job. False: there is none. */
 bool host_work(void);

@@ -150,25 +150,25 @@ int disk_pool_set_limit(struct disk_pool *pool, const struct id *sandbox, uint64
     return host_fails(sandbox, err) ? -1 : 0;
 }
 
-int disk_pool_usage(struct disk_pool *pool, const struct id *sandbox, struct disk_usage *ret_usage,
-                    struct error *err)
+int disk_pool_usage(struct disk_pool *pool, enum disk_pool_set set, const struct id *id,
+                    struct disk_usage *ret_usage, struct error *err)
 {
     (void) pool;
+    must(set == DISK_POOL_DISKS || set == DISK_POOL_SNAPSHOTS);
     *ret_usage = (struct disk_usage){.used = 1};
-    return host_fails(sandbox, err) ? -1 : 0;
+    return host_fails(id, err) ? -1 : 0;
 }
 
 int disk_pool_list(struct disk_pool *pool, enum disk_pool_set set, struct id **ret_ids,
                    size_t *ret_count, struct error *err)
 {
     (void) pool;
-    must(set == DISK_POOL_DISKS);
     if (host_fails(NULL, err))
         return -1;
     *ret_ids = calloc(HOST_BOXES, sizeof(struct id));
     *ret_count = 0;
     for (size_t i = 0; i < HOST_BOXES; i++) {
-        if (the_host.boxes[i].has_disk)
+        if (set == DISK_POOL_DISKS ? the_host.boxes[i].has_disk : the_host.boxes[i].has_snapshot)
             (*ret_ids)[(*ret_count)++] = the_host.boxes[i].id;
     }
     return 0;
@@ -344,7 +344,7 @@ int network_sockets(int inside, int home, int family, int *ret_fds, size_t count
 }
 
 /* In place of the C library's: the machine that the fuzzer runs on keeps its name. */
-int sethostname(const char *name, size_t length)
+int sethostname(const char *name, size_t length) /* NOLINT: the C library names them otherwise */
 {
     must(wire_text_is_name(name) && strlen(name) == length);
     return host_fails(NULL, NULL) ? -1 : 0;

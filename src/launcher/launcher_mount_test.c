@@ -1,0 +1,486 @@
+/* Mounts that a daemon serves, by the protocol of a whole launcher. The server is a small one of
+ * the test's own: its root is an empty folder, and whoever looks for "hang" waits for ever. */
+#include <linux/fuse.h>
+#include <linux/sched.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+
+#include "launcher/fuse_mount.h"
+#include "launcher/launcher_test_kit.h"
+#include "sys/sys_namespace.h"
+#include "sys/sys_process.h"
+
+#define PLACE       "/persist"
+#define ALLOW_IDMAP (1u << 8)
+
+static bool can_run(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    (void) printf("# skip: programs without sanitizers, which the walls do not let run\n");
+    return false;
+#endif
+    if (geteuid() == 0 && fuse_mount_is_possible())
+        return true;
+    (void) printf("# skip: root, /dev/fuse and a kernel that maps ids of FUSE mounts\n");
+    return false;
+}
+
+static int set_up(void **state)
+{
+    struct kit *kit = calloc(1, sizeof(*kit));
+
+    *state = kit;
+    if (!can_run())
+        return 0;
+    kit_make(kit);
+    kit_start(kit);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct kit *kit = *state;
+
+    if (kit->launcher) {
+        (void) kit_stop(kit);
+        kit_remove(kit);
+    }
+    free(kit);
+    return 0;
+}
+
+#define NEEDS(kit)                                                                                 \
+    do {                                                                                           \
+        if (!(kit)->launcher)                                                                      \
+            skip();                                                                                \
+    } while (0)
+
+/* --- a server -------------------------------------------------------------------------------- */
+
+static void reply(int fuse, uint64_t unique, int error, const void *bytes, size_t length)
+{
+    struct fuse_out_header head = {
+        .len = (uint32_t) (sizeof(head) + length), .error = error, .unique = unique};
+    char message[512];
+
+    memcpy(message, &head, sizeof(head));
+    if (length)
+        memcpy(message + sizeof(head), bytes, length);
+    (void) !write(fuse, message, head.len);
+}
+
+static void greet(int fuse, const struct fuse_in_header *head, const struct fuse_init_in *in)
+{
+    struct fuse_init_out out = {.major = 7,
+                                .minor = 38,
+                                .max_readahead = in->max_readahead,
+                                .max_write = 4096,
+                                .flags = FUSE_INIT_EXT,
+                                .flags2 = ALLOW_IDMAP};
+
+    reply(fuse, head->unique, 0, &out, sizeof(out));
+}
+
+static _Noreturn void serve(int fuse)
+{
+    static char buffer[64 * 1024];
+    struct fuse_attr_out root = {.attr = {.ino = 1, .mode = S_IFDIR | 0755, .nlink = 1, .uid = 7}};
+    struct fuse_in_header head;
+
+    while (read(fuse, buffer, sizeof(buffer)) > 0) {
+        const char *body = buffer + sizeof(head);
+
+        memcpy(&head, buffer, sizeof(head));
+        if (head.opcode == FUSE_INIT)
+            greet(fuse, &head, (const void *) body);
+        else if (head.opcode == FUSE_GETATTR)
+            reply(fuse, head.unique, 0, &root, sizeof(root));
+        else if (head.opcode == FUSE_LOOKUP && strcmp(body, "hang") != 0)
+            reply(fuse, head.unique, -ENOENT, NULL, 0);
+        else if (head.opcode != FUSE_LOOKUP && head.opcode != FUSE_FORGET &&
+                 head.opcode != FUSE_INTERRUPT)
+            reply(fuse, head.unique, -ENOSYS, NULL, 0);
+    }
+    _exit(0);
+}
+
+/* A process that serves it, and alone has the descriptor. */
+static pid_t start_server(int fuse)
+{
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        (void) dup2(fuse, 3);
+        (void) syscall(SYS_close_range, 4u, ~0u, 0);
+        serve(3);
+    }
+    (void) close(fuse);
+    return pid;
+}
+
+static void end_process(pid_t pid)
+{
+    (void) kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+/* --- questions ------------------------------------------------------------------------------- */
+
+static struct wire_sandbox start_whole(struct kit *kit)
+{
+    struct wire_plan plan = kit_plan();
+    struct kit_answer answer;
+
+    kit_ask_plan(kit, WIRE_MESSAGE_CREATE, &plan, &answer);
+    kit_expect(&answer, WIRE_MESSAGE_SANDBOX);
+    return answer.message.sandbox;
+}
+
+static struct wire_entry start_sandbox(struct kit *kit)
+{
+    return start_whole(kit).entry;
+}
+
+static void ask_open(struct kit *kit, const struct id *id, const char *place,
+                     struct kit_answer *answer)
+{
+    struct wire_message message = {.number = WIRE_MESSAGE_OPEN_MOUNT, .open_mount = {.id = *id}};
+
+    (void) snprintf(message.open_mount.place, sizeof(message.open_mount.place), "%s", place);
+    kit_ask(kit, &message, answer);
+}
+
+static void ask_change(struct kit *kit, enum wire_number number, const struct id *id,
+                       uint32_t mount, struct kit_answer *answer)
+{
+    struct wire_message message = {.number = number};
+
+    if (number == WIRE_MESSAGE_ATTACH_MOUNT)
+        message.attach_mount = (struct wire_mount){.id = *id, .mount = mount};
+    else
+        message.detach_mount = (struct wire_mount){.id = *id, .mount = mount};
+    kit_ask(kit, &message, answer);
+}
+
+/* Its server. */
+static pid_t mount_it(struct kit *kit, const struct id *id, const char *place, uint32_t *ret_number)
+{
+    struct kit_answer answer;
+    pid_t server;
+
+    ask_open(kit, id, place, &answer);
+    kit_expect(&answer, WIRE_MESSAGE_MOUNT_OPENED);
+    assert_int_equal(answer.fd_count, 1);
+    *ret_number = answer.message.mount_opened.mount;
+    server = start_server(answer.fds[0]);
+    ask_change(kit, WIRE_MESSAGE_ATTACH_MOUNT, id, *ret_number, &answer);
+    kit_expect(&answer, WIRE_MESSAGE_DONE);
+    return server;
+}
+
+static void ask_destroy(struct kit *kit, const struct id *id)
+{
+    struct kit_answer answer;
+
+    kit_kill(kit, id, WIRE_KILL_EVERYTHING, &answer);
+    kit_expect(&answer, WIRE_MESSAGE_DONE);
+}
+
+static size_t count_mounts(const struct wire_entry *sandbox, const char *place)
+{
+    unsigned int minors[8];
+
+    return fuse_mount_find((pid_t) sandbox->pid, place, minors, 8);
+}
+
+/* A process of the sandbox that looks for a name in the mount; its exit status is the errno it got.
+ * The parent is outside, and waits for it. */
+static pid_t look_inside(const struct wire_entry *sandbox, const char *path)
+{
+    AUTO(close) int pidfd = sys_process_open((pid_t) sandbox->pid);
+    pid_t pid;
+
+    assert_true(pidfd >= 0);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        struct stat about;
+        int status;
+        pid_t inner;
+
+        if (sys_namespace_enter(pidfd, CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID) < 0)
+            _exit(255);
+        inner = fork();
+        if (inner == 0) {
+            (void) syscall(SYS_close_range, 3u, ~0u, 0);
+            _exit(stat(path, &about) < 0 ? errno : 0);
+        }
+        if (waitpid(inner, &status, 0) != inner)
+            _exit(254);
+        _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 253);
+    }
+    return pid;
+}
+
+static int result_of(pid_t pid)
+{
+    int status = 0;
+
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+
+    assert_int_equal(clock_gettime(CLOCK_MONOTONIC, &now), 0);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* --- tests ----------------------------------------------------------------------------------- */
+
+static void a_mount_is_seen_with_the_ids_of_the_sandbox(void **state)
+{
+    struct kit *kit = *state;
+    struct wire_sandbox whole;
+    struct wire_entry sandbox;
+    struct stat about;
+    char path[64];
+    uint32_t number;
+    pid_t server;
+
+    NEEDS(kit);
+    whole = start_whole(kit);
+    sandbox = whole.entry;
+    server = mount_it(kit, &sandbox.id, PLACE "/deep", &number);
+    (void) snprintf(path, sizeof(path), "/proc/%u/root" PLACE "/deep", sandbox.pid);
+    assert_int_equal(stat(path, &about), 0);
+    assert_int_equal(about.st_uid, whole.uid_first + 7);
+    assert_int_equal(count_mounts(&sandbox, PLACE "/deep"), 1);
+    assert_int_equal(result_of(look_inside(&sandbox, PLACE "/deep")), 0);
+    assert_int_equal(result_of(look_inside(&sandbox, PLACE "/deep/x")), ENOENT);
+    ask_destroy(kit, &sandbox.id);
+    end_process(server);
+}
+
+static void places_are_checked(void **state)
+{
+    static const char *const bad[] = {"/proc/x", "/dev", "/dev/shm/x", "/sys/fs", "/proc"};
+    struct kit *kit = *state;
+    struct wire_entry sandbox;
+    struct kit_answer answer;
+    uint32_t number;
+    pid_t server;
+
+    NEEDS(kit);
+    sandbox = start_sandbox(kit);
+    for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
+        ask_open(kit, &sandbox.id, bad[i], &answer);
+        kit_expect_failure(&answer, ERR_INVALID);
+    }
+    server = mount_it(kit, &sandbox.id, PLACE, &number);
+    ask_open(kit, &sandbox.id, PLACE, &answer);
+    kit_expect_failure(&answer, ERR_CONFLICT);
+    ask_open(kit, &sandbox.id, PLACE "/inside", &answer);
+    kit_expect_failure(&answer, ERR_CONFLICT);
+    ask_open(kit, &sandbox.id, PLACE "-beside", &answer);
+    kit_expect(&answer, WIRE_MESSAGE_MOUNT_OPENED);
+    (void) close(answer.fds[0]);
+    ask_change(kit, WIRE_MESSAGE_DETACH_MOUNT, &sandbox.id, 77, &answer);
+    kit_expect_failure(&answer, ERR_NOT_FOUND);
+    end_process(server);
+}
+
+/* /bin is a link of the image, /usr something that is mounted. */
+static void links_and_other_mounts_are_not_covered(void **state)
+{
+    static const struct {
+        const char *place;
+        enum err_code code;
+    } rows[] = {{"/bin", ERR_INVALID}, {"/bin/x", ERR_INVALID}, {"/usr", ERR_CONFLICT}};
+    struct kit *kit = *state;
+    struct wire_entry sandbox;
+    struct kit_answer answer;
+
+    NEEDS(kit);
+    sandbox = start_sandbox(kit);
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        pid_t server;
+
+        ask_open(kit, &sandbox.id, rows[i].place, &answer);
+        kit_expect(&answer, WIRE_MESSAGE_MOUNT_OPENED);
+        server = start_server(answer.fds[0]);
+        ask_change(kit, WIRE_MESSAGE_ATTACH_MOUNT, &sandbox.id, answer.message.mount_opened.mount,
+                   &answer);
+        kit_expect_failure(&answer, rows[i].code);
+        end_process(server);
+    }
+}
+
+static void so_many_and_no_more(void **state)
+{
+    struct kit *kit = *state;
+    struct wire_entry sandbox;
+    struct kit_answer answer;
+    char place[32];
+
+    NEEDS(kit);
+    sandbox = start_sandbox(kit);
+    for (int i = 0; i < 16; i++) {
+        (void) snprintf(place, sizeof(place), "/m/%d", i);
+        ask_open(kit, &sandbox.id, place, &answer);
+        kit_expect(&answer, WIRE_MESSAGE_MOUNT_OPENED);
+        (void) close(answer.fds[0]);
+    }
+    ask_open(kit, &sandbox.id, "/m/more", &answer);
+    kit_expect_failure(&answer, ERR_UNAVAILABLE);
+    ask_change(kit, WIRE_MESSAGE_DETACH_MOUNT, &sandbox.id, 3, &answer);
+    kit_expect(&answer, WIRE_MESSAGE_DONE);
+    ask_open(kit, &sandbox.id, "/m/more", &answer);
+    kit_expect(&answer, WIRE_MESSAGE_MOUNT_OPENED);
+    (void) close(answer.fds[0]);
+}
+
+static void who_hangs_in_a_mount_can_be_destroyed(void **state)
+{
+    struct kit *kit = *state;
+    struct wire_entry sandbox;
+    uint32_t number;
+    pid_t server, looking;
+    int64_t before;
+
+    NEEDS(kit);
+    sandbox = start_sandbox(kit);
+    server = mount_it(kit, &sandbox.id, PLACE, &number);
+    looking = look_inside(&sandbox, PLACE "/hang");
+    (void) usleep(200000);
+    assert_int_equal(waitpid(looking, NULL, WNOHANG), 0);
+    before = now_ms();
+    ask_destroy(kit, &sandbox.id);
+    assert_true(now_ms() - before < 1000);
+    (void) result_of(looking);
+    end_process(server);
+}
+
+static void detaching_frees_who_waits(void **state)
+{
+    struct kit *kit = *state;
+    struct wire_entry sandbox;
+    struct kit_answer answer;
+    uint32_t number;
+    pid_t server, looking;
+
+    NEEDS(kit);
+    sandbox = start_sandbox(kit);
+    server = mount_it(kit, &sandbox.id, PLACE, &number);
+    looking = look_inside(&sandbox, PLACE "/hang");
+    (void) usleep(200000);
+    ask_change(kit, WIRE_MESSAGE_DETACH_MOUNT, &sandbox.id, number, &answer);
+    kit_expect(&answer, WIRE_MESSAGE_DONE);
+    assert_int_equal(result_of(looking), ECONNABORTED);
+    assert_int_equal(count_mounts(&sandbox, PLACE), 0);
+    assert_int_equal(result_of(look_inside(&sandbox, PLACE)), 0); /* a folder, as before */
+    end_process(server);
+    server = mount_it(kit, &sandbox.id, PLACE, &number);
+    assert_int_equal(count_mounts(&sandbox, PLACE), 1);
+    end_process(server);
+}
+
+static void a_server_that_dies_leaves_errors(void **state)
+{
+    struct kit *kit = *state;
+    struct wire_entry sandbox;
+    struct kit_answer answer;
+    uint32_t number;
+    pid_t server, looking;
+
+    NEEDS(kit);
+    sandbox = start_sandbox(kit);
+    server = mount_it(kit, &sandbox.id, PLACE, &number);
+    looking = look_inside(&sandbox, PLACE "/hang");
+    (void) usleep(200000);
+    end_process(server); /* nobody else has its descriptor: the launcher least of all */
+    assert_int_equal(result_of(looking), ECONNABORTED);
+    assert_int_equal(result_of(look_inside(&sandbox, PLACE "/x")), ENOTCONN);
+    ask_change(kit, WIRE_MESSAGE_DETACH_MOUNT, &sandbox.id, number, &answer);
+    kit_expect(&answer, WIRE_MESSAGE_DONE);
+    assert_int_equal(result_of(look_inside(&sandbox, PLACE "/x")), ENOENT);
+}
+
+static void what_nobody_serves_is_not_attached(void **state)
+{
+    struct kit *kit = *state;
+    struct wire_entry sandbox;
+    struct kit_answer answer;
+    struct wire_message stats = {.number = WIRE_MESSAGE_STATS};
+    struct wire_message attach = {.number = WIRE_MESSAGE_ATTACH_MOUNT};
+    struct kit_answer attached;
+    int64_t before;
+    int fuse;
+
+    NEEDS(kit);
+    sandbox = start_sandbox(kit);
+    ask_open(kit, &sandbox.id, PLACE, &answer);
+    kit_expect(&answer, WIRE_MESSAGE_MOUNT_OPENED);
+    fuse = answer.fds[0];
+    attach.attach_mount =
+        (struct wire_mount){.id = sandbox.id, .mount = answer.message.mount_opened.mount};
+    kit_send(kit, &attach, NULL, 0, &attached);
+    /* The launcher goes on meanwhile. */
+    before = now_ms();
+    stats.stats.id = sandbox.id;
+    kit_ask(kit, &stats, &answer);
+    kit_expect(&answer, WIRE_MESSAGE_STATS_READ);
+    assert_true(now_ms() - before < 1000);
+    kit_wait(kit, &attached);
+    kit_expect_failure(&attached, ERR_UPSTREAM_TIMEOUT);
+    (void) close(fuse);
+    assert_int_equal(count_mounts(&sandbox, NULL), 0);
+}
+
+/* --- the text of the kernel ------------------------------------------------------------------ */
+
+static void mounts_are_found_in_the_kernels_list(void **state)
+{
+    static const char text[] =
+        "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n"
+        "2 1 0:41 / /persist rw,nosuid shared:3 master:4 - fuse burrow rw,user_id=0\n"
+        "3 1 0:42 / /a\\040b\\134c rw - fuse burrow rw\n"
+        "4 1 0:43 / /fuse rw - tmpfs fuse rw\n"
+        "5 1 0:44 / /control rw - fusectl none rw\n"
+        "6 1 0:x / /broken rw - fuse burrow rw\n"
+        "7 1";
+    unsigned int minors[4];
+
+    (void) state;
+    assert_int_equal(fuse_mount_find_in(text, NULL, minors, 4), 2);
+    assert_int_equal(minors[0], 41);
+    assert_int_equal(minors[1], 42);
+    assert_int_equal(fuse_mount_find_in(text, NULL, minors, 1), 1);
+    assert_int_equal(fuse_mount_find_in(text, "/a b\\c", minors, 4), 1);
+    assert_int_equal(minors[0], 42);
+    assert_int_equal(fuse_mount_find_in(text, "/persis", minors, 4), 0);
+    assert_int_equal(fuse_mount_find_in(text, "/persist/x", minors, 4), 0);
+    assert_int_equal(fuse_mount_find_in("", NULL, minors, 4), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mounts_are_found_in_the_kernels_list),
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+        TEST(a_mount_is_seen_with_the_ids_of_the_sandbox),
+        TEST(places_are_checked),
+        TEST(links_and_other_mounts_are_not_covered),
+        TEST(so_many_and_no_more),
+        TEST(who_hangs_in_a_mount_can_be_destroyed),
+        TEST(detaching_frees_who_waits),
+        TEST(a_server_that_dies_leaves_errors),
+        TEST(what_nobody_serves_is_not_attached),
+#undef TEST
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,150 @@
+/* The porter of the host in memory: copies are made when the fuzzer says so. */
+#include <errno.h>
+#include <string.h>
+
+#include "launcher/cgroup_reclaim.h"
+#include "launcher/service_fuzz_host.h"
+
+int porter_init(struct porter *porter, struct event_loop *loop, const struct site_options *options,
+                struct site *site, const struct instance *instance, struct log *log,
+                struct error *err)
+{
+    (void) porter, (void) loop, (void) options, (void) site, (void) instance, (void) log;
+    (void) err;
+    return 0;
+}
+
+void porter_add(struct porter *porter, struct porter_job *job)
+{
+    (void) porter;
+    must(job->task.work <= PORTER_RECLAIM && id_is_valid(job->task.target.text));
+    must(job->task.work == PORTER_RECLAIM || id_is_valid(job->task.source.text));
+    must(job->task.limit == 0 || job->task.limit >= DISK_LIMIT_MIN);
+    list_append(&the_host.copies, &job->link);
+}
+
+bool porter_is_full(const struct porter *porter)
+{
+    (void) porter;
+    return host_fails(NULL, NULL);
+}
+
+static bool is(const struct id *one, const struct id *other)
+{
+    return strcmp(one->text, other->text) == 0;
+}
+
+bool porter_needs(const struct porter *porter, const struct id *disk)
+{
+    (void) porter;
+    LIST_EACH (&the_host.copies, at) {
+        const struct porter_task *task = &CONTAINER_OF(at, struct porter_job, link)->task;
+
+        if ((task->work == PORTER_ROLL_BACK && is(&task->target, disk)) ||
+            (the_host.is_plain && task->work != PORTER_RECLAIM && task->from == DISK_POOL_DISKS &&
+             is(&task->source, disk)))
+            return true;
+    }
+    return false;
+}
+
+bool porter_makes(const struct porter *porter, const struct id *target)
+{
+    (void) porter;
+    LIST_EACH (&the_host.copies, at) {
+        const struct porter_task *task = &CONTAINER_OF(at, struct porter_job, link)->task;
+
+        if (task->work != PORTER_RECLAIM && is(&task->target, target))
+            return true;
+    }
+    return false;
+}
+
+static bool has_source(const struct porter_task *task)
+{
+    const struct host_box *box = host_find(&task->source);
+
+    return box && (task->from == DISK_POOL_SNAPSHOTS ? box->has_snapshot : box->has_disk);
+}
+
+/* -1 with `err`: nothing was made. */
+static int carry(const struct porter_task *task, struct error *err)
+{
+    struct host_box *target = host_find(&task->target);
+
+    if (!target || host_fails(NULL, err))
+        return error_set(err, ERR_INTERNAL, EIO, "it cannot be carried");
+    if (task->work == PORTER_RECLAIM)
+        return 0;
+    if (!has_source(task))
+        return host_not_there(err);
+    switch (task->work) {
+    case PORTER_SNAPSHOT:
+        must(!target->has_snapshot);
+        target->has_snapshot = true;
+        return 0;
+    case PORTER_FORK:
+        must(!target->has_disk && !target->is_alive && target->has_record);
+        target->has_disk = true;
+        target->is_doomed = false;
+        return 0;
+    default:
+        must(!target->is_alive && !target->has_groups);
+        return target->has_disk ? 0 : host_not_there(err);
+    }
+}
+
+bool host_carry(void)
+{
+    struct list *first = list_first(&the_host.copies);
+    struct error failure = ERROR_INIT;
+    struct porter_job *job;
+    int r;
+
+    if (!first)
+        return false;
+    job = CONTAINER_OF(first, struct porter_job, link);
+    r = carry(&job->task, &failure);
+    if (r == 0 && job->task.work == PORTER_SNAPSHOT)
+        job->taken(job);
+    list_remove(first);
+    job->bytes = 1;
+    job->done(job, r < 0 ? &failure : NULL);
+    return true;
+}
+
+/* --- what copies need beside ----------------------------------------------------------------- */
+
+bool disk_pool_shares(const struct disk_pool *pool)
+{
+    (void) pool;
+    return !the_host.is_plain;
+}
+
+bool disk_pool_has(const struct disk_pool *pool, enum disk_pool_set set, const struct id *id)
+{
+    const struct host_box *box = host_find(id);
+
+    (void) pool;
+    must(set == DISK_POOL_SNAPSHOTS);
+    return box && box->has_snapshot;
+}
+
+int disk_pool_delete_snapshot(struct disk_pool *pool, const struct id *snapshot, struct error *err)
+{
+    struct host_box *box = host_find(snapshot);
+
+    (void) pool;
+    if (!box || !box->has_snapshot)
+        return host_not_there(err);
+    if (host_fails(NULL, err))
+        return -1;
+    box->has_snapshot = false;
+    return 0;
+}
+
+bool cgroup_can_reclaim(const struct cgroup_host *host)
+{
+    (void) host;
+    return true;
+}
