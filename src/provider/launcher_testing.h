@@ -13,7 +13,8 @@
 #include "wire/wire_conversation.h"
 #include "wire/wire_plan.h"
 
-#define PLAYED_MAX 1500
+#define PLAYED_MAX           1500
+#define PLAYED_SNAPSHOTS_MAX 200
 
 struct played_sandbox {
     struct wire_entry entry;
@@ -40,6 +41,14 @@ struct played_launcher {
     int settles_at;             /* the list at which what is being stopped is; 0: never */
     struct wire_limits limits;  /* of the last request to change them */
     struct wire_message last_kill;
+    struct wire_keeper_job last_job;
+    struct id snapshots[PLAYED_SNAPSHOTS_MAX]; /* sorted */
+    size_t snapshot_count;
+    struct wire_snapshot last_snapshot;
+    struct wire_roll_back last_roll_back;
+    struct wire_open_mount last_mount;
+    uint32_t mounts;    /* given out */
+    uint8_t job_status; /* what keepers end with */
     char sockets_folder[64];
 };
 
@@ -212,6 +221,114 @@ static inline void play_list(struct played_launcher *launcher, const struct wire
     play_answer(launcher, message->request, &reply, NULL, 0);
 }
 
+/* --- its snapshots --------------------------------------------------------------------------- */
+
+/* Where it is, or would go. */
+static inline size_t play_snapshot_place(const struct played_launcher *launcher,
+                                         const struct id *id, bool *ret_is_there)
+{
+    size_t place = 0;
+
+    while (place < launcher->snapshot_count &&
+           strcmp(launcher->snapshots[place].text, id->text) < 0)
+        place++;
+    *ret_is_there =
+        place < launcher->snapshot_count && strcmp(launcher->snapshots[place].text, id->text) == 0;
+    return place;
+}
+
+static inline bool play_has_snapshot(const struct played_launcher *launcher, const struct id *id)
+{
+    bool is_there;
+
+    (void) play_snapshot_place(launcher, id, &is_there);
+    return is_there;
+}
+
+static inline void play_add_snapshot(struct played_launcher *launcher, const struct id *id)
+{
+    bool is_there;
+    size_t place = play_snapshot_place(launcher, id, &is_there);
+    struct id *at = &launcher->snapshots[place];
+
+    assert_true(!is_there && launcher->snapshot_count < PLAYED_SNAPSHOTS_MAX);
+    memmove(at + 1, at, (launcher->snapshot_count - place) * sizeof(*at));
+    *at = *id;
+    launcher->snapshot_count++;
+}
+
+static inline void play_snapshot(struct played_launcher *launcher,
+                                 const struct wire_message *message)
+{
+    struct wire_message reply = {.number = WIRE_MESSAGE_SNAPSHOT_MADE,
+                                 .snapshot_made = {.pause_us = 100, .took_us = 2000}};
+
+    launcher->last_snapshot = message->snapshot;
+    if (!play_find(launcher, &message->snapshot.id)) {
+        play_done(launcher, message->request, ERR_NOT_FOUND);
+    } else if (play_has_snapshot(launcher, &message->snapshot.snapshot)) {
+        play_done(launcher, message->request, ERR_CONFLICT);
+    } else {
+        play_add_snapshot(launcher, &message->snapshot.snapshot);
+        play_answer(launcher, message->request, &reply, NULL, 0);
+    }
+}
+
+static inline void play_delete_snapshot(struct played_launcher *launcher,
+                                        const struct wire_message *message)
+{
+    bool is_there;
+    size_t place = play_snapshot_place(launcher, &message->delete_snapshot.id, &is_there);
+    struct id *at = &launcher->snapshots[place];
+
+    if (is_there) {
+        launcher->snapshot_count--;
+        memmove(at, at + 1, (launcher->snapshot_count - place) * sizeof(*at));
+    }
+    play_done(launcher, message->request, ERR_NONE);
+}
+
+static inline void play_list_snapshots(struct played_launcher *launcher,
+                                       const struct wire_message *message)
+{
+    struct wire_message reply = {.number = WIRE_MESSAGE_SNAPSHOTS_LISTED};
+    struct wire_snapshot_name_list *names = &reply.snapshots_listed.names;
+
+    for (size_t i = 0; i < launcher->snapshot_count; i++) {
+        if (strcmp(launcher->snapshots[i].text, message->list_snapshots.after.text) <= 0)
+            continue;
+        if (names->count == WIRE_LIST_PAGE) {
+            reply.snapshots_listed.more = true;
+            break;
+        }
+        names->items[names->count++].id = launcher->snapshots[i];
+    }
+    play_answer(launcher, message->request, &reply, NULL, 0);
+}
+
+static inline void play_roll_back(struct played_launcher *launcher,
+                                  const struct wire_message *message)
+{
+    bool is_there = play_find(launcher, &message->roll_back.id) &&
+                    play_has_snapshot(launcher, &message->roll_back.snapshot);
+
+    launcher->last_roll_back = message->roll_back;
+    play_done(launcher, message->request, is_there ? ERR_NONE : ERR_NOT_FOUND);
+}
+
+static inline void play_usage(struct played_launcher *launcher, const struct wire_message *message)
+{
+    const struct wire_disk *disk = &message->disk_usage.disk;
+    struct wire_message reply = {.number = WIRE_MESSAGE_BYTES_COUNTED, .bytes_counted = {4096}};
+    bool is_there = disk->set == WIRE_DISK_OF_SNAPSHOT ? play_has_snapshot(launcher, &disk->id)
+                                                       : play_find(launcher, &disk->id) != NULL;
+
+    if (is_there)
+        play_answer(launcher, message->request, &reply, NULL, 0);
+    else
+        play_done(launcher, message->request, ERR_NOT_FOUND);
+}
+
 static inline void play_create(struct played_launcher *launcher, struct wire_incoming *incoming)
 {
     uint64_t request = incoming->message.request;
@@ -225,6 +342,12 @@ static inline void play_create(struct played_launcher *launcher, struct wire_inc
     sandbox = play_find(launcher, &plan.id);
     if ((sandbox != NULL) != !!(plan.flags & WIRE_BIT(WIRE_PLAN_EXISTING_DISK))) {
         play_done(launcher, request, sandbox ? ERR_CONFLICT : ERR_NOT_FOUND);
+        return;
+    }
+    if (plan.origin.id.text[0] && !(plan.origin.set == WIRE_DISK_OF_SNAPSHOT
+                                        ? play_has_snapshot(launcher, &plan.origin.id)
+                                        : play_find(launcher, &plan.origin.id) != NULL)) {
+        play_done(launcher, request, ERR_NOT_FOUND);
         return;
     }
     if (!sandbox)
@@ -290,12 +413,51 @@ static inline void play_sockets(struct played_launcher *launcher,
         (void) fd_close(fds[i]);
 }
 
+static inline void play_open_mount(struct played_launcher *launcher,
+                                   const struct wire_message *message)
+{
+    struct wire_message reply = {.number = WIRE_MESSAGE_MOUNT_OPENED,
+                                 .mount_opened = {.mount = launcher->mounts + 1}};
+    int fuse = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    launcher->last_mount = message->open_mount;
+    launcher->mounts++;
+    play_answer(launcher, message->request, &reply, &fuse, 1);
+    (void) fd_close(fuse);
+}
+
+static inline void play_change_mount(struct played_launcher *launcher,
+                                     const struct wire_message *message)
+{
+    bool is_known = message->attach_mount.mount && message->attach_mount.mount <= launcher->mounts;
+
+    play_done(launcher, message->request, is_known ? ERR_NONE : ERR_NOT_FOUND);
+}
+
+/* None is there, too. */
+static inline bool play_has_disk(const struct played_launcher *launcher,
+                                 const struct wire_disk *disk)
+{
+    if (!disk->id.text[0])
+        return true;
+    return disk->set == WIRE_DISK_OF_SNAPSHOT ? play_has_snapshot(launcher, &disk->id)
+                                              : play_find(launcher, &disk->id) != NULL;
+}
+
 static inline void play_job(struct played_launcher *launcher, const struct wire_message *message)
 {
     struct wire_message reply = {.number = WIRE_MESSAGE_JOB_ENDED,
                                  .job_ended = {.ending = {.kind = WIRE_EXIT_EXITED}}};
 
-    if (message->keeper_job.job == WIRE_KEEPER_COPY)
+    launcher->last_job = message->keeper_job;
+    if (!play_has_disk(launcher, &message->keeper_job.on) ||
+        !play_has_disk(launcher, &message->keeper_job.base)) {
+        play_done(launcher, message->request, ERR_NOT_FOUND);
+        return;
+    }
+    reply.job_ended.ending.value = launcher->job_status;
+    if (message->keeper_job.target.text[0] && launcher->job_status == 0 &&
+        !play_find(launcher, &message->keeper_job.target))
         (void) play_add(launcher, &message->keeper_job.target, WIRE_SANDBOX_STOPPED);
     play_answer(launcher, message->request, &reply, NULL, 0);
 }
@@ -329,8 +491,34 @@ static inline void play_rest(struct played_launcher *launcher, const struct wire
         .stats_read = {.known = WIRE_BIT(WIRE_STAT_PIDS) | WIRE_BIT(WIRE_STAT_DISK),
                        .pids = 3,
                        .disk_bytes = 4096}};
+    struct wire_message bytes = {.number = WIRE_MESSAGE_BYTES_COUNTED, .bytes_counted = {8192}};
 
     switch (message->number) {
+    case WIRE_MESSAGE_SNAPSHOT:
+        play_snapshot(launcher, message);
+        return;
+    case WIRE_MESSAGE_DELETE_SNAPSHOT:
+        play_delete_snapshot(launcher, message);
+        return;
+    case WIRE_MESSAGE_LIST_SNAPSHOTS:
+        play_list_snapshots(launcher, message);
+        return;
+    case WIRE_MESSAGE_ROLL_BACK:
+        play_roll_back(launcher, message);
+        return;
+    case WIRE_MESSAGE_DISK_USAGE:
+        play_usage(launcher, message);
+        return;
+    case WIRE_MESSAGE_OPEN_MOUNT:
+        play_open_mount(launcher, message);
+        return;
+    case WIRE_MESSAGE_ATTACH_MOUNT:
+    case WIRE_MESSAGE_DETACH_MOUNT:
+        play_change_mount(launcher, message);
+        return;
+    case WIRE_MESSAGE_RECLAIM:
+        play_answer(launcher, message->request, &bytes, NULL, 0);
+        return;
     case WIRE_MESSAGE_SUBSCRIBE_EXIT:
         play_answer(launcher, message->request, &subscribed, NULL, 0);
         return;
@@ -463,10 +651,12 @@ static inline int play_start(struct played_launcher *launcher, struct loop *loop
     struct error err = ERROR_INIT;
     int ends[2];
 
-    *launcher = (struct played_launcher){.loop = loop,
-                                         .features = WIRE_BIT(WIRE_FEATURE_FREEZE) |
-                                                     WIRE_BIT(WIRE_FEATURE_NAT),
-                                         .enforced = WIRE_BIT(WIRE_LIMIT_PIDS)};
+    *launcher = (struct played_launcher){
+        .loop = loop,
+        .features = WIRE_BIT(WIRE_FEATURE_FREEZE) | WIRE_BIT(WIRE_FEATURE_NAT) |
+                    WIRE_BIT(WIRE_FEATURE_SNAPSHOTS) | WIRE_BIT(WIRE_FEATURE_RECLAIM) |
+                    WIRE_BIT(WIRE_FEATURE_MOUNTS),
+        .enforced = WIRE_BIT(WIRE_LIMIT_PIDS)};
     launcher->sandboxes = mem_alloc_array(PLAYED_MAX + 1, sizeof(*launcher->sandboxes));
     assert_int_equal(sys_socket_pair(SOCK_SEQPACKET, ends), 0);
     assert_int_equal(wire_conversation_init(&launcher->conversation, WIRE_LAUNCHER, ends[0], &err),

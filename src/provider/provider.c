@@ -52,6 +52,33 @@ unsigned int provider_enforced(const struct provider *provider)
     return provider->enforced;
 }
 
+static bool has_origin(const struct provider_spec *spec)
+{
+    return spec->origin.id.text[0];
+}
+
+/* A disk that is there can be copied whenever a snapshot can be made of it. */
+static int check_origin(const struct provider_call *call, const struct provider_spec *spec,
+                        struct error *err)
+{
+    struct provider *provider = call->provider;
+    enum provider_phase before;
+
+    if (call->kind != PROVIDER_CALL_CREATE)
+        return error_set(err, ERR_INVALID, 0, "one that has a disk cannot have an origin");
+    if (!id_is_valid(spec->origin.id.text))
+        return error_set(err, ERR_INVALID, 0, "the origin is not an id");
+    if (provider->stage != PROVIDER_STAGE_OPEN)
+        return 0;
+    if (!(provider->capabilities & PROVIDER_SNAPSHOTS))
+        return error_set(err, ERR_NOT_IMPLEMENTED, 0, "provider %s copies no disks here",
+                         provider->operations->name);
+    if (spec->origin.set == PROVIDER_OF_SNAPSHOT)
+        return 0;
+    return provider_table_begin(&provider->sandboxes, PROVIDER_CALL_SNAPSHOT, &spec->origin.id,
+                                &before, err);
+}
+
 /* What is wrong with a spec for every provider alike. */
 static void check_spec(struct provider_call *call, const struct provider_spec *spec)
 {
@@ -68,6 +95,8 @@ static void check_spec(struct provider_call *call, const struct provider_spec *s
              !(call->provider->capabilities & PROVIDER_NAT))
         (void) error_set(&err, ERR_NOT_IMPLEMENTED, 0, "provider %s has no network 'nat' here",
                          call->provider->operations->name);
+    else if (has_origin(spec))
+        (void) check_origin(call, spec, &err);
     if (err.code != ERR_NONE)
         provider_call_answer(call, &err);
 }
@@ -189,25 +218,6 @@ void provider_sockets(struct provider *provider, const struct id *id, size_t cou
     }
     if (provider_call_begin(call))
         provider->operations->sockets(provider, count, call);
-    provider_call_leave(call);
-}
-
-void provider_run_disk_job(struct provider *provider, const struct id *id,
-                           enum provider_disk_job job, const struct id *target, int output,
-                           provider_job_done *done, void *context)
-{
-    struct provider_call *call = provider_call_new(provider, PROVIDER_CALL_DISK_JOB, id, context);
-    struct error err = ERROR_INIT;
-
-    call->answer.job = done;
-    if ((job == PROVIDER_DISK_COPY) != (target && id_is_valid(target->text))) {
-        (void) error_set(&err, ERR_INVALID, 0, "a copy, and nothing else, has a target");
-        provider_call_answer(call, &err);
-    } else if (job == PROVIDER_DISK_COPY) {
-        call->target = *target;
-    }
-    if (provider_call_begin(call))
-        provider->operations->disk_job(provider, job, output, call);
     provider_call_leave(call);
 }
 

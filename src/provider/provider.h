@@ -36,9 +36,12 @@ enum provider_capability {
     PROVIDER_NAT = 1 << 3,     /* the network mode nat */
     PROVIDER_OOM = 1 << 4,     /* tells a kill for lack of memory from others */
     PROVIDER_STATS = 1 << 5,
-    PROVIDER_AGENT = 1 << 6,    /* an agent answers at provider_agent_address */
-    PROVIDER_LIMITS = 1 << 7,   /* limits of a running sandbox can be changed */
-    PROVIDER_DISK_JOBS = 1 << 8 /* provider_run_disk_job */
+    PROVIDER_AGENT = 1 << 6,     /* an agent answers at provider_agent_address */
+    PROVIDER_LIMITS = 1 << 7,    /* limits of a running sandbox can be changed */
+    PROVIDER_DISK_JOBS = 1 << 8, /* provider_run_disk_job */
+    PROVIDER_SNAPSHOTS = 1 << 9, /* provider_snapshot and what is done with snapshots */
+    PROVIDER_RECLAIM = 1 << 10,  /* there is swap that memory of frozen ones can go to */
+    PROVIDER_MOUNTS = 1 << 11    /* provider_open_mount */
 };
 
 /* Which limits hold; those that were asked for and do not are told with each sandbox. */
@@ -82,6 +85,14 @@ struct provider_variable {
     const char *name, *value;
 };
 
+/* A disk that is there: of a sandbox (whatever its state), or a snapshot. An empty id: none. */
+enum provider_disk_set { PROVIDER_OF_SANDBOX, PROVIDER_OF_SNAPSHOT };
+
+struct provider_disk {
+    enum provider_disk_set set;
+    struct id id;
+};
+
 struct provider_spec {
     struct id id;         /* chosen by the caller, unless the provider takes one from its stock */
     const char *hostname; /* [a-z0-9][a-z0-9._-]{0,63} */
@@ -95,6 +106,8 @@ struct provider_spec {
     const struct provider_variable *environment; /* for everything that runs inside */
     size_t environment_count;
     bool keep_id; /* never from stock: the id must be this one */
+    /* Create: begin with a copy of this disk instead of an empty one. Implies keep_id. */
+    struct provider_disk origin;
 };
 
 enum provider_state {
@@ -237,10 +250,115 @@ void provider_sockets(struct provider *provider, const struct id *id, size_t cou
 int provider_agent_address(struct provider *provider, const struct id *id,
                            char ret_address[static PROVIDER_ADDRESS_MAX], struct error *err);
 
-enum provider_disk_job { PROVIDER_DISK_MEASURE, PROVIDER_DISK_LIST, PROVIDER_DISK_COPY };
+/* --- disks and snapshots ---------------------------------------------------------------------- */
 
-/* A confined process works on the disk of a stopped sandbox; its output goes to `output` (borrowed
- * for the call). `target` for copies: a new id, whose disk is made. */
-void provider_run_disk_job(struct provider *provider, const struct id *id,
-                           enum provider_disk_job job, const struct id *target, int output,
+/* A read-only copy of a sandbox's disk under an id of its own, whatever the sandbox's state; it
+ * outlives the sandbox. On disk (survives power loss) when answered. `freeze` holds a running one
+ * still for that moment, so that what its programs wrote together is there together; without it the
+ * copy is what a power cut would have left. ERR_CONFLICT: the id is taken; ERR_NO_SPACE. */
+struct provider_snapshot {
+    uint64_t pause_us; /* how long the sandbox stood still */
+    uint64_t took_us;
+    bool is_copied; /* byte by byte: this pool cannot do it in one step */
+};
+
+typedef void provider_snapshot_done(void *context, const struct error *failure,
+                                    const struct provider_snapshot *snapshot);
+
+void provider_snapshot(struct provider *provider, const struct id *sandbox,
+                       const struct id *snapshot, bool freeze, provider_snapshot_done *done,
+                       void *context);
+
+/* Sandboxes that were made from it stay. What is not there succeeds. */
+void provider_delete_snapshot(struct provider *provider, const struct id *snapshot,
+                              provider_done *done, void *context);
+
+/* Sorted by id. */
+typedef void provider_ids_done(void *context, const struct error *failure, const struct id *ids,
+                               size_t count);
+void provider_list_snapshots(struct provider *provider, provider_ids_done *done, void *context);
+
+/* The disk of a stopped sandbox becomes a copy of the snapshot; on failure it is as it was. */
+void provider_roll_back(struct provider *provider, const struct id *sandbox,
+                        const struct id *snapshot, uint64_t disk_bytes, provider_done *done,
+                        void *context);
+
+/* Bytes that this disk or snapshot alone has on its account, as of the last few seconds.
+ * ERR_NOT_IMPLEMENTED where nothing is counted: measure it with a disk job. */
+typedef void provider_bytes_done(void *context, const struct error *failure, uint64_t bytes);
+void provider_disk_usage(struct provider *provider, const struct provider_disk *disk,
+                         provider_bytes_done *done, void *context);
+
+/* Push the memory of a frozen sandbox out to swap; the answer tells how much went. */
+void provider_reclaim(struct provider *provider, const struct id *id, provider_bytes_done *done,
+                      void *context);
+
+/* Jobs of a confined process (keeper/job.h says what each reads and writes). `output` gets lines of
+ * JSON, the last of which is the outcome; a job that failed answers with `ending` status 1 and its
+ * last line is the error.
+ *
+ *     job        on       base     target   input           data                  view
+ *     MEASURE    disk
+ *     LIST       disk
+ *     COPY       disk              new
+ *     DIFF       newer    older
+ *     PACK       disk     older              -              layer out (any)
+ *     UNPACK                       new       layer in (any) -
+ *     ARCHIVE    disk                        options (JSON) squashfs out (file)   yes
+ *     UNARCHIVE  -                           squashfs (file) tar out (any)
+ *     SCAN       disk                        options (JSON) -                     yes
+ *     READ       disk                        paths (JSON)   contents out (any)    yes
+ *
+ * "disk" is one that nothing writes to: of a stopped sandbox, or a snapshot. A view shows the disk
+ * on top of the image `image`, as the sandbox saw it; otherwise a job sees the disk alone, with its
+ * whiteouts. "new": the disk of a stopped sandbox is made (with `disk_bytes` as its limit; 0:
+ * none), and gone again when the job fails. UNPACK also takes an existing disk of a stopped sandbox
+ * as its target (`disk_bytes` is ignored then, and a failure leaves it half filled): layers are
+ * unpacked one after the other, the oldest first. */
+#define PROVIDER_DISK_JOBS_LIST(X)                                                                 \
+    X(MEASURE)                                                                                     \
+    X(LIST)                                                                                        \
+    X(COPY)                                                                                        \
+    X(DIFF)                                                                                        \
+    X(PACK)                                                                                        \
+    X(UNPACK)                                                                                      \
+    X(ARCHIVE)                                                                                     \
+    X(UNARCHIVE)                                                                                   \
+    X(SCAN)                                                                                        \
+    X(READ)
+
+enum provider_disk_job_kind {
+#define X(name) PROVIDER_DISK_##name,
+    PROVIDER_DISK_JOBS_LIST(X)
+#undef X
+};
+
+/* Descriptors are borrowed for the call; -EBADF: nothing. */
+struct provider_disk_job {
+    enum provider_disk_job_kind kind;
+    struct provider_disk on, base;
+    struct id target;
+    uint64_t disk_bytes;
+    const char *image; /* of a view; NULL: the provider's default */
+    int input, output, data;
+};
+
+void provider_run_disk_job(struct provider *provider, const struct provider_disk_job *job,
                            provider_job_done *done, void *context);
+
+/* --- mounts ----------------------------------------------------------------------------------- */
+
+/* A folder in a running sandbox whose files the caller serves. open gives a descriptor of
+ * /dev/fuse, the receiver's; once somebody answers on it, attach shows it at `place` (absolute,
+ * made when it is missing; ERR_CONFLICT when something is mounted there). Closing the descriptor
+ * breaks it off: processes that use it get errors, never wait. Mounts end with the sandbox's
+ * processes and are not there after a start; detach takes one away before, also when its server
+ * hangs. */
+typedef void provider_mount_done(void *context, const struct error *failure, uint32_t mount,
+                                 int fuse);
+void provider_open_mount(struct provider *provider, const struct id *sandbox, const char *place,
+                         bool read_only, provider_mount_done *done, void *context);
+void provider_attach_mount(struct provider *provider, const struct id *sandbox, uint32_t mount,
+                           provider_done *done, void *context);
+void provider_detach_mount(struct provider *provider, const struct id *sandbox, uint32_t mount,
+                           provider_done *done, void *context);

@@ -24,6 +24,14 @@ static void tell_sockets(struct provider_call *call, const struct error *failure
                          failure ? 0 : call->result.sockets.count);
 }
 
+static void tell_ids(struct provider_call *call, const struct error *failure)
+{
+    AUTO(free) struct id *ids = TAKE_PTR(call->result.ids.ids);
+
+    call->answer.ids(call->context, failure, failure ? NULL : ids,
+                     failure ? 0 : call->result.ids.count);
+}
+
 static void tell_caller(struct provider_call *call)
 {
     const struct error *failure = call->failed ? &call->failure : NULL;
@@ -38,6 +46,20 @@ static void tell_caller(struct provider_call *call)
         return;
     case PROVIDER_CALL_DISK_JOB:
         call->answer.job(call->context, failure, failure ? NULL : &call->result.ending);
+        return;
+    case PROVIDER_CALL_OPEN_MOUNT:
+        call->answer.mount(call->context, failure, failure ? 0 : call->result.mount.number,
+                           failure ? -EBADF : call->result.mount.fuse);
+        return;
+    case PROVIDER_CALL_SNAPSHOT:
+        call->answer.snapshot(call->context, failure, failure ? NULL : &call->result.snapshot);
+        return;
+    case PROVIDER_CALL_LIST_SNAPSHOTS:
+        tell_ids(call, failure);
+        return;
+    case PROVIDER_CALL_DISK_USAGE:
+    case PROVIDER_CALL_RECLAIM:
+        call->answer.bytes(call->context, failure, failure ? 0 : call->result.bytes);
         return;
     case PROVIDER_CALL_LIST:
         tell_list(call, failure);
@@ -69,7 +91,14 @@ static void follow_id(struct provider_call *call)
         entry->unenforced = call->result.sandbox.unenforced;
 }
 
-/* The disk that a copy has made is a sandbox that never ran. */
+/* Whether a job did what it was to do, as far as the provider knows. */
+static bool has_done_it(const struct provider_call *call)
+{
+    return !call->failed && call->result.ending.kind == PROVIDER_ENDED_STATUS &&
+           call->result.ending.value == 0;
+}
+
+/* The disk that a job has made is a sandbox that never ran; one that failed took it away. */
 static void settle_target(struct provider_call *call)
 {
     struct provider_table *table = &call->provider->sandboxes;
@@ -79,7 +108,7 @@ static void settle_target(struct provider_call *call)
         return;
     target->phase = PROVIDER_PHASE_STOPPED;
     target->ended = true;
-    if (call->failed)
+    if (!has_done_it(call))
         provider_table_remove(table, &call->target);
 }
 
@@ -176,20 +205,41 @@ static int check_ability(const struct provider_call *call, struct error *err)
                      call->provider->operations->name, provider_call_name(call->kind));
 }
 
+/* The other disks of a job: one to read, and one that is to be made. */
+static int mark_job_disks(struct provider_call *call, struct error *err)
+{
+    struct provider_table *table = &call->provider->sandboxes;
+    struct id target = call->target;
+    const struct provider_entry *entry = provider_table_find(table, &target);
+    enum provider_phase before;
+
+    call->target.text[0] = '\0'; /* unless it is ours to make */
+    if (call->base.text[0] &&
+        provider_table_begin(table, call->kind, &call->base, &before, err) < 0)
+        return -1;
+    if (!target.text[0])
+        return 0;
+    if (call->adds_to_target && entry && provider_entry_is_visible(entry))
+        return provider_table_begin(table, call->kind, &target, &before, err);
+    if (provider_table_begin(table, PROVIDER_CALL_CREATE, &target, &before, err) < 0)
+        return -1;
+    call->target = target;
+    return 0;
+}
+
 static int mark_sandbox(struct provider_call *call, struct error *err)
 {
     struct provider_table *table = &call->provider->sandboxes;
-    enum provider_phase before;
 
-    if (call->kind == PROVIDER_CALL_OPEN || call->kind == PROVIDER_CALL_LIST)
+    if (call->kind == PROVIDER_CALL_OPEN || call->kind == PROVIDER_CALL_LIST ||
+        (call->snapshot.text[0] && !call->id.text[0]) || call->kind == PROVIDER_CALL_LIST_SNAPSHOTS)
         return 0;
-    if (provider_table_begin(table, call->kind, &call->id, &call->before, err) < 0)
+    /* A job may be about snapshots alone, or about nothing that is there. */
+    if ((call->id.text[0] || call->kind != PROVIDER_CALL_DISK_JOB) &&
+        provider_table_begin(table, call->kind, &call->id, &call->before, err) < 0)
         return -1;
-    if (call->target.text[0] &&
-        provider_table_begin(table, PROVIDER_CALL_CREATE, &call->target, &before, err) < 0) {
-        call->target.text[0] = '\0'; /* somebody else's */
+    if (call->kind == PROVIDER_CALL_DISK_JOB && mark_job_disks(call, err) < 0)
         return -1;
-    }
     call->began = true;
     return 0;
 }

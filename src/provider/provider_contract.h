@@ -107,6 +107,20 @@ static void expect_everywhere(struct contract *contract, const struct id *id, en
         reply = ask_job(contract, id, PROVIDER_DISK_LIST, NULL, STDOUT_FILENO);
         expect_code(&reply, code);
     }
+    if (can(contract, PROVIDER_SNAPSHOTS)) {
+        struct id snapshot = id_new();
+
+        reply = ask_snapshot(contract, id, &snapshot, false);
+        expect_code(&reply, code);
+        reply = ask_roll_back(contract, id, &snapshot);
+        expect_code(&reply, code);
+        reply = ask_usage(contract, PROVIDER_OF_SANDBOX, id);
+        expect_code(&reply, code);
+    }
+    if (can(contract, PROVIDER_RECLAIM)) {
+        reply = ask_reclaim(contract, id);
+        expect_code(&reply, code);
+    }
 }
 
 static void unknown_ids_are_not_found(void **state)
@@ -396,6 +410,258 @@ static void disks_of_stopped_sandboxes_can_be_copied(void **state)
     expect_ok(&reply);
 }
 
+/* A job with everything that its kind needs, on disks of stopped sandboxes. */
+static struct reply ask_whole_job(struct contract *contract, struct provider_disk_job job)
+{
+    AUTO(close) int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    struct reply reply = {.times = 0};
+
+    job.input = job.output = job.data = null;
+    provider_run_disk_job(contract->provider, &job, on_job, &reply);
+    await(contract, &reply);
+    return reply;
+}
+
+static void jobs_have_just_what_they_speak_of(void **state)
+{
+    struct contract *contract = *state;
+    struct provider_disk disk = {.set = PROVIDER_OF_SANDBOX};
+    struct id other = id_new();
+    struct reply reply;
+
+    needs(contract, PROVIDER_DISK_JOBS, "disk jobs");
+    disk.id = new_sandbox(contract);
+    reply = ask_plain(contract, provider_stop, &disk.id);
+    expect_ok(&reply);
+    {
+        const struct provider_disk_job wrong[] = {
+            {.kind = PROVIDER_DISK_LIST},
+            {.kind = PROVIDER_DISK_LIST, .on.id.text = "../etc"},
+            {.kind = PROVIDER_DISK_LIST, .on = disk, .base = disk},
+            {.kind = PROVIDER_DISK_LIST, .on = disk, .target = other},
+            {.kind = PROVIDER_DISK_LIST, .on = disk, .image = "host"},
+            {.kind = PROVIDER_DISK_DIFF, .on = disk},
+            {.kind = PROVIDER_DISK_UNPACK},
+            {.kind = PROVIDER_DISK_UNPACK, .on = disk, .target = other},
+            {.kind = PROVIDER_DISK_UNARCHIVE, .on = disk},
+            {.kind = PROVIDER_DISK_SCAN, .on = disk, .image = "../etc"},
+            {.kind = PROVIDER_DISK_READ + 1, .on = disk},
+        };
+
+        for (size_t i = 0; i < ARRAY_COUNT(wrong); i++) {
+            reply = ask_whole_job(contract, wrong[i]);
+            expect_code(&reply, ERR_INVALID);
+        }
+    }
+    reply = ask_job(contract, &disk.id, PROVIDER_DISK_PACK, NULL, STDOUT_FILENO);
+    expect_code(&reply, ERR_INVALID); /* where to? */
+    reply = ask_whole_job(contract, (struct provider_disk_job){
+                                        .kind = PROVIDER_DISK_DIFF, .on = disk, .base.id = other});
+    expect_code(&reply, ERR_NOT_FOUND);
+    reply = ask_list(contract);
+    assert_int_equal(reply.count, 1);
+}
+
+static void snapshots_are_made_listed_and_deleted(void **state)
+{
+    struct contract *contract = *state;
+    struct id id, snapshots[] = {id_new(), id_new(), id_new()};
+    struct id bad = {.text = "not an id"};
+    struct reply reply;
+
+    needs(contract, PROVIDER_SNAPSHOTS, "snapshots");
+    id = new_sandbox(contract);
+    reply = ask_snapshots(contract);
+    expect_ok(&reply);
+    assert_int_equal(reply.count, 0);
+    reply = ask_snapshot(contract, &id, &bad, false);
+    expect_code(&reply, ERR_INVALID);
+    for (size_t i = 0; i < ARRAY_COUNT(snapshots); i++) {
+        reply = ask_snapshot(contract, &id, &snapshots[i], i > 0);
+        expect_ok(&reply);
+        assert_true(reply.snapshot.took_us >= reply.snapshot.pause_us);
+        expect_state(contract, &id, PROVIDER_RUNNING);
+    }
+    reply = ask_snapshot(contract, &id, &snapshots[0], false);
+    expect_code(&reply, ERR_CONFLICT);
+    /* They outlive the sandbox. */
+    reply = ask_plain(contract, provider_destroy, &id);
+    expect_ok(&reply);
+    reply = ask_snapshots(contract);
+    assert_int_equal(reply.count, ARRAY_COUNT(snapshots));
+    for (size_t i = 1; i < reply.count; i++)
+        assert_true(strcmp(reply.ids[i - 1].text, reply.ids[i].text) < 0);
+    reply = ask_usage(contract, PROVIDER_OF_SNAPSHOT, &snapshots[0]);
+    if (reply.failed)
+        expect_code(&reply, ERR_NOT_IMPLEMENTED); /* nothing is counted here */
+    for (int i = 0; i < 2; i++) {                 /* the second time it is not there */
+        reply = ask_plain(contract, provider_delete_snapshot, &snapshots[0]);
+        expect_ok(&reply);
+        reply = ask_snapshots(contract);
+        assert_int_equal(reply.count, 2);
+    }
+    reply = ask_usage(contract, PROVIDER_OF_SNAPSHOT, &snapshots[0]);
+    expect_code(&reply, ERR_NOT_FOUND);
+    reply = ask_plain(contract, provider_delete_snapshot, &bad);
+    expect_code(&reply, ERR_INVALID);
+}
+
+static void a_fork_stands_for_itself(void **state)
+{
+    struct contract *contract = *state;
+    struct id id, snapshot = id_new(), unknown = id_new();
+    struct id forks[] = {id_new(), id_new(), id_new()};
+    struct provider_disk origins[ARRAY_COUNT(forks)];
+    struct provider_spec spec;
+    struct reply reply;
+
+    needs(contract, PROVIDER_SNAPSHOTS, "snapshots");
+    id = new_sandbox(contract);
+    reply = ask_snapshot(contract, &id, &snapshot, false);
+    expect_ok(&reply);
+    origins[0] = (struct provider_disk){PROVIDER_OF_SNAPSHOT, snapshot};
+    origins[1] = (struct provider_disk){PROVIDER_OF_SANDBOX, id};
+    origins[2] = (struct provider_disk){PROVIDER_OF_SANDBOX, forks[0]};
+    for (size_t i = 0; i < ARRAY_COUNT(forks); i++) {
+        spec = spec_of(contract, &forks[i]);
+        spec.keep_id = false; /* an origin implies it */
+        spec.origin = origins[i];
+        reply = ask_create(contract, &spec);
+        expect_ok(&reply);
+        assert_string_equal(reply.sandbox.id.text, forks[i].text);
+        expect_state(contract, &forks[i], PROVIDER_RUNNING);
+    }
+    reply = ask_create(contract, &spec);
+    expect_code(&reply, ERR_CONFLICT);
+    spec = spec_of(contract, &unknown);
+    spec.origin = (struct provider_disk){PROVIDER_OF_SNAPSHOT, id_new()};
+    reply = ask_create(contract, &spec);
+    expect_code(&reply, ERR_NOT_FOUND);
+    spec.origin = (struct provider_disk){PROVIDER_OF_SANDBOX, id_new()};
+    reply = ask_create(contract, &spec);
+    expect_code(&reply, ERR_NOT_FOUND);
+    spec.origin.id = (struct id){.text = "not an id"};
+    reply = ask_create(contract, &spec);
+    expect_code(&reply, ERR_INVALID);
+    reply = ask_plain(contract, provider_destroy, &id);
+    expect_ok(&reply);
+    reply = ask_plain(contract, provider_delete_snapshot, &snapshot);
+    expect_ok(&reply);
+    for (size_t i = 0; i < ARRAY_COUNT(forks); i++)
+        expect_state(contract, &forks[i], PROVIDER_RUNNING);
+}
+
+static void a_stopped_sandbox_goes_back(void **state)
+{
+    struct contract *contract = *state;
+    struct id id, snapshot = id_new(), unknown = id_new();
+    struct reply reply;
+
+    needs(contract, PROVIDER_SNAPSHOTS, "snapshots");
+    id = new_sandbox(contract);
+    reply = ask_snapshot(contract, &id, &snapshot, true);
+    expect_ok(&reply);
+    reply = ask_roll_back(contract, &id, &snapshot);
+    expect_code(&reply, ERR_CONFLICT);
+    reply = ask_plain(contract, provider_stop, &id);
+    expect_ok(&reply);
+    reply = ask_roll_back(contract, &id, &unknown);
+    expect_code(&reply, ERR_NOT_FOUND);
+    reply = ask_roll_back(contract, &id, &snapshot);
+    expect_ok(&reply);
+    reply = ask_usage(contract, PROVIDER_OF_SANDBOX, &id);
+    if (reply.failed)
+        expect_code(&reply, ERR_NOT_IMPLEMENTED);
+    reply = ask_start(contract, &id);
+    expect_ok(&reply);
+    expect_state(contract, &id, PROVIDER_RUNNING);
+}
+
+static void memory_of_frozen_sandboxes_can_be_pushed_out(void **state)
+{
+    struct contract *contract = *state;
+    struct id id = new_sandbox(contract);
+    struct reply reply = ask_reclaim(contract, &id);
+
+    if (!can(contract, PROVIDER_RECLAIM) || !can(contract, PROVIDER_FREEZE)) {
+        expect_code(&reply, can(contract, PROVIDER_RECLAIM) ? ERR_CONFLICT : ERR_NOT_IMPLEMENTED);
+        return;
+    }
+    expect_code(&reply, ERR_CONFLICT);
+    reply = ask_plain(contract, provider_freeze, &id);
+    expect_ok(&reply);
+    reply = ask_reclaim(contract, &id);
+    expect_ok(&reply);
+    expect_state(contract, &id, PROVIDER_FROZEN);
+}
+
+/* Whatever the sandbox does meanwhile. */
+static void jobs_work_on_snapshots(void **state)
+{
+    struct contract *contract = *state;
+    struct provider_disk snapshot = {PROVIDER_OF_SNAPSHOT, id_new()};
+    struct provider_disk unknown = {PROVIDER_OF_SNAPSHOT, id_new()};
+    struct id id;
+    struct reply reply;
+
+    needs(contract, PROVIDER_DISK_JOBS, "disk jobs");
+    needs(contract, PROVIDER_SNAPSHOTS, "snapshots");
+    id = new_sandbox(contract);
+    reply = ask_snapshot(contract, &id, &snapshot.id, false);
+    expect_ok(&reply);
+    reply = ask_whole_job(contract,
+                          (struct provider_disk_job){.kind = PROVIDER_DISK_LIST, .on = snapshot});
+    expect_ok(&reply);
+    assert_int_equal(reply.ending.kind, PROVIDER_ENDED_STATUS);
+    assert_int_equal(reply.ending.value, 0);
+    reply = ask_whole_job(
+        contract,
+        (struct provider_disk_job){.kind = PROVIDER_DISK_PACK, .on = snapshot, .base = snapshot});
+    expect_ok(&reply);
+    assert_int_equal(reply.ending.value, 0);
+    reply = ask_whole_job(contract,
+                          (struct provider_disk_job){.kind = PROVIDER_DISK_LIST, .on = unknown});
+    expect_code(&reply, ERR_NOT_FOUND);
+    reply = ask_whole_job(
+        contract,
+        (struct provider_disk_job){.kind = PROVIDER_DISK_DIFF, .on = snapshot, .base = unknown});
+    expect_code(&reply, ERR_NOT_FOUND);
+    expect_state(contract, &id, PROVIDER_RUNNING);
+}
+
+static void mounts_are_opened_and_taken_back(void **state)
+{
+    static const char *const bad[] = {"relative", "/", "/a/../b", "/a//b", "/a/", ""};
+    struct contract *contract = *state;
+    struct id id, unknown = id_new();
+    struct reply reply, other;
+
+    needs(contract, PROVIDER_MOUNTS, "mounts");
+    id = new_sandbox(contract);
+    for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
+        reply = ask_open_mount(contract, &id, bad[i]);
+        expect_code(&reply, ERR_INVALID);
+    }
+    reply = ask_open_mount(contract, &unknown, "/persist");
+    expect_code(&reply, ERR_NOT_FOUND);
+    reply = ask_open_mount(contract, &id, "/persist");
+    expect_ok(&reply);
+    other = ask_open_mount(contract, &id, "/other");
+    expect_ok(&other);
+    assert_int_not_equal(reply.mount, other.mount);
+    assert_true(fcntl(reply.fuse, F_GETFD) & FD_CLOEXEC);
+    (void) fd_close(reply.fuse);
+    (void) fd_close(other.fuse);
+    reply = ask_detach_mount(contract, &id, reply.mount);
+    expect_ok(&reply);
+    if (can(contract, PROVIDER_RESTART)) {
+        reply = ask_plain(contract, provider_stop, &id);
+        expect_ok(&reply);
+        reply = ask_open_mount(contract, &id, "/persist");
+        expect_code(&reply, ERR_CONFLICT);
+    }
+}
+
 static void closing_answers_open_calls(void **state)
 {
     struct contract *contract = *state;
@@ -473,6 +739,20 @@ static void what_it_cannot_do_is_not_implemented(void **state)
         reply = ask_job(contract, &id, PROVIDER_DISK_LIST, NULL, STDOUT_FILENO);
         expect_code(&reply, ERR_NOT_IMPLEMENTED);
     }
+    if (!can(contract, PROVIDER_MOUNTS)) {
+        reply = ask_open_mount(contract, &id, "/persist");
+        expect_code(&reply, ERR_NOT_IMPLEMENTED);
+    }
+    if (!can(contract, PROVIDER_SNAPSHOTS)) {
+        reply = ask_snapshot(contract, &id, &other, false);
+        expect_code(&reply, ERR_NOT_IMPLEMENTED);
+        reply = ask_snapshots(contract);
+        expect_code(&reply, ERR_NOT_IMPLEMENTED);
+        spec.origin = (struct provider_disk){PROVIDER_OF_SANDBOX, id};
+        reply = ask_create(contract, &spec);
+        expect_code(&reply, ERR_NOT_IMPLEMENTED);
+        spec.origin.id.text[0] = '\0';
+    }
     spec.network = PROVIDER_NETWORK_NAT;
     reply = ask_create(contract, &spec);
     if (can(contract, PROVIDER_NAT))
@@ -545,6 +825,13 @@ static void opening_can_be_cut_short(void **state)
         CONTRACT_TEST(an_end_that_was_asked_for_is_not_told, backend),                             \
         CONTRACT_TEST(agents_have_addresses, backend),                                             \
         CONTRACT_TEST(disks_of_stopped_sandboxes_can_be_copied, backend),                          \
+        CONTRACT_TEST(jobs_work_on_snapshots, backend),                                            \
+        CONTRACT_TEST(jobs_have_just_what_they_speak_of, backend),                                 \
+        CONTRACT_TEST(snapshots_are_made_listed_and_deleted, backend),                             \
+        CONTRACT_TEST(a_fork_stands_for_itself, backend),                                          \
+        CONTRACT_TEST(a_stopped_sandbox_goes_back, backend),                                       \
+        CONTRACT_TEST(memory_of_frozen_sandboxes_can_be_pushed_out, backend),                      \
+        CONTRACT_TEST(mounts_are_opened_and_taken_back, backend),                                  \
         CONTRACT_TEST(closing_answers_open_calls, backend),                                        \
         CONTRACT_TEST(an_answer_may_close_the_provider, backend),                                  \
         CONTRACT_TEST(what_it_cannot_do_is_not_implemented, backend),                              \

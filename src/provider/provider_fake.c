@@ -1,17 +1,22 @@
 #include "provider/provider_fake.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/auto.h"
 #include "base/memory.h"
+#include "provider/provider_fake_job.h"
+#include "provider/provider_fake_snapshot.h"
 #include "provider/provider_internal.h"
+#include "sys/sys_file.h"
 #include "sys/sys_socket.h"
 
 #define EVERYTHING                                                                                 \
     (PROVIDER_FREEZE | PROVIDER_RESTART | PROVIDER_PORTS | PROVIDER_NAT | PROVIDER_OOM |           \
-     PROVIDER_STATS | PROVIDER_AGENT | PROVIDER_LIMITS | PROVIDER_DISK_JOBS)
+     PROVIDER_STATS | PROVIDER_AGENT | PROVIDER_LIMITS | PROVIDER_DISK_JOBS | PROVIDER_SNAPSHOTS | \
+     PROVIDER_RECLAIM | PROVIDER_MOUNTS)
 
 #define EVERY_LIMIT                                                                                \
     (PROVIDER_LIMIT_MEMORY | PROVIDER_LIMIT_SWAP | PROVIDER_LIMIT_PIDS | PROVIDER_LIMIT_CPU |      \
@@ -35,11 +40,14 @@ struct fake {
     char *agents; /* owned, may be NULL */
     bool chooses_ids;
     enum err_code fail_next[PROVIDER_CALL_COUNT];
+    uint32_t mounts; /* numbers given out */
     bool hold[PROVIDER_CALL_COUNT];
     struct list held;   /* of held; oldest first */
     struct list exits;  /* of fake_exit, to be told */
     struct list limits; /* of fake_limits: what was asked for, per sandbox */
     struct provider_stats stats;
+    struct fake_jobs jobs;
+    struct fake_snapshots snapshots;
     struct loop_task tell; /* exits and the loss, from the loop */
     bool lose;
     struct error loss;
@@ -177,8 +185,22 @@ static void run(struct provider *provider, const struct provider_spec *spec, con
 static void fake_create(struct provider *provider, const struct provider_spec *spec,
                         struct provider_call *call)
 {
+    struct fake *fake = fake_of(provider);
     struct id own = id_new();
+    struct error err = ERROR_INIT;
 
+    if (spec->origin.id.text[0]) {
+        if (spec->origin.set == PROVIDER_OF_SNAPSHOT &&
+            !fake_snapshots_has(&fake->snapshots, &spec->origin.id)) {
+            (void) error_set(&err, ERR_NOT_FOUND, 0, "there is no snapshot %s",
+                             spec->origin.id.text);
+            answer(call, &err);
+            return;
+        }
+        fake_snapshots_set_origin(&fake->snapshots, &spec->id, &spec->origin);
+        run(provider, spec, &spec->id, call);
+        return;
+    }
     run(provider, spec, fake_of(provider)->chooses_ids && !spec->keep_id ? &own : &spec->id, call);
 }
 
@@ -230,12 +252,117 @@ static void fake_sockets(struct provider *provider, size_t count, struct provide
     answer(call, NULL);
 }
 
-/* Its disks are empty: there is nothing to write. */
-static void fake_disk_job(struct provider *provider, enum provider_disk_job job, int output,
+/* A descriptor that nobody asks anything on, which is what an idle mount is. */
+static void fake_open_mount(struct provider *provider, const char *place, bool read_only,
+                            struct provider_call *call)
+{
+    struct fake *fake = fake_of(provider);
+
+    (void) place, (void) read_only;
+    if (fake->fail_next[PROVIDER_CALL_OPEN_MOUNT] == ERR_NONE) {
+        call->result.mount.number = ++fake->mounts;
+        call->result.mount.fuse = sys_file_open(AT_FDCWD, "/dev/null", O_RDWR, 0);
+    }
+    answer(call, NULL);
+}
+
+static void fake_change_mount(struct provider *provider, uint32_t mount, struct provider_call *call)
+{
+    (void) provider, (void) mount;
+    answer_or_hold(call);
+}
+
+static void fake_disk_job(struct provider *provider, const struct provider_disk_job *job,
                           struct provider_call *call)
 {
-    (void) provider, (void) job, (void) output;
-    call->result.ending = (struct provider_ending){.kind = PROVIDER_ENDED_STATUS};
+    const struct provider_disk *disks[] = {&job->on, &job->base};
+    struct fake *fake = fake_of(provider);
+    struct error err = ERROR_INIT;
+
+    for (size_t i = 0; i < ARRAY_COUNT(disks); i++) {
+        if (!disks[i]->id.text[0] || disks[i]->set != PROVIDER_OF_SNAPSHOT ||
+            fake_snapshots_has(&fake->snapshots, &disks[i]->id))
+            continue;
+        (void) error_set(&err, ERR_NOT_FOUND, 0, "there is no snapshot %s", disks[i]->id.text);
+        answer(call, &err);
+        return;
+    }
+    if (fake->fail_next[PROVIDER_CALL_DISK_JOB] == ERR_NONE)
+        call->result.ending = fake_jobs_run(&fake->jobs, job);
+    answer_or_hold(call);
+}
+
+static bool will_fail(struct provider_call *call)
+{
+    return fake_of(call->provider)->fail_next[call->kind] != ERR_NONE;
+}
+
+/* -1 with the call answered, unless it has the snapshot. */
+static int find_snapshot(struct provider_call *call)
+{
+    struct error err = ERROR_INIT;
+
+    if (will_fail(call) || fake_snapshots_has(&fake_of(call->provider)->snapshots, &call->snapshot))
+        return 0;
+    (void) error_set(&err, ERR_NOT_FOUND, 0, "there is no snapshot %s", call->snapshot.text);
+    answer(call, &err);
+    return -1;
+}
+
+static void fake_snapshot(struct provider *provider, bool freeze, struct provider_call *call)
+{
+    struct fake *fake = fake_of(provider);
+    struct error err = ERROR_INIT;
+
+    if (fake_snapshots_has(&fake->snapshots, &call->snapshot)) {
+        (void) error_set(&err, ERR_CONFLICT, 0, "there is a snapshot %s already",
+                         call->snapshot.text);
+        answer(call, &err);
+        return;
+    }
+    if (!will_fail(call))
+        fake_snapshots_add(&fake->snapshots, &call->snapshot);
+    call->result.snapshot = (struct provider_snapshot){.pause_us = freeze ? 1 : 0, .took_us = 2};
+    answer_or_hold(call);
+}
+
+static void fake_delete_snapshot(struct provider *provider, struct provider_call *call)
+{
+    if (!will_fail(call))
+        fake_snapshots_remove(&fake_of(provider)->snapshots, &call->snapshot);
+    answer_or_hold(call);
+}
+
+static void fake_list_snapshots(struct provider *provider, struct provider_call *call)
+{
+    fake_snapshots_list(&fake_of(provider)->snapshots, call);
+    answer_or_hold(call);
+}
+
+static void fake_roll_back(struct provider *provider, uint64_t disk_bytes,
+                           struct provider_call *call)
+{
+    const struct provider_disk origin = {PROVIDER_OF_SNAPSHOT, call->snapshot};
+
+    (void) disk_bytes;
+    if (find_snapshot(call) < 0)
+        return;
+    if (!will_fail(call))
+        fake_snapshots_set_origin(&fake_of(provider)->snapshots, &call->id, &origin);
+    answer_or_hold(call);
+}
+
+static void fake_disk_usage(struct provider *provider, struct provider_call *call)
+{
+    if (call->snapshot.text[0] && find_snapshot(call) < 0)
+        return;
+    call->result.bytes = fake_of(provider)->stats.disk_bytes;
+    answer_or_hold(call);
+}
+
+static void fake_reclaim(struct provider *provider, struct provider_call *call)
+{
+    call->result.bytes = fake_of(provider)->stats.memory_bytes;
     answer_or_hold(call);
 }
 
@@ -258,6 +385,8 @@ static void fake_release(struct provider *provider)
         free(CONTAINER_OF(at, struct fake_exit, link));
     LIST_EACH (&fake->limits, at)
         free(CONTAINER_OF(at, struct fake_limits, link));
+    fake_jobs_done(&fake->jobs);
+    fake_snapshots_done(&fake->snapshots);
     free(fake->agents);
     free(fake);
 }
@@ -287,6 +416,15 @@ static const struct provider_operations fake_operations = {
     .stats = fake_stats,
     .sockets = fake_sockets,
     .disk_job = fake_disk_job,
+    .open_mount = fake_open_mount,
+    .attach_mount = fake_change_mount,
+    .detach_mount = fake_change_mount,
+    .snapshot = fake_snapshot,
+    .delete_snapshot = fake_delete_snapshot,
+    .list_snapshots = fake_list_snapshots,
+    .roll_back = fake_roll_back,
+    .disk_usage = fake_disk_usage,
+    .reclaim = fake_reclaim,
     .agent_address = fake_agent_address,
 };
 
@@ -330,6 +468,7 @@ struct provider *provider_fake_new(const struct provider_fake_options *options)
     list_init(&fake->held);
     list_init(&fake->exits);
     list_init(&fake->limits);
+    fake_snapshots_init(&fake->snapshots);
     loop_task_init(&fake->tell, tell);
     return &fake->provider;
 }
@@ -395,6 +534,12 @@ void provider_fake_set_stats(struct provider *provider, const struct provider_st
     fake_of(provider)->stats = *stats;
 }
 
+void provider_fake_set_job(struct provider *provider, enum provider_disk_job_kind kind,
+                           const struct provider_fake_job *job)
+{
+    fake_jobs_set(&fake_of(provider)->jobs, kind, job);
+}
+
 const struct provider_limits *provider_fake_limits(const struct provider *provider,
                                                    const struct id *id)
 {
@@ -402,4 +547,20 @@ const struct provider_limits *provider_fake_limits(const struct provider *provid
     const struct fake_limits *limits = limits_of(fake, id);
 
     return provider_table_find(&provider->sandboxes, id) && limits ? &limits->limits : NULL;
+}
+
+void provider_fake_add_snapshot(struct provider *provider, const struct id *id)
+{
+    fake_snapshots_add(&fake_of(provider)->snapshots, id);
+}
+
+bool provider_fake_has_snapshot(const struct provider *provider, const struct id *id)
+{
+    return fake_snapshots_has(&CONTAINER_OF(provider, struct fake, provider)->snapshots, id);
+}
+
+const struct provider_disk *provider_fake_origin(const struct provider *provider,
+                                                 const struct id *id)
+{
+    return fake_snapshots_origin(&CONTAINER_OF(provider, struct fake, provider)->snapshots, id);
 }

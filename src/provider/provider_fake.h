@@ -38,9 +38,30 @@ void provider_fake_exit(struct provider *provider, const struct id *id,
 /* The provider is lost, at the end of the turn; calls that are held fail first. */
 void provider_fake_lose(struct provider *provider, const char *why);
 
+/* What jobs of a kind do from now on. Without it they end at once, with an outcome as of an empty
+ * disk. What they write must fit into a pipe, because the fake does not wait for readers. */
+struct provider_fake_job {
+    const char *report; /* whole lines for the output; NULL: the outcome of an empty disk */
+    const void *data;   /* bytes for the data */
+    size_t size;
+    enum err_code failure; /* not ERR_NONE: it ends with status 1, and a last line that says so */
+};
+
+void provider_fake_set_job(struct provider *provider, enum provider_disk_job_kind kind,
+                           const struct provider_fake_job *job);
+
 /* What provider_stats says from now on, for all. */
 void provider_fake_set_stats(struct provider *provider, const struct provider_stats *stats);
 
 /* The limits that a sandbox has now; NULL: there is no such sandbox. Borrowed. */
 const struct provider_limits *provider_fake_limits(const struct provider *provider,
                                                    const struct id *id);
+
+/* A snapshot of earlier times; whether there is one. Usage is what provider_fake_set_stats says. */
+void provider_fake_add_snapshot(struct provider *provider, const struct id *id);
+bool provider_fake_has_snapshot(const struct provider *provider, const struct id *id);
+
+/* What the disk of a sandbox was last made a copy of, by a create or by going back; NULL: of
+ * nothing. Borrowed. */
+const struct provider_disk *provider_fake_origin(const struct provider *provider,
+                                                 const struct id *id);

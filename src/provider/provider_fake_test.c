@@ -180,6 +180,76 @@ static void limits_are_remembered(void **state)
     assert_null(provider_fake_limits(contract->provider, &id));
 }
 
+static void jobs_write_what_they_are_told_to(void **state)
+{
+    static const struct provider_fake_job lines = {
+        .report = "{\"added\":\"a\"}\n", .data = "bytes", .size = 5};
+    static const struct provider_fake_job failing = {.failure = ERR_NO_SPACE};
+    struct contract *contract = *state;
+    struct provider_disk_job job = {.kind = PROVIDER_DISK_PACK,
+                                    .on = {.set = PROVIDER_OF_SANDBOX, .id = new_sandbox(contract)},
+                                    .input = -EBADF};
+    struct reply reply = ask_plain(contract, provider_stop, &job.on.id);
+    int report[2], data[2];
+    char got[256] = "";
+
+    expect_ok(&reply);
+    assert_int_equal(pipe2(report, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(data, O_CLOEXEC), 0);
+    job.output = report[1];
+    job.data = data[1];
+    provider_fake_set_job(contract->provider, PROVIDER_DISK_PACK, &lines);
+    reply = (struct reply){.times = 0};
+    provider_run_disk_job(contract->provider, &job, on_job, &reply);
+    await(contract, &reply);
+    expect_ok(&reply);
+    assert_int_equal(read(report[0], got, sizeof(got)), strlen(lines.report));
+    assert_memory_equal(got, lines.report, strlen(lines.report));
+    assert_int_equal(read(data[0], got, sizeof(got)), 5);
+    provider_fake_set_job(contract->provider, PROVIDER_DISK_PACK, &failing);
+    reply = (struct reply){.times = 0};
+    provider_run_disk_job(contract->provider, &job, on_job, &reply);
+    await(contract, &reply);
+    expect_ok(&reply);
+    assert_int_equal(reply.ending.value, 1);
+    memset(got, 0, sizeof(got));
+    assert_true(read(report[0], got, sizeof(got) - 1) > 0);
+    assert_non_null(strstr(got, "{\"error\":{\"code\":\"no_space\""));
+    for (int i = 0; i < 2; i++) {
+        (void) close(report[i]);
+        (void) close(data[i]);
+    }
+}
+
+static void a_target_is_there_when_the_job_succeeded(void **state)
+{
+    static const struct provider_fake_job failing = {.failure = ERR_NO_SPACE}, fine = {0};
+    struct contract *contract = *state;
+    struct id running = new_sandbox(contract), target = id_new();
+    struct provider_disk_job job = {.kind = PROVIDER_DISK_UNPACK, .target = target};
+    struct reply reply;
+
+    provider_fake_set_job(contract->provider, PROVIDER_DISK_UNPACK, &failing);
+    reply = ask_whole_job(contract, job);
+    expect_ok(&reply);
+    reply = ask_list(contract);
+    assert_int_equal(reply.count, 1);
+    provider_fake_set_job(contract->provider, PROVIDER_DISK_UNPACK, &fine);
+    reply = ask_whole_job(contract, job);
+    expect_ok(&reply);
+    expect_state(contract, &target, PROVIDER_STOPPED);
+    reply = ask_whole_job(contract, job); /* the next layer */
+    expect_ok(&reply);
+    provider_fake_set_job(contract->provider, PROVIDER_DISK_UNPACK, &failing);
+    reply = ask_whole_job(contract, job);
+    expect_ok(&reply);
+    expect_state(contract, &target, PROVIDER_STOPPED); /* half filled, but it was there before */
+    job.target = running;
+    reply = ask_whole_job(contract, job);
+    expect_code(&reply, ERR_CONFLICT);
+    expect_state(contract, &running, PROVIDER_RUNNING);
+}
+
 int main(void)
 {
     const struct CMUnitTest as_fake[] = {
@@ -189,6 +259,8 @@ int main(void)
         CONTRACT_TEST(losing_the_provider_fails_what_is_open, &fake),
         CONTRACT_TEST(closing_fails_what_is_held, &fake),
         CONTRACT_TEST(limits_are_remembered, &fake),
+        CONTRACT_TEST(jobs_write_what_they_are_told_to, &fake),
+        CONTRACT_TEST(a_target_is_there_when_the_job_succeeded, &fake),
         CONTRACT_TEST(an_id_may_be_the_providers, &choosy),
         CONTRACT_TEST(what_it_cannot_do_is_not_implemented, &feeble),
         CONTRACT_TEST(unknown_ids_are_not_found, &feeble),

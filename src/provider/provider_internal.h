@@ -22,10 +22,20 @@ union provider_result {
     struct provider_sandbox sandbox; /* create, start */
     struct provider_stats stats;
     struct provider_ending ending; /* disk job */
+    struct provider_snapshot snapshot;
+    uint64_t bytes; /* disk usage, reclaim */
+    struct {
+        struct id *ids; /* owned until answered; sorted */
+        size_t count;
+    } ids; /* list of snapshots */
     struct {
         int fds[PROVIDER_SOCKETS_MAX]; /* owned until answered */
         size_t count;
     } sockets;
+    struct {
+        uint32_t number;
+        int fuse; /* owned until answered */
+    } mount;
 };
 
 /* One call under way. Belongs to the operation until it is answered. */
@@ -33,8 +43,11 @@ struct provider_call {
     struct list link;          /* of provider->late, while its answer waits */
     struct provider *provider; /* borrowed */
     enum provider_call_kind kind;
-    struct id id;     /* the sandbox it is about; of a create: the spec's */
-    struct id target; /* disk job: the new one, or empty */
+    struct id id;        /* the sandbox it is about; of a create: the spec's */
+    struct id base;      /* disk job: another one that it reads, or empty */
+    struct id target;    /* disk job: the new one, or empty */
+    struct id snapshot;  /* of calls that have one, else empty */
+    bool adds_to_target; /* disk job: the target may also be a stopped one */
     union provider_result result;
 
     /* The rest is provider_call.c's. */
@@ -51,6 +64,10 @@ struct provider_call {
         provider_stats_done *stats;
         provider_sockets_done *sockets;
         provider_job_done *job;
+        provider_snapshot_done *snapshot;
+        provider_ids_done *ids;
+        provider_bytes_done *bytes;
+        provider_mount_done *mount;
     } answer;
     void *context;
 };
@@ -78,8 +95,21 @@ struct provider_operations {
                        struct provider_call *call);
     void (*stats)(struct provider *provider, struct provider_call *call);
     void (*sockets)(struct provider *provider, size_t count, struct provider_call *call);
-    void (*disk_job)(struct provider *provider, enum provider_disk_job job, int output,
+    void (*disk_job)(struct provider *provider, const struct provider_disk_job *job,
                      struct provider_call *call);
+    /* Answers with result.mount; what was opened and not attached goes with its descriptor. */
+    void (*open_mount)(struct provider *provider, const char *place, bool read_only,
+                       struct provider_call *call);
+    void (*attach_mount)(struct provider *provider, uint32_t mount, struct provider_call *call);
+    void (*detach_mount)(struct provider *provider, uint32_t mount, struct provider_call *call);
+    /* The snapshot is call->snapshot. */
+    void (*snapshot)(struct provider *provider, bool freeze, struct provider_call *call);
+    void (*delete_snapshot)(struct provider *provider, struct provider_call *call);
+    void (*list_snapshots)(struct provider *provider, struct provider_call *call);
+    void (*roll_back)(struct provider *provider, uint64_t disk_bytes, struct provider_call *call);
+    /* Of the snapshot; when it has none: of the sandbox. */
+    void (*disk_usage)(struct provider *provider, struct provider_call *call);
+    void (*reclaim)(struct provider *provider, struct provider_call *call);
     int (*agent_address)(struct provider *provider, const struct id *id,
                          char ret_address[static PROVIDER_ADDRESS_MAX], struct error *err);
 };

@@ -1,6 +1,7 @@
 #include "provider/provider_local.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,11 +10,10 @@
 #include "provider/provider_local_plan.h"
 #include "sys/sys_file.h"
 
-typedef void answered(void *context, struct wire_incoming *reply, const struct error *failure);
-
-/* Ask the launcher what the call asks us. */
-static void ask(struct provider_call *call, struct wire_message *message, const int *fds,
-                size_t count, answered *when_answered)
+void local_ask(struct provider_call *call, struct wire_message *message, const int *fds,
+               size_t count,
+               void (*when_answered)(void *context, struct wire_incoming *reply,
+                                     const struct error *failure))
 {
     struct wire_answer answer = {.call = when_answered, .context = call};
     struct error err = ERROR_INIT;
@@ -36,7 +36,7 @@ static void local_stop(struct provider *provider, struct provider_call *call)
                                    .kill = {.id = call->id, .scope = WIRE_KILL_PROCESSES}};
 
     (void) provider;
-    ask(call, &message, NULL, 0, on_done);
+    local_ask(call, &message, NULL, 0, on_done);
 }
 
 static void on_destroyed(void *context, struct wire_incoming *reply, const struct error *failure)
@@ -52,7 +52,7 @@ static void local_destroy(struct provider *provider, struct provider_call *call)
                                    .kill = {.id = call->id, .scope = WIRE_KILL_EVERYTHING}};
 
     (void) provider;
-    ask(call, &message, NULL, 0, on_destroyed);
+    local_ask(call, &message, NULL, 0, on_destroyed);
 }
 
 static void local_freeze(struct provider *provider, struct provider_call *call)
@@ -60,7 +60,7 @@ static void local_freeze(struct provider *provider, struct provider_call *call)
     struct wire_message message = {.number = WIRE_MESSAGE_FREEZE, .freeze = {.id = call->id}};
 
     (void) provider;
-    ask(call, &message, NULL, 0, on_done);
+    local_ask(call, &message, NULL, 0, on_done);
 }
 
 static void local_thaw(struct provider *provider, struct provider_call *call)
@@ -68,7 +68,7 @@ static void local_thaw(struct provider *provider, struct provider_call *call)
     struct wire_message message = {.number = WIRE_MESSAGE_THAW, .thaw = {.id = call->id}};
 
     (void) provider;
-    ask(call, &message, NULL, 0, on_done);
+    local_ask(call, &message, NULL, 0, on_done);
 }
 
 static void local_set_limits(struct provider *provider, const struct provider_limits *limits,
@@ -78,7 +78,7 @@ static void local_set_limits(struct provider *provider, const struct provider_li
 
     (void) provider;
     provider_local_plan_limits(limits, &message.limits.limits);
-    ask(call, &message, NULL, 0, on_done);
+    local_ask(call, &message, NULL, 0, on_done);
 }
 
 _Static_assert((int) PROVIDER_STAT_CPU == 1 << WIRE_STAT_CPU &&
@@ -125,7 +125,7 @@ static void local_stats(struct provider *provider, struct provider_call *call)
     struct wire_message message = {.number = WIRE_MESSAGE_STATS, .stats = {.id = call->id}};
 
     (void) provider;
-    ask(call, &message, NULL, 0, on_stats);
+    local_ask(call, &message, NULL, 0, on_stats);
 }
 
 static void on_sockets(void *context, struct wire_incoming *reply, const struct error *failure)
@@ -151,7 +151,7 @@ static void local_sockets(struct provider *provider, size_t count, struct provid
         .sockets = {.id = call->id, .family = WIRE_SOCKET_IPV4, .count = (uint8_t) count}};
 
     (void) provider;
-    ask(call, &message, NULL, 0, on_sockets);
+    local_ask(call, &message, NULL, 0, on_sockets);
 }
 
 static struct provider_ending ending_of(const struct wire_ending *ending)
@@ -175,27 +175,63 @@ static void on_job_ended(void *context, struct wire_incoming *reply, const struc
     provider_call_answer(call, failure);
 }
 
-static void local_disk_job(struct provider *provider, enum provider_disk_job job, int output,
+_Static_assert((int) PROVIDER_OF_SANDBOX == WIRE_DISK_OF_SANDBOX &&
+                   (int) PROVIDER_OF_SNAPSHOT == WIRE_DISK_OF_SNAPSHOT,
+               "sets have the same numbers");
+
+static struct wire_disk disk_of(const struct provider_disk *disk)
+{
+    /* No disk has one spelling. */
+    if (!disk->id.text[0])
+        return (struct wire_disk){.set = WIRE_DISK_OF_SANDBOX};
+    return (struct wire_disk){.set = (enum wire_disk_set) disk->set, .id = disk->id};
+}
+
+static void fill_job(const struct local *local, const struct provider_disk_job *job,
+                     struct wire_keeper_job *ret_job)
+{
+    static const struct {
+        enum wire_keeper_job_kind kind;
+        bool is_view;
+    } jobs[] = {
+        [PROVIDER_DISK_MEASURE] = {WIRE_KEEPER_MEASURE, false},
+        [PROVIDER_DISK_LIST] = {WIRE_KEEPER_LIST, false},
+        [PROVIDER_DISK_COPY] = {WIRE_KEEPER_COPY, false},
+        [PROVIDER_DISK_DIFF] = {WIRE_KEEPER_DIFF, false},
+        [PROVIDER_DISK_PACK] = {WIRE_KEEPER_PACK, false},
+        [PROVIDER_DISK_UNPACK] = {WIRE_KEEPER_UNPACK, false},
+        [PROVIDER_DISK_ARCHIVE] = {WIRE_KEEPER_ARCHIVE, true},
+        [PROVIDER_DISK_UNARCHIVE] = {WIRE_KEEPER_UNARCHIVE, false},
+        [PROVIDER_DISK_SCAN] = {WIRE_KEEPER_SCAN, true},
+        [PROVIDER_DISK_READ] = {WIRE_KEEPER_READ, true},
+    };
+
+    *ret_job = (struct wire_keeper_job){.job = jobs[job->kind].kind,
+                                        .on = disk_of(&job->on),
+                                        .base = disk_of(&job->base),
+                                        .target = job->target};
+    if (job->target.text[0])
+        ret_job->disk_bytes = job->disk_bytes;
+    if (jobs[job->kind].is_view)
+        (void) snprintf(ret_job->image, sizeof(ret_job->image), "%s", job->image ?: local->image);
+}
+
+static void local_disk_job(struct provider *provider, const struct provider_disk_job *job,
                            struct provider_call *call)
 {
-    static const enum wire_keeper_job_kind jobs[] = {
-        [PROVIDER_DISK_MEASURE] = WIRE_KEEPER_MEASURE,
-        [PROVIDER_DISK_LIST] = WIRE_KEEPER_LIST,
-        [PROVIDER_DISK_COPY] = WIRE_KEEPER_COPY,
-    };
-    struct wire_message message = {
-        .number = WIRE_MESSAGE_KEEPER_JOB,
-        .keeper_job = {.id = call->id, .job = jobs[job], .target = call->target}};
+    struct wire_message message = {.number = WIRE_MESSAGE_KEEPER_JOB};
+    AUTO(close) int null = sys_file_open(AT_FDCWD, "/dev/null", O_RDWR, 0);
+    const int fds[] = {job->input < 0 ? null : job->input, job->output < 0 ? null : job->output,
+                       job->data < 0 ? null : job->data};
     struct error err = ERROR_INIT;
-    AUTO(close) int input = sys_file_open(AT_FDCWD, "/dev/null", O_RDONLY, 0);
 
-    (void) provider;
-    if (input < 0) {
-        (void) error_set(&err, ERR_INTERNAL, input, "open /dev/null");
+    if (null < 0) {
+        (void) error_set(&err, ERR_INTERNAL, null, "open /dev/null");
         provider_call_answer(call, &err);
         return;
     }
-    ask(call, &message, (const int[]){input, output}, 2, on_job_ended);
+    fill_job(local_of(provider), job, &message.keeper_job);
+    local_ask(call, &message, fds, ARRAY_COUNT(fds), on_job_ended);
 }
 
 int local_agent_address(struct provider *provider, const struct id *id,
@@ -320,6 +356,15 @@ static const struct provider_operations local_operations = {
     .stats = local_stats,
     .sockets = local_sockets,
     .disk_job = local_disk_job,
+    .open_mount = local_open_mount,
+    .attach_mount = local_attach_mount,
+    .detach_mount = local_detach_mount,
+    .snapshot = local_snapshot,
+    .delete_snapshot = local_delete_snapshot,
+    .list_snapshots = local_list_snapshots,
+    .roll_back = local_roll_back,
+    .disk_usage = local_disk_usage,
+    .reclaim = local_reclaim,
     .agent_address = local_agent_address,
 };
 

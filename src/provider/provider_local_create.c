@@ -286,7 +286,8 @@ static struct creation *creation_new(struct local *local, const struct provider_
 static bool fits_stock(const struct local *local, const struct provider_spec *spec,
                        const struct wire_plan *plan)
 {
-    return !spec->keep_id && plan->binds.count == 0 && strcmp(plan->image, local->image) == 0;
+    return !spec->keep_id && !spec->origin.id.text[0] && plan->binds.count == 0 &&
+           strcmp(plan->image, local->image) == 0;
 }
 
 void local_create(struct provider *provider, const struct provider_spec *spec,

@@ -249,8 +249,13 @@ static void closing_answers_those_that_wait(void **state)
     expect_ok(&reply);
     played(contract)->hold[WIRE_MESSAGE_KEEPER_JOB] = true;
     for (size_t i = 0; i < count; i++)
-        provider_run_disk_job(contract->provider, &id, PROVIDER_DISK_LIST, NULL, output, on_job,
-                              &replies[i]);
+        provider_run_disk_job(contract->provider,
+                              &(struct provider_disk_job){.kind = PROVIDER_DISK_LIST,
+                                                          .on.id = id,
+                                                          .input = -EBADF,
+                                                          .output = output,
+                                                          .data = -EBADF},
+                              on_job, &replies[i]);
     turn_for(contract, 2);
     contract_close(contract);
     for (size_t i = 0; i < count; i++) {

@@ -3,7 +3,9 @@
  *     provider_local.c          the operations, and its end
  *     provider_local_open.c     hello, taking over, subscribing
  *     provider_local_create.c   create and start: from stock or new, then the environment
+ *     provider_local_mount.c    mounts that we serve
  *     provider_local_stock.c    the ready sandboxes
+ *     provider_local_snapshot.c snapshots and memory
  *     launcher_link.c           the conversation on the loop */
 #pragma once
 
@@ -65,12 +67,25 @@ static inline struct local *local_of(struct provider *provider)
 /* One handle less is open: the last one lets the closing provider go. */
 void local_handle_closed(struct local *local);
 
+/* Ask the launcher what the call asks us; when that is not possible the call is answered. */
+void local_ask(struct provider_call *call, struct wire_message *message, const int *fds,
+               size_t count,
+               void (*answered)(void *context, struct wire_incoming *reply,
+                                const struct error *failure));
+
 /* End a sandbox that nobody was given, without waiting. What fails is logged. */
 void local_discard(struct local *local, const struct id *id, enum wire_kill_scope scope);
 
 /* "unix:/.../ID.sock". -1 with ERR_INVALID: too long. */
 int local_agent_address(struct provider *provider, const struct id *id,
                         char ret_address[static PROVIDER_ADDRESS_MAX], struct error *err);
+
+/* --- provider_local_mount.c ------------------------------------------------------------------ */
+
+void local_open_mount(struct provider *provider, const char *place, bool read_only,
+                      struct provider_call *call);
+void local_attach_mount(struct provider *provider, uint32_t mount, struct provider_call *call);
+void local_detach_mount(struct provider *provider, uint32_t mount, struct provider_call *call);
 
 /* --- provider_local_open.c ------------------------------------------------------------------- */
 
@@ -111,3 +126,12 @@ bool stock_take(struct local *local, struct id *ret_id);
 
 /* A sandbox ended. Returns true when it was one of these. */
 bool stock_exited(struct local *local, const struct id *id);
+
+/* --- provider_local_snapshot.c --------------------------------------------------------------- */
+
+void local_snapshot(struct provider *provider, bool freeze, struct provider_call *call);
+void local_delete_snapshot(struct provider *provider, struct provider_call *call);
+void local_list_snapshots(struct provider *provider, struct provider_call *call);
+void local_roll_back(struct provider *provider, uint64_t disk_bytes, struct provider_call *call);
+void local_disk_usage(struct provider *provider, struct provider_call *call);
+void local_reclaim(struct provider *provider, struct provider_call *call);

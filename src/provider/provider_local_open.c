@@ -263,9 +263,9 @@ static unsigned int capabilities_of(uint32_t features)
         enum wire_feature feature;
         enum provider_capability capability;
     } pairs[] = {
-        {WIRE_FEATURE_FREEZE, PROVIDER_FREEZE},
-        {WIRE_FEATURE_NAT, PROVIDER_NAT},
-        {WIRE_FEATURE_OOM, PROVIDER_OOM},
+        {WIRE_FEATURE_FREEZE, PROVIDER_FREEZE},   {WIRE_FEATURE_NAT, PROVIDER_NAT},
+        {WIRE_FEATURE_OOM, PROVIDER_OOM},         {WIRE_FEATURE_SNAPSHOTS, PROVIDER_SNAPSHOTS},
+        {WIRE_FEATURE_RECLAIM, PROVIDER_RECLAIM}, {WIRE_FEATURE_MOUNTS, PROVIDER_MOUNTS},
     };
     unsigned int capabilities = ALWAYS;
 

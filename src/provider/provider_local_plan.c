@@ -78,6 +78,10 @@ int provider_local_plan(const struct provider_spec *spec, const char *image,
 
     memset(ret_plan, 0, sizeof(*ret_plan));
     ret_plan->id = spec->id;
+    ret_plan->origin =
+        (struct wire_disk){.set = (enum wire_disk_set) spec->origin.set, .id = spec->origin.id};
+    if (!spec->origin.id.text[0])
+        ret_plan->origin.set = WIRE_DISK_OF_SANDBOX; /* none has one spelling */
     ret_plan->network = (enum wire_network_mode) spec->network;
     provider_local_plan_limits(&spec->limits, &ret_plan->limits);
     if (copy_text(ret_plan->hostname, sizeof(ret_plan->hostname), spec->hostname, "hostname", err) <

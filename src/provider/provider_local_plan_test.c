@@ -41,6 +41,24 @@ static void the_image_is_the_default_unless_named(void **state)
     assert_string_equal(plan.image, "debian");
 }
 
+static void an_origin_is_copied_and_none_is_none(void **state)
+{
+    struct provider_spec spec = plain_spec();
+    struct wire_plan plan;
+    struct error err = ERROR_INIT;
+
+    (void) state;
+    spec.origin.set = PROVIDER_OF_SNAPSHOT; /* of nothing: whatever the set says */
+    assert_int_equal(provider_local_plan(&spec, "host", &plan, &err), 0);
+    assert_string_equal(plan.origin.id.text, "");
+    spec.origin.id = id_a;
+    assert_int_equal(provider_local_plan(&spec, "host", &plan, &err), 0);
+    assert_int_equal(plan.origin.set, WIRE_DISK_OF_SNAPSHOT);
+    assert_string_equal(plan.origin.id.text, id_a.text);
+    spec.origin.set = PROVIDER_OF_SANDBOX;
+    expect_invalid(&spec); /* its own */
+}
+
 static void texts_that_are_too_long_are_refused(void **state)
 {
     char longest[WIRE_NAME_MAX + 2], place[WIRE_PATH_MAX + 2];
@@ -199,6 +217,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_image_is_the_default_unless_named),
+        cmocka_unit_test(an_origin_is_copied_and_none_is_none),
         cmocka_unit_test(texts_that_are_too_long_are_refused),
         cmocka_unit_test(too_much_is_refused),
         cmocka_unit_test(what_the_launcher_would_refuse_is_refused_here),

@@ -247,6 +247,93 @@ static void stopping_keeps_the_disk(void **state)
     assert_int_equal(played(contract)->last_kill.kill.scope, WIRE_KILL_EVERYTHING);
 }
 
+static void jobs_reach_the_launcher_as_they_are(void **state)
+{
+    struct contract *contract = *state;
+    const struct wire_keeper_job *asked = &played(contract)->last_job;
+    struct id snapshot = id_new(), target = id_new();
+    struct provider_disk disk = {.set = PROVIDER_OF_SNAPSHOT, .id = snapshot};
+    struct reply reply;
+
+    play_add_snapshot(played(contract), &snapshot);
+    reply =
+        ask_whole_job(contract, (struct provider_disk_job){.kind = PROVIDER_DISK_SCAN, .on = disk});
+    expect_ok(&reply);
+    assert_int_equal(asked->job, WIRE_KEEPER_SCAN);
+    assert_int_equal(asked->on.set, WIRE_DISK_OF_SNAPSHOT);
+    assert_string_equal(asked->on.id.text, snapshot.text);
+    assert_string_equal(asked->image, "host"); /* the provider's default */
+    reply = ask_whole_job(contract, (struct provider_disk_job){
+                                        .kind = PROVIDER_DISK_READ, .on = disk, .image = "debian"});
+    expect_ok(&reply);
+    assert_string_equal(asked->image, "debian");
+    reply = ask_whole_job(contract, (struct provider_disk_job){.kind = PROVIDER_DISK_UNPACK,
+                                                               .target = target,
+                                                               .disk_bytes = 64 << 20});
+    expect_ok(&reply);
+    assert_string_equal(asked->target.text, target.text);
+    assert_int_equal(asked->disk_bytes, 64 << 20);
+    expect_state(contract, &target, PROVIDER_STOPPED);
+    played(contract)->job_status = 1;
+    target = id_new();
+    reply = ask_whole_job(contract, (struct provider_disk_job){
+                                        .kind = PROVIDER_DISK_COPY, .on = disk, .target = target});
+    expect_ok(&reply);
+    assert_int_equal(reply.ending.value, 1);
+    reply = ask_list(contract);
+    assert_int_equal(reply.count, 1);
+}
+
+static void snapshots_reach_the_launcher_as_they_are(void **state)
+{
+    struct contract *contract = *state;
+    struct played_launcher *launcher = played(contract);
+    struct id id = new_sandbox(contract), snapshot = id_new(), fork = id_new();
+    struct provider_spec spec = spec_of(contract, &fork);
+    struct reply reply = ask_snapshot(contract, &id, &snapshot, true);
+
+    expect_ok(&reply);
+    assert_int_equal(reply.snapshot.pause_us, 100);
+    assert_int_equal(reply.snapshot.took_us, 2000);
+    assert_true(launcher->last_snapshot.freeze);
+    assert_string_equal(launcher->last_snapshot.id.text, id.text);
+    spec.origin = (struct provider_disk){PROVIDER_OF_SNAPSHOT, snapshot};
+    reply = ask_create(contract, &spec);
+    expect_ok(&reply);
+    assert_string_equal(play_find(launcher, &fork)->plan.origin.id.text, snapshot.text);
+    assert_int_equal(play_find(launcher, &fork)->plan.origin.set, WIRE_DISK_OF_SNAPSHOT);
+    reply = ask_plain(contract, provider_stop, &id);
+    expect_ok(&reply);
+    reply = ask_roll_back(contract, &id, &snapshot);
+    expect_ok(&reply);
+    assert_string_equal(launcher->last_roll_back.snapshot.text, snapshot.text);
+    reply = ask_usage(contract, PROVIDER_OF_SNAPSHOT, &snapshot);
+    expect_ok(&reply);
+    assert_int_equal(reply.bytes, 4096);
+}
+
+static void many_snapshots_come_in_pages(void **state)
+{
+    struct contract *contract = *state;
+    struct played_launcher *launcher = played(contract);
+    struct reply reply;
+
+    for (size_t i = 0; i < PLAYED_SNAPSHOTS_MAX; i++) {
+        struct id id = id_new();
+
+        play_add_snapshot(launcher, &id);
+    }
+    reply = ask_snapshots(contract);
+    expect_ok(&reply);
+    assert_int_equal(reply.count, PLAYED_SNAPSHOTS_MAX);
+    for (size_t i = 0; i < reply.count; i++)
+        assert_string_equal(reply.ids[i].text, launcher->snapshots[i].text);
+    assert_int_equal(launcher->asked[WIRE_MESSAGE_LIST_SNAPSHOTS], 4);
+    launcher->fail[WIRE_MESSAGE_LIST_SNAPSHOTS] = ERR_INTERNAL;
+    reply = ask_snapshots(contract);
+    expect_code(&reply, ERR_INTERNAL);
+}
+
 #define OWN_TEST(name)                                                                             \
     {                                                                                              \
 #name, name, NULL, NULL, (void *) &played_backend                                          \
@@ -268,6 +355,9 @@ int main(void)
         CONTRACT_TEST(the_spec_becomes_the_plan, &played_backend),
         CONTRACT_TEST(changed_limits_reach_the_launcher, &played_backend),
         CONTRACT_TEST(stopping_keeps_the_disk, &played_backend),
+        CONTRACT_TEST(jobs_reach_the_launcher_as_they_are, &played_backend),
+        CONTRACT_TEST(snapshots_reach_the_launcher_as_they_are, &played_backend),
+        CONTRACT_TEST(many_snapshots_come_in_pages, &played_backend),
         OWN_TEST(opening_takes_over_what_is_there),
         OWN_TEST(what_is_being_stopped_is_waited_for),
         OWN_TEST(many_sandboxes_are_taken_over),

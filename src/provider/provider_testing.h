@@ -50,8 +50,13 @@ struct reply {
     struct provider_sandbox sandbox;
     struct provider_stats stats;
     struct provider_ending ending;
+    struct provider_snapshot snapshot;
+    uint64_t bytes;
+    uint32_t mount;
+    int fuse;
+    struct id ids[256];
     int fds[PROVIDER_SOCKETS_MAX];
-    size_t count; /* of sockets or sandboxes */
+    size_t count; /* of sockets, sandboxes or ids */
     struct provider_sandbox list[256];
     struct contract *close_from; /* close the provider from inside the answer */
     int closed;
@@ -134,6 +139,37 @@ static inline void on_job(void *context, const struct error *failure,
     note(reply, failure);
     if (ending)
         reply->ending = *ending;
+}
+
+static inline void on_snapshot(void *context, const struct error *failure,
+                               const struct provider_snapshot *snapshot)
+{
+    struct reply *reply = context;
+
+    assert_true((failure == NULL) == (snapshot != NULL));
+    note(reply, failure);
+    if (snapshot)
+        reply->snapshot = *snapshot;
+}
+
+static inline void on_ids(void *context, const struct error *failure, const struct id *ids,
+                          size_t count)
+{
+    struct reply *reply = context;
+
+    note(reply, failure);
+    assert_true(count <= ARRAY_COUNT(reply->ids));
+    for (size_t i = 0; i < count; i++)
+        reply->ids[i] = ids[i];
+    reply->count = count;
+}
+
+static inline void on_bytes(void *context, const struct error *failure, uint64_t bytes)
+{
+    struct reply *reply = context;
+
+    note(reply, failure);
+    reply->bytes = bytes;
 }
 
 static inline void on_exit_told(void *context, const struct id *id,
@@ -256,12 +292,96 @@ static inline struct reply ask_sockets(struct contract *contract, const struct i
     return reply;
 }
 
-static inline struct reply ask_job(struct contract *contract, const struct id *id,
-                                   enum provider_disk_job job, const struct id *target, int output)
+static inline void on_mount(void *context, const struct error *failure, uint32_t mount, int fuse)
+{
+    struct reply *reply = context;
+
+    note(reply, failure);
+    assert_true((failure == NULL) == (fuse >= 0));
+    reply->mount = mount;
+    reply->fuse = fuse;
+}
+
+static inline struct reply ask_open_mount(struct contract *contract, const struct id *id,
+                                          const char *place)
 {
     struct reply reply = {.times = 0};
 
-    provider_run_disk_job(contract->provider, id, job, target, output, on_job, &reply);
+    provider_open_mount(contract->provider, id, place, false, on_mount, &reply);
+    await(contract, &reply);
+    return reply;
+}
+
+static inline struct reply ask_detach_mount(struct contract *contract, const struct id *id,
+                                            uint32_t mount)
+{
+    struct reply reply = {.times = 0};
+
+    provider_detach_mount(contract->provider, id, mount, on_done, &reply);
+    await(contract, &reply);
+    return reply;
+}
+
+static inline struct reply ask_job(struct contract *contract, const struct id *id,
+                                   enum provider_disk_job_kind kind, const struct id *target,
+                                   int output)
+{
+    struct reply reply = {.times = 0};
+    struct provider_disk_job job = {
+        .kind = kind, .on.id = *id, .input = -EBADF, .output = output, .data = -EBADF};
+
+    if (target)
+        job.target = *target;
+    provider_run_disk_job(contract->provider, &job, on_job, &reply);
+    await(contract, &reply);
+    return reply;
+}
+
+static inline struct reply ask_snapshot(struct contract *contract, const struct id *id,
+                                        const struct id *snapshot, bool freeze)
+{
+    struct reply reply = {.times = 0};
+
+    provider_snapshot(contract->provider, id, snapshot, freeze, on_snapshot, &reply);
+    await(contract, &reply);
+    return reply;
+}
+
+static inline struct reply ask_snapshots(struct contract *contract)
+{
+    struct reply reply = {.times = 0};
+
+    provider_list_snapshots(contract->provider, on_ids, &reply);
+    await(contract, &reply);
+    return reply;
+}
+
+static inline struct reply ask_roll_back(struct contract *contract, const struct id *id,
+                                         const struct id *snapshot)
+{
+    struct reply reply = {.times = 0};
+
+    provider_roll_back(contract->provider, id, snapshot, 0, on_done, &reply);
+    await(contract, &reply);
+    return reply;
+}
+
+static inline struct reply ask_usage(struct contract *contract, enum provider_disk_set set,
+                                     const struct id *id)
+{
+    struct provider_disk disk = {set, *id};
+    struct reply reply = {.times = 0};
+
+    provider_disk_usage(contract->provider, &disk, on_bytes, &reply);
+    await(contract, &reply);
+    return reply;
+}
+
+static inline struct reply ask_reclaim(struct contract *contract, const struct id *id)
+{
+    struct reply reply = {.times = 0};
+
+    provider_reclaim(contract->provider, id, on_bytes, &reply);
     await(contract, &reply);
     return reply;
 }
