@@ -32,7 +32,7 @@ void wall_measure(const struct wall_box *box, struct text *ret_answer)
         if (stats.known & rows[i].bit)
             json_add_integer(&json, rows[i].name, (int64_t) rows[i].value);
     }
-    if (disk_pool_usage(box->host.pool, &box->plan.id, &usage, NULL) == 0)
+    if (disk_pool_usage(box->host.pool, DISK_POOL_DISKS, &box->plan.id, &usage, NULL) == 0)
         json_add_integer(&json, "disk_bytes", (int64_t) usage.used);
     json_end_object(&json);
     (void) json_writer_finish(&json);
