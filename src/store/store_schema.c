@@ -68,6 +68,35 @@ static const struct store_index indexes_of_IDEMPOTENCY[] = {
     {"idempotency_created", false, 1, {STORE_IDEMPOTENCY_CREATED}},
 };
 
+static const struct store_index indexes_of_SNAPSHOT[] = {
+    {"snapshot_name", true, 2, {STORE_SNAPSHOT_OWNER, STORE_SNAPSHOT_NAME}},
+    {"snapshot_owner", false, 2, {STORE_SNAPSHOT_OWNER, STORE_SNAPSHOT_CREATED}},
+    {"snapshot_sandbox", false, 2, {STORE_SNAPSHOT_SANDBOX, STORE_SNAPSHOT_CREATED}},
+    {"snapshot_expires", false, 1, {STORE_SNAPSHOT_EXPIRES}},
+};
+
+static const struct store_index indexes_of_BACKUP[] = {
+    {"backup_owner", false, 2, {STORE_BACKUP_OWNER, STORE_BACKUP_CREATED}},
+    {"backup_sandbox", false, 2, {STORE_BACKUP_SANDBOX, STORE_BACKUP_CREATED}},
+    {"backup_expires", false, 1, {STORE_BACKUP_EXPIRES}},
+};
+
+static const struct store_index indexes_of_MOUNT[] = {
+    {"mount_owner", false, 1, {STORE_MOUNT_OWNER}},
+};
+
+static const struct store_index indexes_of_TEMPLATE[] = {
+    {"template_snapshot", false, 1, {STORE_TEMPLATE_SNAPSHOT}},
+};
+
+static const struct store_index indexes_of_LAYER[] = {
+    {"layer_used", false, 1, {STORE_LAYER_USED}},
+};
+
+static const struct store_index indexes_of_WORKSPACE[] = {
+    {"workspace_owner", false, 1, {STORE_WORKSPACE_OWNER}},
+};
+
 static const struct store_table tables[STORE_KIND_COUNT] = {
 #define X(kind, table)                                                                             \
     [STORE_##kind] = {table, ARRAY_COUNT(columns_of_##kind), columns_of_##kind,                    \

@@ -70,7 +70,8 @@ enum store_column_flag {
     X(CREATED, "created_at", STORE_INTEGER, 0)                                                     \
     X(UPDATED, "updated_at", STORE_INTEGER, 0)                                                     \
     X(ACTIVE, "active_at", STORE_INTEGER, 0)                                                       \
-    X(STARTED, "started_at", STORE_INTEGER, STORE_NULL) /* of this run, for maxRuntime */
+    X(STARTED, "started_at", STORE_INTEGER, STORE_NULL) /* of this run, for maxRuntime */          \
+    X(STORED, "stored", STORE_TEXT, STORE_NULL)         /* JSON {"layers":[...],"bytes":n} */
 
 /* Exposed ports. */
 #define STORE_PORT_COLUMNS(X)                                                                      \
@@ -155,6 +156,80 @@ enum store_column_flag {
     X(REPLY, "reply", STORE_BYTES, STORE_SEALED) /* may tell a secret that is shown only once */   \
     X(CREATED, "created_at", STORE_INTEGER, 0)
 
+/* A disk at one moment. Its node has it, or (state "stored") its layers are in the object store. */
+#define STORE_SNAPSHOT_COLUMNS(X)                                                                  \
+    X(ID, "id", STORE_TEXT, STORE_KEY)                                                             \
+    X(OWNER, "owner_id", STORE_TEXT, 0)                                                            \
+    X(NODE, "node_id", STORE_TEXT, 0)                                                              \
+    X(SANDBOX, "sandbox_id", STORE_TEXT, 0)     /* it was taken of; may be gone */                 \
+    X(NAME, "name", STORE_TEXT, STORE_NULL)     /* unique per owner */                             \
+    X(REASON, "reason", STORE_TEXT, 0)          /* manual, task, ...: domain/snapshot.h */         \
+    X(STATE, "state", STORE_TEXT, 0)            /* ready, storing, stored, lost */                 \
+    X(SPEC, "spec", STORE_TEXT, 0)              /* JSON of the sandbox then */                     \
+    X(INSIDE, "inside", STORE_TEXT, STORE_NULL) /* JSON: its sessions then */                      \
+    X(SIZE, "size", STORE_INTEGER, 0)           /* bytes, logical */                               \
+    X(LAYERS, "layers", STORE_TEXT, STORE_NULL) /* JSON array of layers' ids, oldest first */      \
+    X(CREATED, "created_at", STORE_INTEGER, 0)                                                     \
+    X(EXPIRES, "expires_at", STORE_INTEGER, STORE_NULL)
+
+/* One folder of a sandbox, kept in the object store. */
+#define STORE_BACKUP_COLUMNS(X)                                                                    \
+    X(ID, "id", STORE_TEXT, STORE_KEY) /* a UUID, version 4 */                                     \
+    X(OWNER, "owner_id", STORE_TEXT, 0)                                                            \
+    X(SANDBOX, "sandbox_id", STORE_TEXT, 0) /* it was made of; may be gone */                      \
+    X(DIR, "dir", STORE_TEXT, 0)                                                                   \
+    X(NAME, "name", STORE_TEXT, STORE_NULL)                                                        \
+    X(SIZE, "size", STORE_INTEGER, 0)   /* of the archive */                                       \
+    X(SHA256, "sha256", STORE_BYTES, 0) /* of the archive */                                       \
+    X(TTL, "ttl", STORE_INTEGER, 0)     /* seconds */                                              \
+    X(STATE, "state", STORE_TEXT, 0)    /* making, ready */                                        \
+    X(DETAIL, "detail", STORE_TEXT, 0)                                                             \
+    X(CREATED, "created_at", STORE_INTEGER, 0)                                                     \
+    X(EXPIRES, "expires_at", STORE_INTEGER, 0)
+
+/* A prefix of a bucket, seen as a folder in a sandbox. */
+#define STORE_MOUNT_COLUMNS(X)                                                                     \
+    X(SANDBOX, "sandbox_id", STORE_TEXT, STORE_KEY)                                                \
+    X(PLACE, "place", STORE_TEXT, STORE_KEY)                                                       \
+    X(OWNER, "owner_id", STORE_TEXT, 0)                                                            \
+    X(KIND, "kind", STORE_TEXT, 0) /* bucket, s3 */                                                \
+    X(BUCKET, "bucket", STORE_TEXT, 0)                                                             \
+    X(PREFIX, "prefix", STORE_TEXT, 0)                                                             \
+    X(READ_ONLY, "read_only", STORE_INTEGER, 0) /* 1: yes */                                       \
+    X(OPTIONS, "options", STORE_TEXT, 0)        /* JSON: endpoint, region, style, ... */           \
+    X(SECRET, "secret", STORE_BYTES, STORE_SEALED | STORE_NULL)                                    \
+    X(CREATED, "created_at", STORE_INTEGER, 0)
+
+/* What new sandboxes are made from, by name. */
+#define STORE_TEMPLATE_COLUMNS(X)                                                                  \
+    X(OWNER, "owner_id", STORE_TEXT, STORE_KEY)                                                    \
+    X(NAME, "name", STORE_TEXT, STORE_KEY)                                                         \
+    X(IMAGE, "image", STORE_TEXT, STORE_NULL)                                                      \
+    X(SNAPSHOT, "snapshot_id", STORE_TEXT, STORE_NULL) /* instead of an empty disk */              \
+    X(SPEC, "spec", STORE_TEXT, 0)                     /* JSON: sandbox_record.h */                \
+    X(CREATED, "created_at", STORE_INTEGER, 0)                                                     \
+    X(UPDATED, "updated_at", STORE_INTEGER, 0)
+
+/* A layer in the object store. Each owner has its own, also of the same contents. */
+#define STORE_LAYER_COLUMNS(X)                                                                     \
+    X(OWNER, "owner_id", STORE_TEXT, STORE_KEY)                                                    \
+    X(ID, "id", STORE_TEXT, STORE_KEY)  /* SHA-256 of the uncompressed stream, in hex */           \
+    X(SIZE, "size", STORE_INTEGER, 0)   /* of the object, as it is kept */                         \
+    X(BYTES, "bytes", STORE_INTEGER, 0) /* uncompressed */                                         \
+    X(SHA256, "sha256", STORE_BYTES, 0) /* of the object */                                        \
+    X(CREATED, "created_at", STORE_INTEGER, 0)                                                     \
+    X(USED, "used_at", STORE_INTEGER, 0)
+
+/* What was mirrored of a sandbox's workspace, last time. */
+#define STORE_WORKSPACE_COLUMNS(X)                                                                 \
+    X(SANDBOX, "sandbox_id", STORE_TEXT, STORE_KEY)                                                \
+    X(OWNER, "owner_id", STORE_TEXT, 0)                                                            \
+    X(PREFIX, "prefix", STORE_TEXT, 0)                                                             \
+    X(FILES, "files", STORE_INTEGER, 0)                                                            \
+    X(BYTES, "bytes", STORE_INTEGER, 0)                                                            \
+    X(MANIFEST, "manifest", STORE_TEXT, 0) /* SHA-256 of the manifest object, in hex */            \
+    X(SYNCED, "synced_at", STORE_INTEGER, 0)
+
 /* kind, table */
 #define STORE_KINDS(X)                                                                             \
     X(OWNER, "owner")                                                                              \
@@ -167,7 +242,13 @@ enum store_column_flag {
     X(WEBHOOK, "webhook")                                                                          \
     X(DELIVERY, "delivery")                                                                        \
     X(SECRET, "secret")                                                                            \
-    X(IDEMPOTENCY, "idempotency")
+    X(IDEMPOTENCY, "idempotency")                                                                  \
+    X(SNAPSHOT, "snapshot")                                                                        \
+    X(BACKUP, "backup")                                                                            \
+    X(MOUNT, "mount")                                                                              \
+    X(TEMPLATE, "template")                                                                        \
+    X(LAYER, "layer")                                                                              \
+    X(WORKSPACE, "workspace")
 
 enum store_kind {
 #define X(kind, table) STORE_##kind,
@@ -193,6 +274,12 @@ enum store_kind {
 #define STORE_NUMBER_DELIVERY(name, text, type, flags)    STORE_DELIVERY_##name,
 #define STORE_NUMBER_SECRET(name, text, type, flags)      STORE_SECRET_##name,
 #define STORE_NUMBER_IDEMPOTENCY(name, text, type, flags) STORE_IDEMPOTENCY_##name,
+#define STORE_NUMBER_SNAPSHOT(name, text, type, flags)    STORE_SNAPSHOT_##name,
+#define STORE_NUMBER_BACKUP(name, text, type, flags)      STORE_BACKUP_##name,
+#define STORE_NUMBER_MOUNT(name, text, type, flags)       STORE_MOUNT_##name,
+#define STORE_NUMBER_TEMPLATE(name, text, type, flags)    STORE_TEMPLATE_##name,
+#define STORE_NUMBER_LAYER(name, text, type, flags)       STORE_LAYER_##name,
+#define STORE_NUMBER_WORKSPACE(name, text, type, flags)   STORE_WORKSPACE_##name,
 
 STORE_COLUMN_NUMBERS(OWNER);
 STORE_COLUMN_NUMBERS(API_KEY);
@@ -205,6 +292,12 @@ STORE_COLUMN_NUMBERS(WEBHOOK);
 STORE_COLUMN_NUMBERS(DELIVERY);
 STORE_COLUMN_NUMBERS(SECRET);
 STORE_COLUMN_NUMBERS(IDEMPOTENCY);
+STORE_COLUMN_NUMBERS(SNAPSHOT);
+STORE_COLUMN_NUMBERS(BACKUP);
+STORE_COLUMN_NUMBERS(MOUNT);
+STORE_COLUMN_NUMBERS(TEMPLATE);
+STORE_COLUMN_NUMBERS(LAYER);
+STORE_COLUMN_NUMBERS(WORKSPACE);
 
 #define STORE_COLUMNS_MAX 16
 

@@ -216,6 +216,7 @@ static inline struct row sandbox_row(const char *id, const char *owner, const ch
                           [STORE_SANDBOX_UPDATED] = store_integer(1000),
                           [STORE_SANDBOX_ACTIVE] = store_integer(1000),
                           [STORE_SANDBOX_STARTED] = store_null(),
+                          [STORE_SANDBOX_STORED] = store_null(),
                       }};
 
     return row;
