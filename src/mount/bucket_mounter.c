@@ -1,0 +1,284 @@
+#include "mount/bucket_mounter.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/auto.h"
+#include "base/list.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "objects/objects_s3.h"
+
+/* One mount's reads and writes side by side; the kernel's own read-ahead asks for no more. */
+#define FOREIGN_THREADS 4
+#define KEY_MAX         (2 * OBJECTS_KEY_MAX)
+
+struct bucket_mounter {
+    struct bucket_mounter_options options;
+    struct mounter interface;
+    struct list sessions; /* of mounter_session, until whoever began them lets go */
+    size_t closing;       /* of them, under way */
+    bool is_stopped;
+    void (*stopped)(void *context);
+    void *context;
+};
+
+/* --- stores of others ------------------------------------------------------------------------ */
+
+static struct objects *open_foreign(const struct bucket_mounter *mounter,
+                                    const struct mounter_bucket *bucket, struct error *err)
+{
+    const struct s3_settings settings = {
+        .endpoint = bucket->endpoint,
+        .region = bucket->region,
+        .bucket = bucket->bucket,
+        .access_key = bucket->access_key ? bucket->access_key : "",
+        .secret_key = bucket->secret_key ? bucket->secret_key : "",
+        .session_token = bucket->session_token,
+        .style = bucket->is_virtual_host ? S3_STYLE_VIRTUAL : S3_STYLE_PATH,
+        .rules = mounter->options.rules,
+    };
+    struct objects_backend backend;
+
+    if (objects_s3_backend(&settings, &backend, err) < 0)
+        return NULL;
+    return objects_new(mounter->options.loop, &backend, FOREIGN_THREADS);
+}
+
+/* --- checks ---------------------------------------------------------------------------------- */
+
+struct check {
+    struct loop_task task;
+    struct objects *objects; /* owned; NULL: there was nothing to ask */
+    mounter_done *done;
+    void *context;
+    bool has_failed;
+    struct error failure;
+};
+
+static void check_end(void *context, const struct error *ignored)
+{
+    AUTO(free) struct check *check = context;
+
+    (void) ignored;
+    check->done(check->context, check->has_failed ? &check->failure : NULL);
+}
+
+static void check_now(struct loop_task *task)
+{
+    check_end(CONTAINER_OF(task, struct check, task), NULL);
+}
+
+static void on_listed(void *context, const struct error *failure, const struct object_list *list)
+{
+    struct check *check = context;
+
+    (void) list;
+    if (failure) {
+        check->has_failed = true;
+        check->failure = *failure;
+    }
+    objects_close(TAKE_PTR(check->objects), check_end, check);
+}
+
+/* A page of one: says whether address, bucket, key and secret are right, and writes nothing. */
+static void mounter_check(void *self, const struct mounter_bucket *bucket, mounter_done *done,
+                          void *context)
+{
+    struct bucket_mounter *mounter = self;
+    struct check *check = mem_alloc(sizeof(*check));
+    const struct object_query query = {
+        .prefix = bucket->prefix ? bucket->prefix : "", .folders = true, .limit = 1};
+
+    *check = (struct check){.done = done, .context = context};
+    if (bucket->is_foreign) {
+        check->objects = open_foreign(mounter, bucket, &check->failure);
+        check->has_failed = !check->objects;
+    }
+    if (check->objects) {
+        (void) objects_list(check->objects, &query, on_listed, check);
+        return;
+    }
+    loop_task_init(&check->task, check_now);
+    loop_defer(mounter->options.loop, &check->task);
+}
+
+/* --- sessions -------------------------------------------------------------------------------- */
+
+enum session_state { SESSION_SERVES, SESSION_CLOSES, SESSION_CLOSED };
+
+struct mounter_session {
+    struct list link;
+    struct bucket_mounter *mounter;
+    enum session_state state;
+    struct mount_session *session; /* while it serves */
+    struct objects *foreign;       /* owned; NULL: the bucket is ours */
+    bool is_released;              /* whoever began it has asked for its end */
+    mounter_done *done;
+    void *context;
+    struct loop_task task;
+    size_t lost;
+};
+
+static void session_free(struct mounter_session *session)
+{
+    list_remove(&session->link);
+    free(session);
+}
+
+static void tell_end(struct loop_task *task)
+{
+    struct mounter_session *session = CONTAINER_OF(task, struct mounter_session, task);
+    struct error err = ERROR_INIT;
+
+    if (session->lost)
+        (void) error_set(&err, ERR_UPSTREAM, 0, "%zu files were not written back", session->lost);
+    if (session->done)
+        session->done(session->context, session->lost ? &err : NULL);
+    session_free(session);
+}
+
+static void check_stopped(struct bucket_mounter *mounter)
+{
+    void (*stopped)(void *context) = mounter->stopped;
+
+    if (!stopped || mounter->closing)
+        return;
+    mounter->stopped = NULL;
+    stopped(mounter->context);
+}
+
+static void store_closed(void *context, const struct error *ignored)
+{
+    struct mounter_session *session = context;
+    struct bucket_mounter *mounter = session->mounter;
+
+    (void) ignored;
+    session->state = SESSION_CLOSED;
+    mounter->closing--;
+    if (session->is_released)
+        tell_end(&session->task);
+    check_stopped(mounter);
+}
+
+static void session_closed(void *context, size_t lost)
+{
+    struct mounter_session *session = context;
+
+    session->lost = lost;
+    if (session->foreign)
+        objects_close(TAKE_PTR(session->foreign), store_closed, session);
+    else
+        store_closed(session, NULL);
+}
+
+static void close_session(struct mounter_session *session)
+{
+    session->state = SESSION_CLOSES;
+    session->mounter->closing++;
+    mount_session_close(TAKE_PTR(session->session), BUCKET_MOUNTER_PATIENCE_MS, session_closed,
+                        session);
+}
+
+static void mounter_end(void *self, struct mounter_session *session, mounter_done *done,
+                        void *context)
+{
+    struct bucket_mounter *mounter = self;
+
+    session->is_released = true;
+    session->done = done;
+    session->context = context;
+    if (session->state == SESSION_SERVES)
+        close_session(session);
+    else if (session->state == SESSION_CLOSED)
+        loop_defer(mounter->options.loop, &session->task);
+}
+
+static struct mounter_session *mounter_serve(void *self, const struct mounter_bucket *bucket,
+                                             int fuse, struct error *err)
+{
+    struct bucket_mounter *mounter = self;
+    AUTO(text) struct text prefix = TEXT_INIT(KEY_MAX);
+    AUTO(free) struct mounter_session *session = mem_alloc(sizeof(*session));
+    struct objects *objects = mounter->options.buckets;
+    struct mount_options options = {.read_only = bucket->read_only, .text = bucket->bucket};
+
+    *session = (struct mounter_session){.mounter = mounter};
+    loop_task_init(&session->task, tell_end);
+    if (mounter->is_stopped) {
+        (void) fd_close(fuse);
+        (void) error_set(err, ERR_UNAVAILABLE, 0, "the daemon is closing");
+        return NULL;
+    }
+    if (bucket->is_foreign) {
+        objects = session->foreign = open_foreign(mounter, bucket, err);
+        text_append(&prefix, bucket->prefix ? bucket->prefix : "");
+    } else {
+        text_format(&prefix, "%s/%s/%s", bucket->owner.text, bucket->bucket,
+                    bucket->prefix ? bucket->prefix : "");
+    }
+    if (!objects) {
+        (void) fd_close(fuse);
+        if (!bucket->is_foreign)
+            (void) error_set(err, ERR_NOT_IMPLEMENTED, 0, "there are no buckets here");
+        return NULL;
+    }
+    options.prefix = text_string(&prefix);
+    session->session = mount_session_new(mounter->options.host, objects, &options, fuse, err);
+    if (session->session) {
+        list_append(&mounter->sessions, &session->link);
+        return TAKE_PTR(session);
+    }
+    if (session->foreign)
+        objects_close(session->foreign, NULL, NULL);
+    return NULL;
+}
+
+/* --- the mounter ----------------------------------------------------------------------------- */
+
+struct bucket_mounter *bucket_mounter_new(const struct bucket_mounter_options *options)
+{
+    struct bucket_mounter *mounter = mem_alloc(sizeof(*mounter));
+
+    *mounter = (struct bucket_mounter){
+        .options = *options,
+        .interface = {.self = mounter,
+                      .check = mounter_check,
+                      .serve = mounter_serve,
+                      .end = mounter_end},
+    };
+    list_init(&mounter->sessions);
+    return mounter;
+}
+
+void bucket_mounter_stop(struct bucket_mounter *mounter, void (*done)(void *context), void *context)
+{
+    mounter->is_stopped = true;
+    LIST_EACH (&mounter->sessions, at) {
+        struct mounter_session *session = CONTAINER_OF(at, struct mounter_session, link);
+
+        if (session->state == SESSION_SERVES)
+            close_session(session);
+    }
+    mounter->stopped = done;
+    mounter->context = context;
+    check_stopped(mounter);
+}
+
+void bucket_mounter_free(struct bucket_mounter *mounter)
+{
+    if (!mounter)
+        return;
+    LIST_EACH (&mounter->sessions, at) {
+        struct mounter_session *session = CONTAINER_OF(at, struct mounter_session, link);
+
+        loop_task_cancel(&session->task);
+        session_free(session);
+    }
+    free(mounter);
+}
+
+const struct mounter *bucket_mounter_interface(const struct bucket_mounter *mounter)
+{
+    return &mounter->interface;
+}

@@ -1,0 +1,150 @@
+/* Names that go, and small things that are made in one step. */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "mount/mount_internal.h"
+
+/* --- unlink ---------------------------------------------------------------------------------- */
+
+/* The name is gone; what was written and never put was for nobody else. */
+static void remove_node(struct mount_request *request)
+{
+    struct mount_session *session = request->session;
+    struct mount_node *node = request->node;
+
+    mount_drop_changes(session, node);
+    mount_node_remove(&session->tree, node);
+}
+
+static void on_deleted(struct mount_request *request, int result, const struct mount_answer *answer)
+{
+    struct mount_session *session = request->session;
+    struct mount_node *node = request->node;
+
+    (void) answer;
+    mount_node_hold(node);
+    if (result == 0)
+        remove_node(request);
+    mount_answer_error(request, result);
+    mount_settle(session, node);
+    mount_drop_spool(node);
+    mount_node_release(&session->tree, node);
+}
+
+static void delete_object(struct mount_request *request, int result,
+                          const struct mount_answer *answer)
+{
+    char key[MOUNT_KEY_SIZE];
+    const char *keys[] = {key};
+
+    if (result == 0)
+        result = mount_node_key(&request->session->tree, request->node, key);
+    if (result < 0)
+        on_deleted(request, result, answer);
+    else
+        mount_ask(request,
+                  &(struct mount_ask){.kind = MOUNT_CALL_DELETE, .keys = keys, .key_count = 1},
+                  on_deleted);
+}
+
+static void on_preserved(struct mount_request *request, int result,
+                         const struct mount_answer *answer);
+
+static void unlink_now(struct mount_request *request, int result, const struct mount_answer *answer)
+{
+    struct mount_node *node = request->node;
+
+    (void) result, (void) answer;
+    if (node->is_removed) {
+        mount_answer_error(request, -ENOENT);
+    } else if (node->is_new) {
+        remove_node(request);
+        mount_answer_error(request, 0);
+    } else {
+        node->is_busy = true; /* nobody puts it again meanwhile */
+        mount_keep_folder(request, request->other, delete_object);
+    }
+}
+
+static void on_preserved(struct mount_request *request, int result,
+                         const struct mount_answer *answer)
+{
+    (void) result, (void) answer;
+    mount_when_idle(request, request->node, unlink_now);
+}
+
+void mount_unlink(struct mount_request *request)
+{
+    struct mount_node *child =
+        mount_tree_child(&request->session->tree, request->node, request->message.name);
+
+    if (!child) { /* the kernel looked it up before: somebody else was quicker */
+        mount_answer_error(request, -ENOENT);
+        return;
+    }
+    request->other = request->node;
+    request->node = child;
+    mount_node_hold(child);
+    mount_preserve(request, child, on_preserved);
+}
+
+/* --- symlink, mknod -------------------------------------------------------------------------- */
+
+static void on_made(struct mount_request *request, int result, const struct mount_answer *answer)
+{
+    struct mount_session *session = request->session;
+    struct mount_node *node;
+    struct mount_marks marks;
+
+    if (result < 0) {
+        mount_answer_error(request, result == -ESTALE ? -EEXIST : result);
+        return;
+    }
+    node = mount_tree_add(&session->tree, request->node, request->message.name);
+    request->other = node;
+    marks = mount_new_marks(request, request->message.opcode == FUSE_SYMLINK
+                                         ? S_IFLNK | 0777
+                                         : S_IFREG | (request->message.in.mknod.mode & 07777));
+    mount_note_object(session, node, answer->info, &marks);
+    mount_answer_entry(request, node);
+}
+
+static void make(struct mount_request *request, mode_t mode, const char *bytes, size_t length)
+{
+    struct mount_marks marks = mount_new_marks(request, mode);
+    char key[MOUNT_KEY_SIZE];
+    int r = mount_name_check(request->message.name);
+
+    if (r == 0)
+        r = mount_tree_key(&request->session->tree, request->node, request->message.name, false,
+                           key);
+    if (r == 0 && mount_tree_child(&request->session->tree, request->node, request->message.name))
+        r = -EEXIST;
+    if (r < 0)
+        mount_answer_error(request, r);
+    else
+        mount_ask(request,
+                  &(struct mount_ask){.kind = MOUNT_CALL_PUT,
+                                      .key = key,
+                                      .only_new = true,
+                                      .bytes = bytes,
+                                      .length = length,
+                                      .marks = &marks},
+                  on_made);
+}
+
+void mount_symlink(struct mount_request *request)
+{
+    make(request, S_IFLNK | 0777, request->message.second, strlen(request->message.second));
+}
+
+void mount_mknod(struct mount_request *request)
+{
+    mode_t mode = request->message.in.mknod.mode;
+
+    if (!S_ISREG(mode))
+        mount_answer_error(request, -EPERM);
+    else
+        make(request, S_IFREG | (mode & 07777), "", 0);
+}

@@ -1,0 +1,203 @@
+#include "vault/mover.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/encode.h"
+#include "base/memory.h"
+#include "sys/sys_file.h"
+#include "sys/sys_memfd.h"
+#include "vault/mover_internal.h"
+
+/* --- its life -------------------------------------------------------------------------------- */
+
+struct mover *mover_new(const struct mover_options *options)
+{
+    struct mover *mover = mem_alloc(sizeof(*mover));
+
+    *mover = (struct mover){
+        .loop = options->loop,
+        .provider = options->provider,
+        .objects = options->objects,
+        .inside = options->inside,
+        .spool = mem_copy_text(options->spool),
+        .log = options->log,
+    };
+    mover->vault = (struct vault){
+        .self = mover,
+        .archive = mover_archive,
+        .restore = mover_restore,
+        .store_disk = mover_store_disk,
+        .fetch_disk = mover_fetch_disk,
+        .sync = mover_sync,
+        .restore_mirror = mover_restore_mirror,
+        .diff = mover_diff,
+        .measure = mover_measure,
+        .remove_prefix = mover_remove_prefix,
+    };
+    list_init(&mover->works);
+    return mover;
+}
+
+const struct vault *mover_vault(struct mover *mover)
+{
+    return &mover->vault;
+}
+
+static void tell_closed(struct mover *mover)
+{
+    void (*closed)(void *context) = TAKE_PTR(mover->closed);
+
+    if (closed)
+        closed(mover->closed_context);
+}
+
+void mover_close(struct mover *mover, void (*done)(void *context), void *context)
+{
+    mover->is_closing = true;
+    mover->closed = done;
+    mover->closed_context = context;
+    LIST_EACH (&mover->works, at)
+        CONTAINER_OF(at, struct work, link)->cancel(CONTAINER_OF(at, struct work, link));
+    if (list_is_empty(&mover->works))
+        tell_closed(mover);
+}
+
+void mover_free(struct mover *mover)
+{
+    if (!mover)
+        return;
+    free(mover->spool);
+    free(mover);
+}
+
+/* --- works ----------------------------------------------------------------------------------- */
+
+static void finish(struct loop_task *task)
+{
+    struct work *work = CONTAINER_OF(task, struct work, task);
+    struct mover *mover = work->mover;
+
+    list_remove(&work->link);
+    work->finish(work, work->failed ? &work->failure : NULL);
+    if (mover->is_closing && list_is_empty(&mover->works))
+        tell_closed(mover);
+}
+
+bool work_begin(struct work *work, struct mover *mover,
+                void (*when_over)(struct work *work, const struct error *failure),
+                void (*cancel)(struct work *work))
+{
+    work->mover = mover;
+    work->finish = when_over;
+    work->cancel = cancel;
+    loop_task_init(&work->task, finish);
+    list_append(&mover->works, &work->link);
+    return work_goes_on(work);
+}
+
+void work_end(struct work *work, const struct error *failure)
+{
+    if (work->is_over)
+        return;
+    work->is_over = true;
+    work->failed = failure != NULL;
+    if (failure)
+        work->failure = *failure;
+    /* A store that refuses our key is no lack of rights of who asked. */
+    if (work->failure.code == ERR_FORBIDDEN)
+        work->failure.code = ERR_UNAVAILABLE;
+    loop_defer(work->mover->loop, &work->task);
+}
+
+void work_fail(struct work *work, enum err_code code, int system, const char *format, ...)
+{
+    struct error err = ERROR_INIT;
+    char message[ERROR_MESSAGE_MAX];
+    va_list arguments;
+
+    va_start(arguments, format);
+    (void) vsnprintf(message, sizeof(message), format, arguments);
+    va_end(arguments);
+    (void) error_set(&err, code, system, "%s", message);
+    work_end(work, &err);
+}
+
+bool work_goes_on(struct work *work)
+{
+    if (work->mover->is_closing)
+        work_fail(work, ERR_UNAVAILABLE, 0, "the service is stopping");
+    return !work->is_over;
+}
+
+/* --- files between steps --------------------------------------------------------------------- */
+
+/* A file system without nameless files gets a name for a moment. */
+static int open_named(const char *folder)
+{
+    AUTO(close) int directory = sys_file_open(AT_FDCWD, folder, O_PATH | O_DIRECTORY, 0);
+    char name[SYS_FILE_NAME_SIZE];
+    int r = directory < 0 ? directory : sys_file_temporary_name(name);
+
+    if (r < 0)
+        return r;
+    r = sys_file_open(directory, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+    if (r >= 0)
+        (void) unlinkat(directory, name, 0);
+    return r;
+}
+
+int mover_open_file(const struct mover *mover, struct error *err)
+{
+    int file = sys_file_open(AT_FDCWD, mover->spool, O_TMPFILE | O_RDWR, 0600);
+
+    if (file == -EOPNOTSUPP || file == -EISDIR)
+        file = open_named(mover->spool);
+    if (file < 0)
+        return error_set(err, error_code_from_errno(file), file, "make a file in '%s'",
+                         mover->spool);
+    return file;
+}
+
+int work_open_file(struct work *work)
+{
+    struct error err = ERROR_INIT;
+    int file = mover_open_file(work->mover, &err);
+
+    if (file >= 0)
+        return file;
+    work_end(work, &err);
+    return -EBADF;
+}
+
+int work_open_bytes(struct work *work, const void *bytes, size_t length)
+{
+    int file = sys_memfd_from_bytes("vault", SYS_MEMFD_DATA, bytes, length);
+
+    if (file >= 0)
+        return file;
+    work_fail(work, error_code_from_errno(file), file, "make a file in memory");
+    return -EBADF;
+}
+
+int work_rewind(struct work *work, int file)
+{
+    if (lseek(file, 0, SEEK_SET) == 0)
+        return 0;
+    work_fail(work, ERR_INTERNAL, errno, "go to the start of a file");
+    return -1;
+}
+
+int sum_from_hex(const char *hex, uint8_t ret_sum[static VAULT_SUM_SIZE])
+{
+    size_t count = 0;
+
+    return hex_decode(hex, strlen(hex), ret_sum, VAULT_SUM_SIZE, &count) == 0 &&
+                   count == VAULT_SUM_SIZE
+               ? 0
+               : -1;
+}

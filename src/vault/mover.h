@@ -1,0 +1,59 @@
+/* The mover: the vault (domain/vault.h) that really moves bytes, between keeper jobs, objects and
+ * agents.
+ *
+ *     archive         disk ─ARCHIVE─► file ─► object
+ *     restore         object ─► file ─UNARCHIVE─► tar ─► agent
+ *     store_disk      disk ─PACK─► file ─► object "layers/<owner>/<id>", unless it is there
+ *     fetch_disk      object ─► file ─UNPACK─► disk, for each layer
+ *     sync            disk ─SCAN─► list, against the last list; ─READ─► objects; list ─► object
+ *     restore_mirror  list, objects ─► tar ─► agent
+ *
+ * The files between the steps are nameless ones in the folder `spool`, gone with their descriptor;
+ * they are why a slow store never holds a keeper, and a waiting keeper never a thread of the store.
+ * Memory is bounded whatever is moved; lists of files (MOVER_LIST_MAX) are held in memory.
+ *
+ * What a keeper tells is a stranger's word (it reads strangers' trees): lines have a limit, counts
+ * are only counts, and sums are checked against what the store was given.
+ *
+ * Only the loop's thread. */
+#pragma once
+
+#include "base/log.h"
+#include "domain/inside.h"
+#include "domain/vault.h"
+#include "net/loop.h"
+#include "objects/objects.h"
+#include "provider/provider.h"
+
+/* The longest list of a mirror's files, as text; some 200 bytes a file. */
+#define MOVER_LIST_MAX ((size_t) 64 << 20)
+
+/* A line of a report. */
+#define MOVER_LINE_MAX ((size_t) 256 << 10)
+
+/* Layers of one disk. */
+#define MOVER_LAYERS_MAX 1024
+
+struct mover;
+
+struct mover_options { /* all borrowed; outlive the mover */
+    struct loop *loop;
+    struct provider *provider;
+    struct objects *objects;
+    const struct inside *inside;
+    const char *spool; /* a folder for files between steps; copied */
+    struct log *log;   /* may be NULL */
+};
+
+struct mover *mover_new(const struct mover_options *options);
+
+/* What the domain is given. Borrowed from the mover. */
+const struct vault *mover_vault(struct mover *mover);
+
+/* Stop: what is under way is answered with ERR_CANCELLED or ERR_UNAVAILABLE, what comes later with
+ * ERR_UNAVAILABLE; `done` follows when nothing is open any more, perhaps from inside the call.
+ * Before provider and objects are closed. */
+void mover_close(struct mover *mover, void (*done)(void *context), void *context);
+
+/* After it was closed, or when nothing was ever asked of it. Accepts NULL. */
+void mover_free(struct mover *mover);

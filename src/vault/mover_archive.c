@@ -1,0 +1,366 @@
+/* Backups: a folder becomes a squashfs object; and an object a folder again, through the sandbox's
+ * agent. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "json/json_write.h"
+#include "vault/mover_internal.h"
+
+/* Of an archive's job, as text. */
+#define OPTIONS_MAX ((size_t) 1 << 20)
+
+/* A line of progress: {"progress":{"files":1000,"bytes":123456}}. Others are left out. */
+static void tell_progress(const char *line, size_t length, struct vault_progress *progress,
+                          vault_progressed *progressed, void *context)
+{
+    AUTO(outcome) struct outcome told = {.root = NULL};
+
+    if (!progressed || outcome_read(&told, line, length, "progress", NULL) < 0 ||
+        outcome_count(&told, "files", &progress->files, NULL) < 0 ||
+        outcome_count(&told, "bytes", &progress->bytes, NULL) < 0)
+        return;
+    progressed(context, progress);
+}
+
+/* --- archive --------------------------------------------------------------------------------- */
+
+struct archive {
+    struct work work;
+    struct report report;
+    struct objects_call *call;
+    char *key;
+    int file;
+    struct vault_archived archived;
+    struct vault_progress progress;
+    vault_progressed *progressed;
+    vault_archive_done *done;
+    void *context;
+};
+
+static void archive_finished(struct work *work, const struct error *failure)
+{
+    struct archive *archive = CONTAINER_OF(work, struct archive, work);
+
+    archive->done(archive->context, failure, failure ? NULL : &archive->archived);
+    archive->file = fd_close(archive->file);
+    free(archive->key);
+    free(archive);
+}
+
+static void archive_cancel(struct work *work)
+{
+    struct archive *archive = CONTAINER_OF(work, struct archive, work);
+
+    report_cancel(&archive->report);
+    if (archive->call)
+        objects_cancel(archive->call);
+}
+
+static void archive_put_progress(void *context, uint64_t done_bytes)
+{
+    struct archive *archive = context;
+
+    archive->progress.stored_bytes = done_bytes;
+    if (archive->progressed)
+        archive->progressed(archive->context, &archive->progress);
+}
+
+static void archive_put(void *context, const struct error *failure, const struct object_info *info)
+{
+    struct archive *archive = context;
+    struct error err = ERROR_INIT;
+
+    archive->call = NULL;
+    /* What the keeper told and what the store was given are the same bytes, or one of them lies. */
+    if (!failure &&
+        (info->size != archive->archived.size ||
+         (info->has_sum && memcmp(info->sum, archive->archived.sum, VAULT_SUM_SIZE) != 0))) {
+        (void) error_set(&err, ERR_UPSTREAM, 0, "the archive is not what the keeper told");
+        failure = &err;
+    }
+    work_end(&archive->work, failure);
+}
+
+static int read_archived(const char *line, size_t length, struct vault_archived *ret_archived,
+                         struct error *err)
+{
+    AUTO(outcome) struct outcome told = {.root = NULL};
+
+    if (outcome_read(&told, line, length, "archived", err) < 0 ||
+        outcome_count(&told, "files", &ret_archived->files, err) < 0 ||
+        outcome_count(&told, "folders", &ret_archived->folders, err) < 0 ||
+        outcome_count(&told, "bytes", &ret_archived->bytes, err) < 0 ||
+        outcome_count(&told, "size", &ret_archived->size, err) < 0)
+        return -1;
+    return outcome_sum(&told, "sha256", ret_archived->sum, err);
+}
+
+static void archive_made(void *context, const struct error *failure, const char *outcome,
+                         size_t length)
+{
+    struct archive *archive = context;
+    struct object_put_options options = {.progress = archive_put_progress};
+    struct error err = ERROR_INIT;
+
+    if (!failure && read_archived(outcome, length, &archive->archived, &err) < 0)
+        failure = &err;
+    if (failure) {
+        work_end(&archive->work, failure);
+        return;
+    }
+    archive->progress.files = archive->archived.files;
+    archive->progress.bytes = archive->archived.bytes;
+    if (work_goes_on(&archive->work))
+        archive->call = objects_put_file(archive->work.mover->objects, archive->key, archive->file,
+                                         &options, archive_put, archive);
+}
+
+static void archive_line(void *context, const char *line, size_t length)
+{
+    struct archive *archive = context;
+
+    tell_progress(line, length, &archive->progress, archive->progressed, archive->context);
+}
+
+static void write_options(struct text *text, const struct vault_archive *what)
+{
+    struct json_writer json;
+
+    json_writer_init_text(&json, text);
+    json_begin_object(&json);
+    json_add_text(&json, "folder", what->folder);
+    if (what->compression)
+        json_add_text(&json, "compression", what->compression);
+    json_add_boolean(&json, "gitignore", what->gitignore);
+    json_key(&json, "excludes");
+    json_begin_array(&json);
+    for (size_t i = 0; i < what->exclude_count; i++)
+        json_put_text(&json, what->excludes[i]);
+    json_end_array(&json);
+    json_end_object(&json);
+    if (json_writer_finish(&json) < 0)
+        text->overflowed = true;
+}
+
+static void archive_start(struct archive *archive, const struct vault_archive *what)
+{
+    struct mover *mover = archive->work.mover;
+    AUTO(text) struct text options = TEXT_INIT(OPTIONS_MAX);
+    AUTO(close) int input = -EBADF;
+    struct provider_disk_job job = {
+        .kind = PROVIDER_DISK_ARCHIVE, .on = what->disk, .image = what->image};
+
+    write_options(&options, what);
+    if (options.overflowed) {
+        work_fail(&archive->work, ERR_TOO_LARGE, 0, "so many excludes");
+        return;
+    }
+    archive->file = work_open_file(&archive->work);
+    input = work_open_bytes(&archive->work, options.data, options.length);
+    if (!work_goes_on(&archive->work))
+        return;
+    job.input = input;
+    job.data = archive->file;
+    report_run(&archive->report, mover->loop, mover->provider, &job, archive_line, archive_made,
+               archive);
+}
+
+void mover_archive(void *self, const struct vault_archive *what, vault_progressed *progressed,
+                   vault_archive_done *done, void *context)
+{
+    struct archive *archive = mem_alloc(sizeof(*archive));
+
+    archive->key = mem_copy_text(what->key);
+    archive->file = -EBADF;
+    archive->progressed = progressed;
+    archive->done = done;
+    archive->context = context;
+    if (work_begin(&archive->work, self, archive_finished, archive_cancel))
+        archive_start(archive, what);
+}
+
+/* --- restore --------------------------------------------------------------------------------- */
+
+/* The keeper writes a tar stream, the agent reads it. The agent is not asked before there is
+ * something to read: the job may have to wait for others, and a job that fails at once has nothing
+ * for it. */
+struct restore {
+    struct work work;
+    struct report report;
+    struct objects_call *call;
+    uv_poll_t poll; /* on `tar`, until its first byte */
+    bool is_polling;
+    struct id sandbox;
+    char *folder;
+    int file; /* owned: the archive */
+    int tar;  /* owned: the end that is read */
+    bool is_unpacked, is_extracted;
+    bool unpack_failed, extract_failed;
+    struct error unpack_failure, extract_failure;
+    struct vault_progress progress;
+    vault_progressed *progressed;
+    vault_done *done;
+    void *context;
+};
+
+static void restore_finished(struct work *work, const struct error *failure)
+{
+    struct restore *restore = CONTAINER_OF(work, struct restore, work);
+
+    restore->done(restore->context, failure);
+    restore->file = fd_close(restore->file);
+    restore->tar = fd_close(restore->tar);
+    free(restore->folder);
+    free(restore);
+}
+
+/* One side's failure is often only the echo of the other's: a reader that goes away cancels the
+ * writer, a writer that stops cuts the stream. */
+static void restore_end(struct restore *restore)
+{
+    const struct error *failure = NULL;
+
+    if (!restore->is_unpacked || !restore->is_extracted)
+        return;
+    if (restore->extract_failed)
+        failure = &restore->extract_failure;
+    if (restore->unpack_failed && (!failure || restore->unpack_failure.code != ERR_CANCELLED))
+        failure = &restore->unpack_failure;
+    work_end(&restore->work, failure);
+}
+
+static void restore_extracted(void *context, const struct error *failure)
+{
+    struct restore *restore = context;
+
+    restore->is_extracted = true;
+    restore->extract_failed = failure != NULL;
+    if (failure)
+        restore->extract_failure = *failure;
+    restore_end(restore);
+}
+
+static void poll_closed(uv_handle_t *handle)
+{
+    struct restore *restore = handle->data;
+    struct mover *mover = restore->work.mover;
+    int waiting = 0;
+
+    restore->is_polling = false;
+    if (mover->is_closing || ioctl(restore->tar, FIONREAD, &waiting) < 0 || waiting == 0) {
+        restore->is_extracted = true; /* nothing came, and the job says why */
+        restore->tar = fd_close(restore->tar);
+        restore_end(restore);
+        return;
+    }
+    mover->inside->extract(mover->inside->self, &restore->sandbox, restore->folder, restore->tar,
+                           restore_extracted, restore);
+    restore->tar = fd_close(restore->tar);
+}
+
+static void stop_polling(struct restore *restore)
+{
+    if (restore->is_polling && !uv_is_closing((uv_handle_t *) &restore->poll))
+        uv_close((uv_handle_t *) &restore->poll, poll_closed);
+}
+
+static void tar_readable(uv_poll_t *poll, int status, int events)
+{
+    (void) status, (void) events;
+    stop_polling(poll->data);
+}
+
+static void restore_cancel(struct work *work)
+{
+    struct restore *restore = CONTAINER_OF(work, struct restore, work);
+
+    if (restore->call)
+        objects_cancel(restore->call);
+    report_cancel(&restore->report);
+    stop_polling(restore);
+}
+
+static void restore_unpacked(void *context, const struct error *failure, const char *outcome,
+                             size_t length)
+{
+    struct restore *restore = context;
+
+    (void) outcome, (void) length;
+    restore->is_unpacked = true;
+    restore->unpack_failed = failure != NULL;
+    if (failure)
+        restore->unpack_failure = *failure;
+    restore_end(restore);
+}
+
+static void restore_line(void *context, const char *line, size_t length)
+{
+    struct restore *restore = context;
+
+    tell_progress(line, length, &restore->progress, restore->progressed, restore->context);
+}
+
+static void restore_unpack(struct restore *restore)
+{
+    struct mover *mover = restore->work.mover;
+    struct provider_disk_job job = {.kind = PROVIDER_DISK_UNARCHIVE, .input = restore->file};
+    AUTO(close) int writer = -EBADF;
+    int ends[2];
+
+    if (work_rewind(&restore->work, restore->file) < 0)
+        return;
+    if (pipe2(ends, O_CLOEXEC) < 0) {
+        work_fail(&restore->work, ERR_UNAVAILABLE, errno, "make a pipe");
+        return;
+    }
+    restore->tar = ends[0];
+    job.data = writer = ends[1];
+    if (uv_poll_init(&mover->loop->uv, &restore->poll, restore->tar) < 0) {
+        work_fail(&restore->work, ERR_UNAVAILABLE, 0, "watch a pipe");
+        return;
+    }
+    restore->poll.data = restore;
+    restore->is_polling = true;
+    (void) uv_poll_start(&restore->poll, UV_READABLE | UV_DISCONNECT, tar_readable);
+    report_run(&restore->report, mover->loop, mover->provider, &job, restore_line, restore_unpacked,
+               restore);
+}
+
+static void restore_got(void *context, const struct error *failure, const struct object_info *info)
+{
+    struct restore *restore = context;
+
+    restore->call = NULL;
+    if (failure) {
+        work_end(&restore->work, failure);
+        return;
+    }
+    restore->progress.stored_bytes = info->size;
+    if (work_goes_on(&restore->work))
+        restore_unpack(restore);
+}
+
+void mover_restore(void *self, const struct vault_restore *what, vault_progressed *progressed,
+                   vault_done *done, void *context)
+{
+    struct mover *mover = self;
+    struct restore *restore = mem_alloc(sizeof(*restore));
+
+    restore->sandbox = what->sandbox;
+    restore->folder = mem_copy_text(what->folder);
+    restore->file = restore->tar = -EBADF;
+    restore->progressed = progressed;
+    restore->done = done;
+    restore->context = context;
+    if (!work_begin(&restore->work, mover, restore_finished, restore_cancel))
+        return;
+    restore->file = work_open_file(&restore->work);
+    if (work_goes_on(&restore->work))
+        restore->call = objects_get_file(mover->objects, what->key, restore->file, what->sum,
+                                         restore_got, restore);
+}

@@ -1,0 +1,93 @@
+/* Inside of the mover: what its files share.
+ *
+ *     mover.c           its life, the table of operations
+ *     mover_archive.c   archive and restore
+ *     mover_layers.c    store_disk and fetch_disk
+ *     mover_look.c      diff, measure, remove_prefix
+ *     mover_sync.c      sync; mirror_list.c compares lists, mirror_contents.c puts contents
+ *     mover_mirror.c    restore_mirror
+ *     report.c          a keeper job and its lines */
+#pragma once
+
+#include "base/auto.h"
+#include "vault/mover.h"
+#include "vault/report.h"
+
+/* One operation of the vault under way; the first member of each kind. */
+struct work {
+    struct list link;
+    struct mover *mover;
+    struct loop_task task; /* its answer, from the loop */
+    /* Let go of what it waits for, so that it ends soon. */
+    void (*cancel)(struct work *work);
+    /* Answer and free it. */
+    void (*finish)(struct work *work, const struct error *failure);
+    bool is_over; /* the answer is on its way */
+    bool failed;
+    struct error failure;
+};
+
+struct mover {
+    struct loop *loop;
+    struct provider *provider;
+    struct objects *objects;
+    const struct inside *inside;
+    char *spool; /* owned */
+    struct log *log;
+    struct vault vault;
+    struct list works; /* of work */
+    bool is_closing;
+    void (*closed)(void *context);
+    void *closed_context;
+};
+
+/* A work begins. False: the mover is closing; the work will be finished with ERR_UNAVAILABLE. */
+bool work_begin(struct work *work, struct mover *mover,
+                void (*finish)(struct work *work, const struct error *failure),
+                void (*cancel)(struct work *work));
+
+/* It ends, with `failure` or NULL: finish is called from the loop. Only the first call counts. */
+void work_end(struct work *work, const struct error *failure);
+
+/* Whether its next step may begin; otherwise it was ended. */
+bool work_goes_on(struct work *work);
+
+/* End it with a failure of one's own: work_fail(work, ERR_..., errno, "why"). */
+void work_fail(struct work *work, enum err_code code, int system, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* A nameless file in the spool folder: a descriptor, or -1. */
+int mover_open_file(const struct mover *mover, struct error *err);
+
+/* The same for a work: a descriptor, or the work is ended and -EBADF. */
+int work_open_file(struct work *work);
+
+/* The same in memory, with these bytes, positioned at its start. */
+int work_open_bytes(struct work *work, const void *bytes, size_t length);
+
+/* From its start again, for whoever reads it next. */
+int work_rewind(struct work *work, int file);
+
+/* SHA-256 from hex. -1: it is none. */
+int sum_from_hex(const char *hex, uint8_t ret_sum[static VAULT_SUM_SIZE]);
+
+/* The operations. */
+void mover_archive(void *self, const struct vault_archive *what, vault_progressed *progressed,
+                   vault_archive_done *done, void *context);
+void mover_restore(void *self, const struct vault_restore *what, vault_progressed *progressed,
+                   vault_done *done, void *context);
+void mover_store_disk(void *self, const struct provider_disk *disk,
+                      const struct provider_disk *base, const struct id *owner,
+                      vault_progressed *progressed, vault_layer_done *done, void *context);
+void mover_fetch_disk(void *self, const struct vault_layer *layers, size_t count,
+                      const struct id *owner, const struct id *target, uint64_t disk_bytes,
+                      vault_progressed *progressed, vault_done *done, void *context);
+void mover_sync(void *self, const struct vault_sync *what, vault_progressed *progressed,
+                vault_sync_done *done, void *context);
+void mover_restore_mirror(void *self, const struct vault_mirror *what, vault_progressed *progressed,
+                          vault_mirror_done *done, void *context);
+void mover_diff(void *self, const struct provider_disk *newer, const struct provider_disk *older,
+                vault_line *line, vault_done *done, void *context);
+void mover_measure(void *self, const struct provider_disk *disk, vault_measure_done *done,
+                   void *context);
+void mover_remove_prefix(void *self, const char *prefix, vault_done *done, void *context);

@@ -1,0 +1,208 @@
+/* Operations of one job, or of the store alone: diff, measure, remove_prefix. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "vault/mover_internal.h"
+
+/* --- diff ------------------------------------------------------------------------------------ */
+
+struct diff {
+    struct work work;
+    struct report report;
+    vault_line *line;
+    vault_done *done;
+    void *context;
+};
+
+static void diff_finished(struct work *work, const struct error *failure)
+{
+    struct diff *diff = CONTAINER_OF(work, struct diff, work);
+
+    diff->done(diff->context, failure);
+    free(diff);
+}
+
+static void diff_cancel(struct work *work)
+{
+    report_cancel(&CONTAINER_OF(work, struct diff, work)->report);
+}
+
+static void diff_line(void *context, const char *line, size_t length)
+{
+    struct diff *diff = context;
+
+    diff->line(diff->context, line, length);
+}
+
+static void diff_done(void *context, const struct error *failure, const char *outcome,
+                      size_t length)
+{
+    struct diff *diff = context;
+
+    (void) outcome, (void) length;
+    work_end(&diff->work, failure);
+}
+
+void mover_diff(void *self, const struct provider_disk *newer, const struct provider_disk *older,
+                vault_line *line, vault_done *done, void *context)
+{
+    struct mover *mover = self;
+    struct diff *diff = mem_alloc(sizeof(*diff));
+    struct provider_disk_job job = {
+        .kind = PROVIDER_DISK_DIFF, .on = *newer, .base = *older, .input = -EBADF, .data = -EBADF};
+
+    diff->line = line;
+    diff->done = done;
+    diff->context = context;
+    if (work_begin(&diff->work, mover, diff_finished, diff_cancel))
+        report_run(&diff->report, mover->loop, mover->provider, &job, diff_line, diff_done, diff);
+}
+
+/* --- measure --------------------------------------------------------------------------------- */
+
+struct measure {
+    struct work work;
+    struct report report;
+    uint64_t files, bytes;
+    vault_measure_done *done;
+    void *context;
+};
+
+static void measure_finished(struct work *work, const struct error *failure)
+{
+    struct measure *measure = CONTAINER_OF(work, struct measure, work);
+
+    measure->done(measure->context, failure, failure ? 0 : measure->files,
+                  failure ? 0 : measure->bytes);
+    free(measure);
+}
+
+static void measure_cancel(struct work *work)
+{
+    report_cancel(&CONTAINER_OF(work, struct measure, work)->report);
+}
+
+/* The one outcome that is not inside of a member: {"files":3,...}. */
+static int read_measure(const char *line, size_t length, struct measure *measure, struct error *err)
+{
+    AUTO(outcome) struct outcome outcome = {.root = json_read(line, length, NULL, err)};
+
+    if (!outcome.root || json_root_object(outcome.root, &outcome.inner, err) < 0)
+        return -1;
+    if (outcome_count(&outcome, "files", &measure->files, err) < 0)
+        return -1;
+    return outcome_count(&outcome, "bytes", &measure->bytes, err);
+}
+
+static void measure_done(void *context, const struct error *failure, const char *outcome,
+                         size_t length)
+{
+    struct measure *measure = context;
+    struct error err = ERROR_INIT;
+
+    if (!failure && read_measure(outcome, length, measure, &err) < 0)
+        failure = &err;
+    work_end(&measure->work, failure);
+}
+
+void mover_measure(void *self, const struct provider_disk *disk, vault_measure_done *done,
+                   void *context)
+{
+    struct mover *mover = self;
+    struct measure *measure = mem_alloc(sizeof(*measure));
+    struct provider_disk_job job = {
+        .kind = PROVIDER_DISK_MEASURE, .on = *disk, .input = -EBADF, .data = -EBADF};
+
+    measure->done = done;
+    measure->context = context;
+    if (work_begin(&measure->work, mover, measure_finished, measure_cancel))
+        report_run(&measure->report, mover->loop, mover->provider, &job, NULL, measure_done,
+                   measure);
+}
+
+/* --- remove_prefix --------------------------------------------------------------------------- */
+
+struct removal {
+    struct work work;
+    char *prefix; /* owned */
+    struct objects_call *call;
+    bool is_last; /* nothing was behind the page that is being deleted */
+    vault_done *done;
+    void *context;
+};
+
+static void removal_finished(struct work *work, const struct error *failure)
+{
+    struct removal *removal = CONTAINER_OF(work, struct removal, work);
+
+    removal->done(removal->context, failure);
+    free(removal->prefix);
+    free(removal);
+}
+
+static void removal_cancel(struct work *work)
+{
+    struct removal *removal = CONTAINER_OF(work, struct removal, work);
+
+    if (removal->call)
+        objects_cancel(removal->call);
+}
+
+static void list_page(struct removal *removal);
+
+static void page_deleted(void *context, const struct error *failure)
+{
+    struct removal *removal = context;
+
+    removal->call = NULL;
+    if (failure || removal->is_last)
+        work_end(&removal->work, failure);
+    else if (work_goes_on(&removal->work))
+        list_page(removal);
+}
+
+static void page_listed(void *context, const struct error *failure, const struct object_list *list)
+{
+    struct removal *removal = context;
+    const char *keys[OBJECTS_DELETE_MAX];
+
+    removal->call = NULL;
+    if (failure || !list->count) {
+        work_end(&removal->work, failure);
+        return;
+    }
+    if (!work_goes_on(&removal->work))
+        return;
+    for (size_t i = 0; i < list->count; i++)
+        keys[i] = list->entries[i].key;
+    removal->is_last = !list->next;
+    removal->call =
+        objects_delete(removal->work.mover->objects, keys, list->count, page_deleted, removal);
+}
+
+/* Always the first page: those before it are gone. */
+static void list_page(struct removal *removal)
+{
+    struct object_query query = {.prefix = removal->prefix, .limit = OBJECTS_DELETE_MAX};
+
+    removal->call = objects_list(removal->work.mover->objects, &query, page_listed, removal);
+}
+
+_Static_assert(OBJECTS_DELETE_MAX <= OBJECTS_PAGE_MAX, "what is listed at once is deleted at once");
+
+void mover_remove_prefix(void *self, const char *prefix, vault_done *done, void *context)
+{
+    struct removal *removal = mem_alloc(sizeof(*removal));
+
+    removal->prefix = mem_copy_text(prefix);
+    removal->done = done;
+    removal->context = context;
+    if (!work_begin(&removal->work, self, removal_finished, removal_cancel))
+        return;
+    /* Everything is never what somebody meant. */
+    if (*prefix)
+        list_page(removal);
+    else
+        work_fail(&removal->work, ERR_INVALID, 0, "a prefix of nothing");
+}
