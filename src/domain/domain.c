@@ -13,6 +13,7 @@
 #include "domain/recovery.h"
 #include "domain/sandbox_set.h"
 #include "domain/sandbox_wish.h"
+#include "domain/snapshot_internal.h"
 
 struct domain *domain_new(const struct domain_options *options)
 {
@@ -110,6 +111,11 @@ static bool is_cut_short(struct opening *opening, const struct error *failure)
     return failure != NULL;
 }
 
+static void on_snapshots(void *context)
+{
+    open_end(context, NULL);
+}
+
 static void on_listed(void *context, const struct error *failure,
                       const struct provider_sandbox *sandboxes, size_t count)
 {
@@ -119,7 +125,7 @@ static void on_listed(void *context, const struct error *failure,
         return;
     opening->domain->stage = DOMAIN_OPEN;
     recovery_run(opening->domain, sandboxes, count);
-    open_end(opening, NULL);
+    snapshot_recover(opening->domain, on_snapshots, opening);
 }
 
 static void on_provider_open(void *context, const struct error *failure)

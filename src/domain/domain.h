@@ -14,24 +14,40 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "domain/inside.h"
+#include "domain/mounter.h"
 #include "domain/quota.h"
+#include "domain/vault.h"
+#include "objects/objects.h"
 #include "provider/provider.h"
 #include "store/store.h"
 
 struct domain;
 
 struct domain_options {
-    struct store *store;         /* borrowed; closed by its owner after the domain */
-    struct provider *provider;   /* taken: closed with the domain. NULL: there are no sandboxes */
-    const struct inside *inside; /* borrowed; may be NULL: nothing is asked, all count as idle */
-    const struct clock *clock;   /* borrowed */
-    struct log *log;             /* borrowed, may be NULL */
-    const char *node;            /* name of this machine, copied */
+    struct store *store;           /* borrowed; closed by its owner after the domain */
+    struct provider *provider;     /* taken: closed with the domain. NULL: there are no sandboxes */
+    const struct inside *inside;   /* borrowed; may be NULL: nothing is asked, all count as idle */
+    const struct vault *vault;     /* borrowed; may be NULL: nothing is stored but on disks */
+    struct objects *objects;       /* borrowed; NULL where `vault` is. Both end before the domain */
+    const struct mounter *mounter; /* borrowed; may be NULL: buckets cannot be mounted */
+    const struct clock *clock;     /* borrowed */
+    struct log *log;               /* borrowed, may be NULL */
+    const char *node;              /* name of this machine, copied */
     enum provider_network default_network;
     struct provider_limits default_limits; /* for specs that say nothing */
     struct quota default_quota;            /* of owners that have none of their own */
     uint64_t event_retention_ms;           /* 0: for ever */
-    uint64_t hibernate_after_ms;           /* frozen that long: its memory is given up; 0: never */
+    const char
+        *sync_excludes; /* names that workspaces are synced without, commas between; copied */
+    /* For specs that say nothing; 0: never. */
+    uint64_t reclaim_after_ms; /* frozen that long: its memory goes to swap, where there is some */
+    uint64_t hibernate_after_ms; /* frozen that long: its memory is given up */
+    uint64_t offload_after_ms;   /* hibernated that long: its disk goes to the object store */
+    /* Percent of the host's memory that is available, negative when not known. While it is less
+     * than `memory_pressure` (0: never) frozen sandboxes give up theirs. May be NULL. */
+    int (*memory_available)(void *context);
+    unsigned int memory_pressure;
+    uint64_t gc_every_ms; /* how often layers that nobody names are taken away; 0: never */
     /* The provider is lost: the daemon must end. */
     void (*lost)(void *context, const struct error *reason);
     /* Have domain_turn called once, soon, from the loop and never from inside this call. */
@@ -64,12 +80,26 @@ const struct clock *domain_clock(const struct domain *domain);
 struct provider *domain_provider(struct domain *domain);
 struct store *domain_store(struct domain *domain);
 
+/* Durations, in buckets: under 1, 5, 10, 50, 100, 500, 5000 ms, and all. */
+#define DOMAIN_LATENCY_BUCKETS 8
+struct domain_latency {
+    uint64_t buckets[DOMAIN_LATENCY_BUCKETS];
+    uint64_t us_total;
+};
+
 /* Numbers since the start, for metrics. */
 struct domain_counters {
     uint64_t created, destroyed, woken, slept, started, stopped, failed;
-    uint64_t wakes_us_total;  /* from the first wish to running */
-    uint64_t wake_buckets[8]; /* under 1, 5, 10, 50, 100, 500, 5000 ms, and all */
+    uint64_t wakes_us_total;        /* from the first wish to running */
+    uint64_t wake_buckets[8];       /* under 1, 5, 10, 50, 100, 500, 5000 ms, and all */
+    struct domain_latency wakes[5]; /* by enum sandbox_tier: from where they woke */
+    struct domain_latency saves[5]; /* by the tier they went to */
+    uint64_t reclaimed_bytes, offloaded_bytes, save_failures, restore_failures;
     uint64_t create_us_total;
     uint64_t events;
+    uint64_t snapshots, forked, rolled_back;
+    uint64_t snapshot_pause_us_total; /* that sandboxes stood still for snapshots */
+    struct domain_latency syncs;      /* of workspaces, those that succeeded */
+    uint64_t sync_failures;
 };
 void domain_counters(const struct domain *domain, struct domain_counters *ret_counters);

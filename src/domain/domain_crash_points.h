@@ -13,7 +13,22 @@
     X("domain.sleep.stopped") /* it was stopped to sleep, its row says running or frozen */        \
     X("domain.wake.thawed")   /* it runs, its row says frozen */                                   \
     X("domain.stop.stopped")  /* it is stopped, its row says running or frozen */                  \
-    X("domain.start.started") /* it runs, its row says stopped or hibernated */
+    X("domain.start.started") /* it runs, its row says stopped or hibernated */                    \
+    X("offload.stored")       /* its disk is in the object store, its row does not say so */       \
+    X("offload.kept")         /* the row says so, the disk is still here */                        \
+    X("offload.dropped")      /* the disk is only there */                                         \
+    X("restore.fetched")      /* the disk is here again, the row says it is not */                 \
+    X("snapshot.made")        /* the copy is there, its row is not */                              \
+    X("snapshot.kept")        /* the row is there, the answer is not */                            \
+    X("snapshot.delete.kept") /* the row is gone, the copy is not */                               \
+    X("snapshot.delete.gone") /* both are gone, the answer was not given */                        \
+    X("fork.copied")          /* a copy in passing is there, no fork is */                         \
+    X("fork.one")             /* some forks are there, others are not */                           \
+    X("fork.kept")            /* all are there, the answer is not */                               \
+    X("rollback.stopped")     /* it is stopped, its row says running */                            \
+    X("rollback.saved")       /* the present is kept, the disk is as it was */                     \
+    X("rollback.rolled")      /* the disk is the old one, the sandbox is stopped */                \
+    X("rollback.started")     /* it runs on the old disk, the answer was not given */
 
 /* All names, NULL behind the last. */
 #define X(name) name,

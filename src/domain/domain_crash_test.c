@@ -4,7 +4,33 @@
 
 #include "base/crash_point.h"
 #include "domain/domain_crash_points.h"
-#include "domain/domain_testing.h"
+#include "domain/snapshot_testing.h"
+#include "domain/tier_testing.h"
+
+static void live_with_snapshots(struct world *world, struct sandbox *sandbox)
+{
+    struct snapshot *snapshot = world_snapshot(world, sandbox, "first");
+    struct told_snapshot rolled_back = ask_roll_back(world, sandbox, snapshot), forked = {0};
+    struct told gone;
+
+    expect_ok(&rolled_back.told);
+    sandbox_fork(world->domain, &world->caller, sandbox, &(struct fork_options){.count = 2},
+                 on_forked, &forked);
+    TURN_UNTIL(&world->loop, forked.told.times);
+    expect_ok(&forked.told);
+    gone = ask_delete(world, snapshot);
+    expect_ok(&gone);
+    world_settle(world);
+}
+
+/* Down to the object store, and back. */
+static void live_in_tiers(void)
+{
+    struct tiers *tiers = tiers_new(0);
+
+    use_once(tiers->world, tiers_offloaded(tiers));
+    tiers_free(tiers);
+}
 
 /* Once through a life, with and without freezing. */
 static void live(unsigned int missing)
@@ -19,6 +45,7 @@ static void live(unsigned int missing)
     do_ask(world, sandbox_wake, sandbox);
     do_ask(world, sandbox_stop, sandbox);
     do_ask(world, sandbox_start, sandbox);
+    live_with_snapshots(world, sandbox);
     do_ask(world, sandbox_destroy, sandbox);
     world_free(world);
 }
@@ -33,6 +60,7 @@ static int live_in_child(const char *crash_point)
         crash_point_arm(crash_point);
         live(0);
         live(PROVIDER_FREEZE);
+        live_in_tiers();
         _exit(0);
     }
     assert_int_equal(waitpid(child, &status, 0), child);

@@ -69,6 +69,9 @@ struct domain {
     size_t outstanding;  /* answers of the store that have not come */
     unsigned int turns;  /* domain_turn is running */
     size_t uses;         /* open ones, of all sandboxes */
+    size_t saves;        /* disks that are being stored: sandbox_offload.c */
+    uint64_t collect_ns; /* monotonic: when the collector is due; 0: not known yet */
+    bool is_collecting;  /* layers are being deleted: none may be stored meanwhile */
     size_t works;        /* things under way that end with an answer of ours: sandbox_wish.h */
     domain_done *closed; /* while closing */
     void *closed_context;
@@ -78,12 +81,17 @@ struct domain {
     struct expiry *expiry;         /* expiry.h */
     struct event_log *events;      /* event.c */
 
-    struct owners *owners;     /* owner.c */
-    struct api_keys *api_keys; /* api_key.c */
-    struct logins *logins;     /* login.c */
-    struct ports *ports;       /* port.c */
-    struct audit *audit;       /* audit.c */
-    struct webhooks *webhooks; /* webhook.c */
+    struct owners *owners;               /* owner.c */
+    struct api_keys *api_keys;           /* api_key.c */
+    struct logins *logins;               /* login.c */
+    struct ports *ports;                 /* port.c */
+    struct audit *audit;                 /* audit.c */
+    struct webhooks *webhooks;           /* webhook.c */
+    struct snapshots *snapshots;         /* snapshot_set.h */
+    struct templates *templates;         /* template.c */
+    struct backups *backups;             /* backup.c */
+    struct bucket_mounts *bucket_mounts; /* bucket_mount.c */
+    struct workspaces *workspaces;       /* workspace.c */
 };
 
 /* --- calls ----------------------------------------------------------------------------------- */
@@ -124,6 +132,10 @@ static inline bool id_equal(const struct id *a, const struct id *b)
 {
     return __builtin_strcmp(a->text, b->text) == 0;
 }
+
+/* Count something that began at `since_ns`. */
+void domain_latency_add(const struct domain *domain, struct domain_latency *latency,
+                        uint64_t since_ns);
 
 /* The id in a text column; an empty one for null. Longer texts are cut: they are none of ours. */
 struct id domain_row_id(const struct store_value *value);

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/pool.h"
+#include "base/text.h"
 #include "domain/domain.h"
 #include "domain/domain_internal.h"
 #include "domain/event.h"
@@ -56,7 +57,8 @@ struct world {
     char *environment; /* owned: what set_environment was given */
     int asked_activity, asked_quiesce, asked_resume, asked_save, asked_restore, asked_environment,
         forgotten;
-    struct list silent; /* of agent_answer: never given, freed at the end */
+    struct text commands; /* "one;two;": that were to be started */
+    struct list silent;   /* of agent_answer: never given, freed at the end */
 
     struct caller caller; /* an owner who may write */
 };
@@ -168,6 +170,16 @@ static inline void agent_set_environment(void *self, const struct id *sandbox, c
     agent_ask(world, context)->done = done;
 }
 
+static inline void agent_start_process(void *self, const struct id *sandbox, const char *command,
+                                       inside_done *done, void *context)
+{
+    struct world *world = self;
+
+    (void) sandbox;
+    text_format(&world->commands, "%s;", command);
+    agent_ask(world, context)->done = done;
+}
+
 static inline void agent_forget(void *self, const struct id *sandbox)
 {
     (void) sandbox;
@@ -256,7 +268,9 @@ static inline struct world *world_new(const struct provider_fake_options *fake)
                                     .save = agent_save,
                                     .restore = agent_restore,
                                     .set_environment = agent_set_environment,
+                                    .start_process = agent_start_process,
                                     .forget = agent_forget};
+    world->commands = (struct text) TEXT_INIT(64 * 1024);
     world->saved = "{\"sessions\":[]}";
     world->activity.idle_ms = UINT32_MAX;
     list_init(&world->silent);
@@ -355,6 +369,7 @@ static inline void world_free(struct world *world)
         testing_turn(&world->loop);
     loop_done(&world->loop);
     keyring_free(world->keyring);
+    text_done(&world->commands);
     free(world->restored);
     free(world->environment);
     free(world);

@@ -1,7 +1,10 @@
 /* Events: the append-only log of what happened, read back and followed live.
  *
  * Types of ours: sandbox.created, .started, .stopped, .hibernated (asleep, with "memory": whether
- * it was kept), .woken, .updated, .deleted, .error; port.exposed, .closed; user.*, key.*,
+ * it was kept), .reclaimed ("bytes"), .offloaded ("bytes"), .save_failed, .restored (its disk is
+ * here again), .restore_failed, .startup_failed ("command", "error"), .woken, .updated, .deleted,
+ * .error, .forked, .rolled_back, .disk_lost; snapshot.created, .deleted, .lost, .found;
+ * workspace.synced, .restored; template.put, .deleted; port.exposed, .closed; user.*, key.*,
  * webhook.*. Data is a small JSON object; it always has "sandboxId" for those of a sandbox, and
  * never a secret.
  *

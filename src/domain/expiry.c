@@ -8,6 +8,7 @@
 #include "domain/sandbox_set.h"
 #include "domain/sandbox_wish.h"
 #include "domain/schedule.h"
+#include "domain/snapshot_internal.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 #define NEVER     UINT64_MAX
@@ -66,12 +67,56 @@ static uint64_t idle_end(const struct domain *domain, const struct sandbox *sand
     return sandbox->idle_since_ns + spec->sleep_after_ms * NS_PER_MS;
 }
 
+static bool can(const struct domain *domain, unsigned int capability)
+{
+    return provider_capabilities(domain->options.provider) & capability;
+}
+
+/* How long it sleeps at most in the tier where it is; what the spec does not say the daemon does.
+ */
+static uint64_t tier_end(const struct sandbox *sandbox, uint64_t wanted_ms, uint64_t default_ms)
+{
+    uint64_t time_ms = wanted_ms ? wanted_ms : default_ms;
+
+    if (time_ms == 0 || time_ms == SANDBOX_NEVER)
+        return NEVER;
+    return sandbox->asleep_ns + time_ms * NS_PER_MS;
+}
+
+static uint64_t freeze_end(const struct domain *domain, const struct sandbox *sandbox)
+{
+    if (sandbox->status != SANDBOX_FROZEN || sandbox->is_reclaimed ||
+        !can(domain, PROVIDER_RECLAIM))
+        return NEVER;
+    return tier_end(sandbox, sandbox->spec.freeze_for_ms, domain->options.reclaim_after_ms);
+}
+
 static uint64_t memory_end(const struct domain *domain, const struct sandbox *sandbox)
 {
-    if (sandbox->status != SANDBOX_FROZEN || domain->options.hibernate_after_ms == 0 ||
-        !(provider_capabilities(domain->options.provider) & PROVIDER_RESTART))
+    if (sandbox->status != SANDBOX_FROZEN || !can(domain, PROVIDER_RESTART))
         return NEVER;
-    return sandbox->asleep_ns + domain->options.hibernate_after_ms * NS_PER_MS;
+    return tier_end(sandbox, sandbox->spec.hibernate_after_ms, domain->options.hibernate_after_ms);
+}
+
+static uint64_t disk_end(const struct domain *domain, const struct sandbox *sandbox)
+{
+    uint64_t due;
+
+    if (sandbox->status != SANDBOX_HIBERNATED || sandbox->stored || sandbox->is_disk_lost ||
+        sandbox->is_saving || !domain->options.vault || !can(domain, PROVIDER_RESTART))
+        return NEVER;
+    due = tier_end(sandbox, sandbox->spec.offload_after_ms, domain->options.offload_after_ms);
+    return due < sandbox->save_ns ? sandbox->save_ns : due;
+}
+
+/* What an offload, or a crash in the middle of one, left behind. */
+static uint64_t left_end(const struct domain *domain, const struct sandbox *sandbox)
+{
+    (void) domain;
+    return sandbox->stored && sandbox->is_disk_left &&
+                   (sandbox->status == SANDBOX_HIBERNATED || sandbox->status == SANDBOX_STOPPED)
+               ? 0
+               : NEVER;
 }
 
 /* --- what is done ---------------------------------------------------------------------------- */
@@ -102,6 +147,15 @@ static void hibernate(struct domain *domain, struct sandbox *sandbox)
         wish_make(domain, NULL, sandbox, SANDBOX_ACTION_SLEEP, sandbox_act_hibernate, NULL, NULL);
 
     made->why = "asleep for long";
+    wish_begin_anyway(made);
+}
+
+static void reclaim(struct domain *domain, struct sandbox *sandbox)
+{
+    struct sandbox_wish *made =
+        wish_make(domain, NULL, sandbox, SANDBOX_ACTION_SLEEP, sandbox_act_reclaim, NULL, NULL);
+
+    made->why = "frozen for long";
     wish_begin_anyway(made);
 }
 
@@ -161,6 +215,10 @@ static const struct {
     {run_end, stop},
     {idle_end, ask},
     {memory_end, hibernate},
+    {freeze_end, reclaim},
+    {disk_end, sandbox_offload},
+    {left_end, sandbox_offload},
+    {snapshot_due, snapshot_make_due},
 };
 
 /* --- the schedule ---------------------------------------------------------------------------- */
@@ -235,6 +293,60 @@ static void notice_jump(struct domain *domain)
         expiry_watch(domain, CONTAINER_OF(at, struct sandbox, link));
 }
 
+/* --- short of memory ------------------------------------------------------------------------- */
+
+/* The one that is frozen for longest, and may be asked. */
+static struct sandbox *longest_frozen(const struct domain *domain, bool with_reclaimed)
+{
+    uint64_t now = domain_now_ns(domain);
+    struct sandbox *longest = NULL;
+
+    LIST_EACH (&domain->sandboxes->all, at) {
+        struct sandbox *sandbox = CONTAINER_OF(at, struct sandbox, link);
+
+        if (sandbox->status == SANDBOX_FROZEN && !sandbox_is_busy(sandbox) &&
+            sandbox->patience_ns <= now && (with_reclaimed || !sandbox->is_reclaimed) &&
+            (!longest || sandbox->asleep_ns < longest->asleep_ns))
+            longest = sandbox;
+    }
+    return longest;
+}
+
+static bool give_up_some(struct domain *domain)
+{
+    struct sandbox *sandbox = can(domain, PROVIDER_RECLAIM) ? longest_frozen(domain, false) : NULL;
+
+    if (sandbox) {
+        reclaim(domain, sandbox);
+        return true;
+    }
+    sandbox = can(domain, PROVIDER_RESTART) ? longest_frozen(domain, true) : NULL;
+    if (sandbox)
+        hibernate(domain, sandbox);
+    return sandbox != NULL;
+}
+
+/* A few at a time: what they give back is looked at before others have to go. */
+static void relieve(struct domain *domain)
+{
+    const struct domain_options *options = &domain->options;
+    size_t begun = 0;
+    int percent;
+
+    if (!options->memory_available || !options->provider ||
+        domain->sandboxes->counts[SANDBOX_FROZEN] == 0)
+        return;
+    percent = options->memory_available(options->context);
+    if (percent < 0 || (unsigned int) percent >= options->memory_pressure)
+        return;
+    while (begun < EXPIRY_RELIEVED_PER_TICK && give_up_some(domain))
+        begun++;
+    if (begun)
+        LOG_WARNING(options->log, "memory is short: sleeping sandboxes give up theirs",
+                    log_number("available_percent", percent),
+                    log_number("sandboxes", (int64_t) begun));
+}
+
 void expiry_tick(struct domain *domain)
 {
     uint64_t now = domain_now_ns(domain);
@@ -251,4 +363,5 @@ void expiry_tick(struct domain *domain)
         else
             expiry_watch(domain, sandbox);
     }
+    relieve(domain);
 }

@@ -1,9 +1,13 @@
 /* What happens to sandboxes because time passes:
  *
  *     idle for sleep_after     its agent is asked; when that is idle too, or silent: sleep
- *     frozen for hibernate_after_ms of the domain: its memory is given up
+ *     frozen for freeze_for    its memory goes to swap
+ *     ... for hibernate_after  its processes end, its disk is kept
+ *     hibernated for offload_after: its disk goes to the object store
+ *     memory is short          those that are frozen for longest go a tier down
  *     runs for max_runtime     stop; the next use starts it again
  *     exists for lifetime      destroy
+ *     ran for snapshot_every since the last one: a snapshot
  *
  * Idle means: no open use, not keep_alive, and nothing goes on inside. An agent that says busy
  * begins the idle time anew; one that fails counts as idle.
@@ -19,8 +23,10 @@
 
 #include "domain/domain_internal.h"
 
-#define EXPIRY_AGAIN_MS     10000
-#define EXPIRY_PER_TICK_MAX 256 /* things begun in one tick; the rest is next */
+#define EXPIRY_AGAIN_MS          10000
+#define EXPIRY_SAVE_AGAIN_MS     (5 * 60 * 1000) /* a disk that could not be stored */
+#define EXPIRY_RELIEVED_PER_TICK 4   /* that go a tier down in one tick because memory is short */
+#define EXPIRY_PER_TICK_MAX      256 /* things begun in one tick; the rest is next */
 
 struct expiry *expiry_new(void);
 

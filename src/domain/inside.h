@@ -37,6 +37,13 @@ struct inside {
     /* Variables for everything started from now on: the whole set. */
     void (*set_environment)(void *self, const struct id *sandbox, const char *json,
                             inside_done *done, void *context);
+    /* Start a shell command in the background; answered when it runs, not when it ends. */
+    void (*start_process)(void *self, const struct id *sandbox, const char *command,
+                          inside_done *done, void *context);
+    /* Make `folder` exactly what comes out of the descriptor `tar` (duplicated), a tar stream until
+     * its end; after a failure it has what it had before. */
+    void (*extract)(void *self, const struct id *sandbox, const char *folder, int tar,
+                    inside_done *done, void *context);
     /* The sandbox is gone or stopped: forget connections to it. No answer. */
     void (*forget)(void *self, const struct id *sandbox);
 };

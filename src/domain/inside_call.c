@@ -73,6 +73,8 @@ static bool can_ask(const struct inside *inside, enum inside_question question)
         return inside->restore;
     case INSIDE_ENVIRONMENT:
         return inside->set_environment;
+    case INSIDE_START_PROCESS:
+        return inside->start_process;
     }
     return false;
 }
@@ -98,6 +100,9 @@ static void ask(const struct inside *inside, const struct id *sandbox,
         break;
     case INSIDE_ENVIRONMENT:
         inside->set_environment(inside->self, sandbox, text, on_done, call);
+        break;
+    case INSIDE_START_PROCESS:
+        inside->start_process(inside->self, sandbox, text, on_done, call);
         break;
     }
 }

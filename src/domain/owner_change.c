@@ -9,6 +9,8 @@
 #include "domain/login.h"
 #include "domain/owner_internal.h"
 #include "domain/sandboxes.h"
+#include "domain/snapshot_set.h"
+#include "domain/template.h"
 #include "domain/webhook.h"
 #include "json/json_write.h"
 
@@ -368,6 +370,7 @@ static void deleted(void *context, const struct error *failure, const struct sto
     }
     login_forget_all(domain, &owner->id);
     webhook_forget_all(domain, &owner->id);
+    template_forget_all(domain, &owner->id);
     api_key_forget_all(domain, &owner->id);
     owner_leave_tables(domain, owner);
     list_remove(&owner->link);
@@ -398,6 +401,8 @@ static int check_delete(const struct change *change, const struct caller *caller
     if (sandboxes)
         return error_set(err, ERR_CONFLICT, 0,
                          "%zu sandboxes belong to this user; destroy them first", sandboxes);
+    if (snapshot_set_usage(change->domain, &owner->id))
+        return error_set(err, ERR_CONFLICT, 0, "snapshots belong to this user; delete them first");
     return 0;
 }
 
@@ -422,6 +427,7 @@ void owner_delete(struct domain *domain, const struct caller *caller, struct own
     delete_of_owner(transaction, STORE_DELIVERY, STORE_DELIVERY_OWNER, owner);
     delete_of_owner(transaction, STORE_WEBHOOK, STORE_WEBHOOK_OWNER, owner);
     delete_of_owner(transaction, STORE_SECRET, STORE_SECRET_OWNER, owner);
+    delete_of_owner(transaction, STORE_TEMPLATE, STORE_TEMPLATE_OWNER, owner);
     delete_of_owner(transaction, STORE_OWNER, STORE_OWNER_ID, owner);
     add_event(change, transaction, caller, owner, "user.deleted");
     domain_commit(domain, transaction, deleted, change);

@@ -29,6 +29,8 @@ static const struct field fields[] = {
     FIELD("memory", FIELD_SIZE, memory_bytes),
     FIELD("cpu", FIELD_COUNT, cpu_millis),
     FIELD("disk", FIELD_SIZE, disk_bytes),
+    FIELD("snapshots", FIELD_COUNT, snapshots),
+    FIELD("storage", FIELD_SIZE, storage_bytes),
     FIELD("requestsPerMinute", FIELD_COUNT, requests_per_minute),
 };
 

@@ -13,7 +13,9 @@ struct quota {
     uint32_t running;      /* not asleep, not stopped */
     uint64_t memory_bytes; /* limits of running ones together */
     uint32_t cpu_millis;   /* likewise */
-    uint64_t disk_bytes;   /* limits of all together */
+    uint64_t disk_bytes;   /* limits of all, and what snapshots hold, together */
+    uint32_t snapshots;
+    uint64_t storage_bytes; /* what the mirrors of workspaces hold together */
     uint32_t requests_per_minute;
 };
 

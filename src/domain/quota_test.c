@@ -36,7 +36,8 @@ static void what_is_written_is_read_back(void **state)
                           .memory_bytes = INT64_MAX,
                           .cpu_millis = 2,
                           .disk_bytes = 3,
-                          .requests_per_minute = 4};
+                          .requests_per_minute = 4,
+                          .snapshots = 5};
     struct quota back = {.sandboxes = 9};
     AUTO(text) struct text json = TEXT_INIT(4096);
     struct error err = ERROR_INIT;
@@ -50,6 +51,7 @@ static void what_is_written_is_read_back(void **state)
     assert_int_equal(back.cpu_millis, quota.cpu_millis);
     assert_int_equal(back.disk_bytes, quota.disk_bytes);
     assert_int_equal(back.requests_per_minute, quota.requests_per_minute);
+    assert_int_equal(back.snapshots, quota.snapshots);
 }
 
 static void what_is_wrong_is_refused_and_changes_nothing(void **state)

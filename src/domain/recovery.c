@@ -8,6 +8,7 @@
 #include "domain/inside_call.h"
 #include "domain/sandbox_set.h"
 #include "domain/sandbox_wish.h"
+#include "domain/workspace.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 
@@ -53,9 +54,12 @@ static void ignore(void *context, const struct error *failure, const struct insi
     (void) context, (void) failure, (void) answer;
 }
 
-static void do_nothing(struct domain *domain, struct sandbox *sandbox)
+/* One that runs may have been told to hold still, for a freeze that the daemon did not live to see.
+ */
+static void do_keep(struct domain *domain, struct sandbox *sandbox)
 {
-    (void) domain, (void) sandbox;
+    if (sandbox->status == SANDBOX_RUNNING)
+        inside_ask(domain, &sandbox->id, INSIDE_RESUME, NULL, ignore, NULL);
 }
 
 static void do_run(struct domain *domain, struct sandbox *sandbox)
@@ -105,6 +109,18 @@ static void fail(struct domain *domain, struct sandbox *sandbox, const char *why
 
 static void do_lose(struct domain *domain, struct sandbox *sandbox)
 {
+    struct workspace_state mirror;
+
+    if (workspace_find(domain, &sandbox->id, &mirror)) {
+        sandbox_set_reason(sandbox, "its disk was not there any more after a restart; its "
+                                    "workspace comes back as it was synced last");
+        sandbox->is_disk_lost = true;
+        sandbox->started_ms = 0;
+        if (sandbox->status != SANDBOX_STOPPED)
+            sandbox_set_status(domain, sandbox, SANDBOX_HIBERNATED);
+        sandbox_set_unkept(domain, sandbox, "sandbox.disk_lost");
+        return;
+    }
     fail(domain, sandbox, "after a restart it was not there any more, nor was its disk");
 }
 
@@ -117,12 +133,12 @@ static const struct {
     const char *text; /* for the log */
     void (*run)(struct domain *domain, struct sandbox *sandbox);
 } deeds[RECOVERY_ACTION_COUNT] = {
-    [RECOVERY_KEEP] = {"kept as it is", do_nothing},
+    [RECOVERY_KEEP] = {"kept as it is", do_keep},
     [RECOVERY_RUN] = {"it runs on", do_run},
     [RECOVERY_FREEZE] = {"it sleeps on", do_freeze},
     [RECOVERY_STOP] = {"set to stopped", do_stop},
     [RECOVERY_HIBERNATE] = {"it sleeps on, without its memory", do_hibernate},
-    [RECOVERY_LOSE] = {"set to error: it is gone", do_lose},
+    [RECOVERY_LOSE] = {"it is gone: set to error, unless its workspace was synced", do_lose},
     [RECOVERY_BREAK] = {"set to error: it is broken", do_break},
 };
 
@@ -138,10 +154,29 @@ static uint64_t monotonic_of(const struct domain *domain, int64_t wall_ms)
     return ago_ns < now ? now - ago_ns : 0;
 }
 
+/* A disk that is stored is never taken from here: it may be half fetched, or half deleted. What
+ * runs is younger than what is stored, which is then of no use. */
+static enum recovery_action judge(struct sandbox *sandbox, unsigned int state)
+{
+    if (sandbox->is_rebuilding) { /* what is there is half of it */
+        sandbox->is_disk_lost = true;
+        return RECOVERY_KEEP;
+    }
+    if (!sandbox->stored)
+        return recovery_action(sandbox->status, state);
+    if (state == PROVIDER_RUNNING || state == PROVIDER_FROZEN) {
+        free(sandbox->stored);
+        sandbox->stored = NULL;
+        return recovery_action(sandbox->status, state);
+    }
+    sandbox->is_disk_left = state != RECOVERY_ABSENT;
+    return RECOVERY_KEEP;
+}
+
 static void recover(struct domain *domain, struct sandbox *sandbox, unsigned int state)
 {
     enum sandbox_status row = sandbox->status;
-    enum recovery_action action = recovery_action(row, state);
+    enum recovery_action action = judge(sandbox, state);
 
     sandbox->idle_since_ns = domain_now_ns(domain);
     sandbox->asleep_ns = monotonic_of(domain, sandbox->updated_ms);

@@ -50,6 +50,7 @@ static void recover_one(size_t row, unsigned int state)
 {
     struct world *world = world_new(NULL);
     struct id id = leave_one(world, lasting[row]);
+    int resumed = world->asked_resume;
     struct sandbox *sandbox;
 
     world_make_provider(world);
@@ -61,6 +62,8 @@ static void recover_one(size_t row, unsigned int state)
     if (sandbox->status != after[row][state])
         fail_msg("a row that says %s, a provider in state %u: %s",
                  sandbox_status_text(lasting[row]), state, sandbox_status_text(sandbox->status));
+    /* Whatever a daemon that died told its agent. */
+    assert_int_equal(world->asked_resume - resumed, sandbox->status == SANDBOX_RUNNING);
     world_pass(world, 1);
     expect_row(world, &id, sandbox_status_text(sandbox->status));
     do_ask(world, sandbox_destroy, sandbox);

@@ -27,6 +27,17 @@
 #define SANDBOX_INSIDE_MAX    ((size_t) 64 * 1024) /* of `inside`: more is not kept */
 #define SANDBOX_DURATION_MAX  ((uint64_t) 10 * 365 * 24 * 3600 * 1000) /* ms: ten years */
 
+/* Snapshots made by themselves: not more often, and how many are kept when nothing is said. */
+#define SANDBOX_SNAPSHOT_EVERY_MIN_MS ((uint64_t) 60 * 1000)
+#define SANDBOX_SNAPSHOT_KEEP_MAX     10000
+#define SANDBOX_SNAPSHOT_KEEP_DEFAULT 24
+
+#define SANDBOX_STARTUP_MAX         16
+#define SANDBOX_STARTUP_COMMAND_MAX ((size_t) 8 * 1024)
+
+/* For a time that has a default of the daemon's, which 0 stands for. */
+#define SANDBOX_NEVER UINT64_MAX
+
 #define SANDBOX_SLEEP_AFTER_DEFAULT_MS ((uint64_t) 10 * 60 * 1000)
 
 struct sandbox_pair {
@@ -51,11 +62,21 @@ struct sandbox_spec {
     bool has_network;            /* NONE is meant; otherwise NONE is the daemon's default */
     struct provider_rule *rules; /* owned */
     size_t rule_count;
-    struct sandbox_pairs binds; /* place -> name of a registered folder */
-    uint64_t sleep_after_ms;    /* idle time; 0: never */
-    bool keep_alive;            /* never sleeps, whatever sleep_after says */
-    uint64_t max_runtime_ms;    /* of one run, then it is stopped; 0: no limit */
-    uint64_t lifetime_ms;       /* since creation, then it is destroyed; 0: no limit */
+    struct sandbox_pairs binds;  /* place -> name of a registered folder */
+    uint64_t sleep_after_ms;     /* idle time; 0: never */
+    bool keep_alive;             /* never sleeps, whatever sleep_after says */
+    uint64_t freeze_for_ms;      /* frozen so long: its memory goes to swap; 0, SANDBOX_NEVER */
+    uint64_t hibernate_after_ms; /* frozen so long: its processes end; 0, SANDBOX_NEVER */
+    uint64_t offload_after_ms;   /* hibernated so long: its disk is stored; 0, SANDBOX_NEVER */
+    char **startup;              /* owned: shell commands that are started with its processes */
+    size_t startup_count;
+    bool sync;                     /* its workspace is synced before its processes end for sleep */
+    uint64_t max_runtime_ms;       /* of one run, then it is stopped; 0: no limit */
+    uint64_t lifetime_ms;          /* since creation, then it is destroyed; 0: no limit */
+    uint64_t snapshot_every_ms;    /* while it runs; 0: none are made by themselves */
+    uint64_t snapshot_keep_for_ms; /* each of those, then it is deleted; 0: whatever its age */
+    uint32_t snapshot_keep;        /* how many of those; 0: SANDBOX_SNAPSHOT_KEEP_DEFAULT, or, with
+                                      snapshot_keep_for_ms, as many as there are */
 };
 
 #define SANDBOX_SPEC_INIT                                                                          \
@@ -76,6 +97,12 @@ void sandbox_pairs_set(struct sandbox_pairs *pairs, const char *name, const char
 void sandbox_pairs_remove(struct sandbox_pairs *pairs, const char *name);
 const char *sandbox_pairs_get(const struct sandbox_pairs *pairs, const char *name);
 
+/* The commands of `startup`: free them, add one, take copies of another's (what was there is
+ * overwritten, not freed). */
+void sandbox_startup_done(struct sandbox_spec *spec);
+void sandbox_startup_add(struct sandbox_spec *spec, const char *command);
+void sandbox_startup_copy(struct sandbox_spec *spec, const struct sandbox_spec *from);
+
 /* Lengths, counts, names of variables ([A-Za-z_][A-Za-z0-9_]*), label names, limits, rules. Returns
  * 0, or -1 with ERR_INVALID and the field's name. The name's own rule is the dialect's. */
 int sandbox_spec_check(const struct sandbox_spec *spec, struct error *err);
@@ -93,8 +120,12 @@ struct sandbox {
     int64_t epoch;
     struct sandbox_spec spec;
     enum sandbox_status status;
-    char *reason;             /* owned, never NULL: why it is so */
-    char *inside;             /* owned, may be NULL: sessions to bring back at wake, as JSON */
+    char *reason; /* owned, never NULL: why it is so */
+    char *inside; /* owned, may be NULL: sessions to bring back at wake, as JSON */
+    char *stored; /* owned, may be NULL: its disk in the object store: {"layers":[...],"bytes":n} */
+    uint64_t restored_files; /* by the last wake, from the mirror of its workspace */
+    bool is_disk_lost; /* its workspace comes from its mirror at the next wake: sandbox_rebuild.c */
+    bool is_rebuilding;       /* kept: that has begun, and is not done */
     bool is_ended_by_request; /* stopped because somebody asked: a use does not start it */
     unsigned int unenforced;  /* enum provider_limit: wished for and not to be had */
     int64_t created_ms, updated_ms, active_ms, started_ms; /* wall time; started 0: not running */
@@ -103,16 +134,18 @@ struct sandbox {
     struct creation *creation; /* while it is being created; sandbox_create.c */
     uint64_t idle_since_ns;    /* monotonic: when the last use ended or work was last seen */
     uint64_t started_ns;       /* monotonic, as far as known: of max_runtime */
-    uint64_t asleep_ns;        /* monotonic, as far as known: since when it is frozen */
-    uint64_t look_ns;          /* monotonic: when something may be due, while in the schedule */
-    uint64_t patience_ns;      /* monotonic: nothing is tried before that, because it failed */
-    size_t place;              /* in the schedule, plus 1; 0: not in it */
-    struct list waiting;       /* of struct sandbox_wish: what waits for its turn */
-    struct list wanted;        /* of struct sandbox_use: those that wait until it runs */
-    struct list unkept;        /* of those whose row is not as they are */
-    const char *event;         /* static: what the unkept change has to tell; NULL: nothing */
-    unsigned int wishes;       /* that wait */
-    unsigned int uses;         /* open ones */
+    uint64_t asleep_ns;        /* monotonic, as far as known: since when it is frozen, hibernated */
+    uint64_t save_ns;     /* monotonic: its disk is not stored before that, because it failed */
+    uint64_t snapshot_ns; /* monotonic, as far as known: of the last one made by itself */
+    uint64_t look_ns;     /* monotonic: when something may be due, while in the schedule */
+    uint64_t patience_ns; /* monotonic: nothing is tried before that, because it failed */
+    size_t place;         /* in the schedule, plus 1; 0: not in it */
+    struct list waiting;  /* of struct sandbox_wish: what waits for its turn */
+    struct list wanted;   /* of struct sandbox_use: those that wait until it runs */
+    struct list unkept;   /* of those whose row is not as they are */
+    const char *event;    /* static: what the unkept change has to tell; NULL: nothing */
+    unsigned int wishes;  /* that wait */
+    unsigned int uses;    /* open ones */
     unsigned int references;
     struct provider_ending ending; /* the last one that was told */
     bool has_ended;                /* by itself, while something was under way: `ending` */
@@ -120,4 +153,20 @@ struct sandbox {
     bool is_asked;                 /* its agent was asked what goes on inside */
     bool is_held;                  /* it is being changed: everything else waits */
     bool is_environment_late;      /* its agent does not know its variables yet */
+    bool is_saving;                /* its disk is being stored */
+    bool is_reclaimed;             /* frozen, and its memory is in swap */
+    bool is_disk_left; /* `stored` is its disk; what the provider has is to be deleted */
 };
+
+/* How deep it sleeps. Only with SANDBOX_TIER_OFFLOADED `stored` is set, and then it is its disk. */
+enum sandbox_tier {
+    SANDBOX_TIER_RUNNING,
+    SANDBOX_TIER_FROZEN,
+    SANDBOX_TIER_RECLAIMED,
+    SANDBOX_TIER_HIBERNATED, /* also of stopped ones: processes ended, the disk is here */
+    SANDBOX_TIER_OFFLOADED,
+    SANDBOX_TIER_COUNT
+};
+
+enum sandbox_tier sandbox_tier(const struct sandbox *sandbox);
+const char *sandbox_tier_text(enum sandbox_tier tier);

@@ -16,9 +16,12 @@
 #include "domain/domain_life.h"
 #include "domain/event.h"
 #include "domain/expiry.h"
+#include "domain/inside_call.h"
 #include "domain/sandbox_quota.h"
 #include "domain/sandbox_set.h"
 #include "domain/sandbox_wish.h"
+
+#define EVENT_DATA_MAX 256
 
 struct creation {
     struct domain_task task;
@@ -33,6 +36,10 @@ struct creation {
     void *context;
     struct list link;    /* of `sharers` of the one that is under way */
     struct list sharers; /* of struct creation: the same name, meanwhile */
+    bool has_origin;     /* the next three count: */
+    struct provider_disk disk;
+    struct id from, snapshot; /* for the event; no snapshot: empty */
+    char *inside;             /* owned, may be NULL: sessions to bring back */
 };
 
 static struct creation *creation_new(struct domain *domain, const struct caller *caller,
@@ -65,6 +72,7 @@ static void answer(struct domain_task *task)
     if (creation->sandbox && creation->is_new)
         sandbox_settle(domain, creation->sandbox);
     sandbox_unref(creation->sandbox);
+    free(creation->inside);
     free(creation);
     domain->works--;
     domain_check_gone(domain);
@@ -127,7 +135,23 @@ static void on_kept(void *context, const struct error *failure, const struct sto
     expiry_watch(domain, sandbox);
     domain->counters.created++;
     domain->counters.create_us_total += (domain_now_ns(domain) - creation->asked_ns) / 1000;
+    sandbox_run_startup(domain, sandbox);
     creation_end(creation, NULL);
+}
+
+static void add_fork_event(struct creation *creation, struct store_transaction *change)
+{
+    const struct sandbox *sandbox = creation->sandbox;
+    char data[EVENT_DATA_MAX];
+
+    if (!creation->has_origin)
+        return;
+    (void) snprintf(data, sizeof(data), "{\"sandboxId\":\"%s\",\"from\":\"%s\"%s%s%s}",
+                    sandbox->id.text, creation->from.text,
+                    *creation->snapshot.text ? ",\"snapshotId\":\"" : "", creation->snapshot.text,
+                    *creation->snapshot.text ? "\"" : "");
+    event_add(creation->domain, change, &creation->caller, &sandbox->owner, sandbox->id.text,
+              "sandbox.forked", data);
 }
 
 static void keep(struct creation *creation)
@@ -139,14 +163,29 @@ static void keep(struct creation *creation)
 
     sandbox->created_ms = sandbox->updated_ms = sandbox->active_ms = sandbox->started_ms =
         domain_wall_ms(domain);
-    sandbox->idle_since_ns = sandbox->started_ns = domain_now_ns(domain);
+    sandbox->idle_since_ns = sandbox->started_ns = sandbox->snapshot_ns = domain_now_ns(domain);
     /* Kept as running; until it is kept it stays `creating`, which nobody sees. */
     sandbox->status = SANDBOX_RUNNING;
     sandbox_row_init(&row, sandbox);
     store_insert(change, STORE_SANDBOX, row.values);
     sandbox_add_event(domain, change, &creation->caller, sandbox, "sandbox.created");
+    add_fork_event(creation, change);
     sandbox->status = SANDBOX_CREATING;
     domain_commit(domain, change, on_kept, creation);
+}
+
+/* Its shells begin where those of its origin were; without them it is as good. */
+static void on_restored(void *context, const struct error *failure,
+                        const struct inside_answer *answer)
+{
+    struct creation *creation = context;
+
+    (void) answer;
+    if (failure)
+        LOG_WARNING(creation->domain->options.log, "sessions did not come with a fork",
+                    log_text("sandbox", creation->sandbox->id.text),
+                    log_text("error", failure->message));
+    keep(creation);
 }
 
 static void on_made(void *context, const struct error *failure, const struct provider_sandbox *made)
@@ -162,7 +201,11 @@ static void on_made(void *context, const struct error *failure, const struct pro
     sandbox->id = made->id;
     sandbox->unenforced = made->unenforced;
     sandbox_set_identify(creation->domain, sandbox);
-    keep(creation);
+    if (creation->inside)
+        inside_ask(creation->domain, &sandbox->id, INSIDE_RESTORE, creation->inside, on_restored,
+                   creation);
+    else
+        keep(creation);
 }
 
 /* --- the beginning --------------------------------------------------------------------------- */
@@ -200,6 +243,8 @@ static void make(struct creation *creation, struct sandbox_spec *spec)
     sandbox->status = SANDBOX_CREATING;
     sandbox_set_reserve(domain, sandbox);
     sandbox_plan_init(&plan, sandbox);
+    if (creation->has_origin)
+        plan.spec.origin = creation->disk;
     provider_create(domain->options.provider, &plan.spec, on_made, creation);
 }
 
@@ -218,6 +263,14 @@ static int check(const struct domain *domain, const struct caller *caller,
 /* One of that name is there, or on its way. */
 static void share(struct creation *creation, struct sandbox *sandbox)
 {
+    struct error err = ERROR_INIT;
+
+    if (creation->has_origin) {
+        (void) error_set(&err, ERR_CONFLICT, 0, "there is a sandbox '%s' already",
+                         sandbox->spec.name);
+        creation_end(creation, &err);
+        return;
+    }
     if (sandbox->creation) {
         list_append(&sandbox->creation->sharers, &creation->link);
         return;
@@ -226,14 +279,35 @@ static void share(struct creation *creation, struct sandbox *sandbox)
     creation_end(creation, NULL);
 }
 
+static void set_origin(struct creation *creation, const struct sandbox_origin *origin)
+{
+    if (!origin)
+        return;
+    creation->has_origin = true;
+    creation->disk = origin->disk;
+    (void) snprintf(creation->from.text, sizeof(creation->from.text), "%s", origin->sandbox);
+    if (origin->snapshot)
+        (void) snprintf(creation->snapshot.text, sizeof(creation->snapshot.text), "%s",
+                        origin->snapshot);
+    creation->inside = origin->inside ? mem_copy_text(origin->inside) : NULL;
+}
+
 void sandbox_create(struct domain *domain, const struct caller *caller,
                     const struct sandbox_spec *spec, sandbox_created *done, void *context)
+{
+    sandbox_create_from(domain, caller, spec, NULL, done, context);
+}
+
+void sandbox_create_from(struct domain *domain, const struct caller *caller,
+                         const struct sandbox_spec *spec, const struct sandbox_origin *origin,
+                         sandbox_created *done, void *context)
 {
     struct creation *creation = creation_new(domain, caller, done, context);
     struct sandbox *known;
     struct error err = ERROR_INIT;
     AUTO(sandbox_spec) struct sandbox_spec wanted = SANDBOX_SPEC_INIT;
 
+    set_origin(creation, origin);
     if (check(domain, caller, spec, &err) < 0) {
         creation_end(creation, &err);
         return;

@@ -3,6 +3,7 @@
 #include "base/number.h"
 #include "domain/owner.h"
 #include "domain/sandbox_set.h"
+#include "domain/snapshot_set.h"
 
 static struct quota quota_of(const struct domain *domain, const struct id *owner)
 {
@@ -15,7 +16,12 @@ static struct usage usage_of(const struct domain *domain, const struct id *owner
 {
     const struct usage *usage = sandbox_set_usage(domain, owner);
 
-    return usage ? *usage : (struct usage){.sandboxes = 0};
+    struct usage copy = usage ? *usage : (struct usage){.sandboxes = 0};
+    const struct snapshot_usage *snapshots = snapshot_set_usage(domain, owner);
+
+    if (snapshots)
+        copy.disk_bytes += snapshots->bytes;
+    return copy;
 }
 
 static int check_count(const char *what, uint64_t used, uint64_t maximum, struct error *err)
@@ -81,6 +87,33 @@ int sandbox_quota_create(const struct domain *domain, const struct id *owner,
         check_bytes("disk", usage.disk_bytes, limits->disk_bytes, quota.disk_bytes, err) < 0)
         return -1;
     return check_running(&quota, &usage, limits, err);
+}
+
+int sandbox_quota_snapshot(const struct domain *domain, const struct id *owner, struct error *err)
+{
+    struct quota quota = quota_of(domain, owner);
+    struct usage usage = usage_of(domain, owner);
+    const struct snapshot_usage *snapshots = snapshot_set_usage(domain, owner);
+
+    if (check_count("snapshots", snapshots ? snapshots->count : 0, quota.snapshots, err) < 0)
+        return -1;
+    return check_bytes("disk", usage.disk_bytes, 1, quota.disk_bytes, err);
+}
+
+bool sandbox_quota_limits_storage(const struct domain *domain, const struct id *owner)
+{
+    return quota_of(domain, owner).storage_bytes != 0;
+}
+
+int sandbox_quota_storage(const struct domain *domain, const struct id *owner, uint64_t others,
+                          uint64_t *ret_maximum, struct error *err)
+{
+    uint64_t maximum = quota_of(domain, owner).storage_bytes;
+
+    if (check_bytes("storage", others, 1, maximum, err) < 0)
+        return -1;
+    *ret_maximum = maximum ? maximum - others : 0;
+    return 0;
 }
 
 /* What the owner has without this sandbox. */

@@ -3,7 +3,7 @@
  *
  * Frozen sandboxes count as not running, though their memory is in use until they are hibernated.
  * Where memory or cpu is limited, a sandbox without such a limit of its own is refused: it could
- * use all of it. */
+ * use all of it. Disks count with their limits, snapshots with what they hold. */
 #pragma once
 
 #include "domain/domain_internal.h"
@@ -11,6 +11,15 @@
 /* A new one, which runs at once. */
 int sandbox_quota_create(const struct domain *domain, const struct id *owner,
                          const struct provider_limits *limits, struct error *err);
+
+/* A snapshot. Only what is held already counts: how much more it will be is known afterwards. */
+int sandbox_quota_snapshot(const struct domain *domain, const struct id *owner, struct error *err);
+
+/* How much one workspace may hold in the object store, when all others of its owner hold `others`
+ * bytes; 0: as much as it likes. */
+int sandbox_quota_storage(const struct domain *domain, const struct id *owner, uint64_t others,
+                          uint64_t *ret_maximum, struct error *err);
+bool sandbox_quota_limits_storage(const struct domain *domain, const struct id *owner);
 
 /* One that is there and shall run. */
 int sandbox_quota_run(const struct domain *domain, const struct sandbox *sandbox,

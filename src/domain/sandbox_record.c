@@ -74,6 +74,25 @@ static void write_rules(struct json_writer *json, const struct sandbox_spec *spe
     json_end_array(json);
 }
 
+static void write_startup(struct json_writer *json, const struct sandbox_spec *spec)
+{
+    if (spec->startup_count == 0)
+        return;
+    json_key(json, "startup");
+    json_begin_array(json);
+    for (size_t i = 0; i < spec->startup_count; i++)
+        json_put_text(json, spec->startup[i]);
+    json_end_array(json);
+}
+
+/* Never is -1. */
+static void write_tiers(struct json_writer *json, const struct sandbox_spec *spec)
+{
+    write_number(json, "freezeForMs", spec->freeze_for_ms);
+    write_number(json, "hibernateAfterMs", spec->hibernate_after_ms);
+    write_number(json, "offloadAfterMs", spec->offload_after_ms);
+}
+
 static void write_fields(struct json_writer *json, const struct sandbox_spec *spec)
 {
     write_text(json, "image", spec->image);
@@ -90,8 +109,15 @@ static void write_fields(struct json_writer *json, const struct sandbox_spec *sp
         json_add_integer(json, "sleepAfterMs", (int64_t) spec->sleep_after_ms);
     if (spec->keep_alive)
         json_add_boolean(json, "keepAlive", true);
+    if (spec->sync)
+        json_add_boolean(json, "sync", true);
     write_number(json, "maxRuntimeMs", spec->max_runtime_ms);
     write_number(json, "lifetimeMs", spec->lifetime_ms);
+    write_number(json, "snapshotEveryMs", spec->snapshot_every_ms);
+    write_number(json, "snapshotKeepForMs", spec->snapshot_keep_for_ms);
+    write_number(json, "snapshotKeep", spec->snapshot_keep);
+    write_tiers(json, spec);
+    write_startup(json, spec);
 }
 
 void sandbox_spec_write(const struct sandbox_spec *spec, struct text *text)
@@ -114,6 +140,8 @@ static void write_record(const struct sandbox *sandbox, struct text *text)
     write_fields(&json, &sandbox->spec);
     if (sandbox->is_ended_by_request)
         json_add_boolean(&json, "endedByRequest", true);
+    if (sandbox->is_rebuilding)
+        json_add_boolean(&json, "rebuilding", true);
     write_number(&json, "unenforced", sandbox->unenforced);
     json_end_object(&json);
     (void) json_writer_finish(&json); /* checked when the spec was taken: it fits */
@@ -239,6 +267,54 @@ static int read_network(const struct json_place *root, struct sandbox_spec *spec
     return 0;
 }
 
+static int read_snapshots(const struct json_place *root, struct sandbox_spec *spec,
+                          struct error *err)
+{
+    uint64_t keep = spec->snapshot_keep;
+
+    if (read_unsigned(root, "snapshotEveryMs", SANDBOX_DURATION_MAX, &spec->snapshot_every_ms,
+                      err) < 0 ||
+        read_unsigned(root, "snapshotKeepForMs", SANDBOX_DURATION_MAX, &spec->snapshot_keep_for_ms,
+                      err) < 0 ||
+        read_unsigned(root, "snapshotKeep", SANDBOX_SNAPSHOT_KEEP_MAX, &keep, err) < 0)
+        return -1;
+    spec->snapshot_keep = (uint32_t) keep;
+    return 0;
+}
+
+static int read_tier(const struct json_place *root, const char *key, uint64_t *ret_ms,
+                     struct error *err)
+{
+    int64_t number = 0;
+
+    if (json_field_integer(root, key, JSON_OPTIONAL, -1, (int64_t) SANDBOX_DURATION_MAX, &number,
+                           err) < 0)
+        return -1;
+    *ret_ms = number < 0 ? SANDBOX_NEVER : (uint64_t) number;
+    return 0;
+}
+
+static int read_tiers(const struct json_place *root, struct sandbox_spec *spec, struct error *err)
+{
+    if (read_tier(root, "freezeForMs", &spec->freeze_for_ms, err) < 0 ||
+        read_tier(root, "hibernateAfterMs", &spec->hibernate_after_ms, err) < 0)
+        return -1;
+    return read_tier(root, "offloadAfterMs", &spec->offload_after_ms, err);
+}
+
+static int read_startup(const struct json_place *root, struct sandbox_spec *spec, struct error *err)
+{
+    AUTO(pool) struct pool pool = POOL_INIT;
+    struct json_texts commands = {.count = 0};
+
+    if (json_field_texts(root, "startup", JSON_OPTIONAL, SANDBOX_STARTUP_MAX,
+                         SANDBOX_STARTUP_COMMAND_MAX, &pool, &commands, err) < 0)
+        return -1;
+    for (size_t i = 0; i < commands.count; i++)
+        sandbox_startup_add(spec, commands.items[i]);
+    return 0;
+}
+
 static int read_fields(const struct json_place *root, struct sandbox_spec *spec, struct error *err)
 {
     if (read_text(root, "image", &spec->image, err) < 0 ||
@@ -252,7 +328,10 @@ static int read_fields(const struct json_place *root, struct sandbox_spec *spec,
         return -1;
     if (read_unsigned(root, "sleepAfterMs", SANDBOX_DURATION_MAX, &spec->sleep_after_ms, err) < 0 ||
         json_field_boolean(root, "keepAlive", JSON_OPTIONAL, &spec->keep_alive, err) < 0 ||
-        read_unsigned(root, "maxRuntimeMs", SANDBOX_DURATION_MAX, &spec->max_runtime_ms, err) < 0)
+        json_field_boolean(root, "sync", JSON_OPTIONAL, &spec->sync, err) < 0 ||
+        read_unsigned(root, "maxRuntimeMs", SANDBOX_DURATION_MAX, &spec->max_runtime_ms, err) < 0 ||
+        read_snapshots(root, spec, err) < 0 || read_tiers(root, spec, err) < 0 ||
+        read_startup(root, spec, err) < 0)
         return -1;
     return read_unsigned(root, "lifetimeMs", SANDBOX_DURATION_MAX, &spec->lifetime_ms, err);
 }
@@ -306,6 +385,7 @@ void sandbox_row_init(struct sandbox_row *row, const struct sandbox *sandbox)
     row->values[STORE_SANDBOX_ACTIVE] = store_integer(sandbox->active_ms);
     row->values[STORE_SANDBOX_STARTED] =
         sandbox->started_ms ? store_integer(sandbox->started_ms) : store_null();
+    row->values[STORE_SANDBOX_STORED] = store_text(sandbox->stored);
 }
 
 void sandbox_row_done(struct sandbox_row *row)
@@ -336,6 +416,7 @@ static int read_record(const struct store_value *value, struct sandbox *sandbox,
     if (!json || read_fields(&root, &sandbox->spec, err) < 0 ||
         json_field_boolean(&root, "endedByRequest", JSON_OPTIONAL, &sandbox->is_ended_by_request,
                            err) < 0 ||
+        json_field_boolean(&root, "rebuilding", JSON_OPTIONAL, &sandbox->is_rebuilding, err) < 0 ||
         read_unsigned(&root, "unenforced", UINT32_MAX, &unenforced, err) < 0)
         return -1;
     sandbox->unenforced = (unsigned int) unenforced;
@@ -366,6 +447,7 @@ static int read_row(const struct store_value *row, struct sandbox *sandbox, stru
     sandbox->active_ms = row[STORE_SANDBOX_ACTIVE].integer;
     sandbox->started_ms =
         row[STORE_SANDBOX_STARTED].is_null ? 0 : row[STORE_SANDBOX_STARTED].integer;
+    sandbox->stored = copy_value(&row[STORE_SANDBOX_STORED]);
     return 0;
 }
 
@@ -403,6 +485,7 @@ void sandbox_free(struct sandbox *sandbox)
     sandbox_spec_done(&sandbox->spec);
     free(sandbox->reason);
     free(sandbox->inside);
+    free(sandbox->stored);
     free(sandbox);
 }
 

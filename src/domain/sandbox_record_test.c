@@ -81,6 +81,9 @@ static struct sandbox_spec random_spec(uint64_t *seed)
     spec.keep_alive = testing_number(seed) % 2;
     spec.max_runtime_ms = random_number(seed, SANDBOX_DURATION_MAX);
     spec.lifetime_ms = random_number(seed, SANDBOX_DURATION_MAX);
+    spec.snapshot_every_ms = random_number(seed, SANDBOX_DURATION_MAX);
+    spec.snapshot_keep_for_ms = random_number(seed, SANDBOX_DURATION_MAX);
+    spec.snapshot_keep = (uint32_t) random_number(seed, SANDBOX_SNAPSHOT_KEEP_MAX);
     return spec;
 }
 
@@ -132,6 +135,9 @@ static void expect_same_spec(const struct sandbox_spec *a, const struct sandbox_
     assert_int_equal(a->keep_alive, b->keep_alive);
     assert_int_equal(a->max_runtime_ms, b->max_runtime_ms);
     assert_int_equal(a->lifetime_ms, b->lifetime_ms);
+    assert_int_equal(a->snapshot_every_ms, b->snapshot_every_ms);
+    assert_int_equal(a->snapshot_keep_for_ms, b->snapshot_keep_for_ms);
+    assert_int_equal(a->snapshot_keep, b->snapshot_keep);
 }
 
 static void a_spec_comes_back_from_its_json(void **state)

@@ -2,6 +2,8 @@
  *
  *     frozen:               thaw ──► resume ─┬─► running: uses go at once, the row is kept behind
  *     hibernated, stopped:  start ──► restore┘
+ *     offloaded:            disk back ──► start ...
+ *     its disk is lost:     new disk, workspace back ...
  *
  * The answer of an explicit start or wake waits for the row; recovery looks at the provider, so
  * that nothing is lost when the daemon dies before. */
@@ -9,6 +11,7 @@
 
 #include "base/auto.h"
 #include "base/crash_point.h"
+#include "domain/bucket_mount.h"
 #include "domain/expiry.h"
 #include "domain/inside_call.h"
 #include "domain/sandbox_environment.h"
@@ -18,16 +21,14 @@
 
 static void count_wake(struct domain *domain, const struct sandbox_wish *wish)
 {
-    static const uint64_t bounds_us[] = {1000, 5000, 10000, 50000, 100000, 500000, 5000000};
     struct domain_counters *counters = &domain->counters;
-    uint64_t took_us = (domain_now_ns(domain) - wish->asked_ns) / 1000;
-    size_t bucket = 0;
+    struct domain_latency latency = {.us_total = 0};
 
-    while (bucket < ARRAY_COUNT(bounds_us) && took_us >= bounds_us[bucket])
-        bucket++;
-    for (; bucket < ARRAY_COUNT(counters->wake_buckets); bucket++)
-        counters->wake_buckets[bucket]++;
-    counters->wakes_us_total += took_us;
+    domain_latency_add(domain, &counters->wakes[wish->tier], wish->asked_ns);
+    domain_latency_add(domain, &latency, wish->asked_ns);
+    for (size_t i = 0; i < ARRAY_COUNT(counters->wake_buckets); i++)
+        counters->wake_buckets[i] += latency.buckets[i];
+    counters->wakes_us_total += latency.us_total;
 }
 
 static void set_running(struct sandbox_wish *wish)
@@ -38,6 +39,7 @@ static void set_running(struct sandbox_wish *wish)
 
     sandbox_set_reason(sandbox, "%s", "");
     sandbox->is_ended_by_request = false;
+    sandbox->is_reclaimed = false;
     sandbox->idle_since_ns = domain_now_ns(domain);
     sandbox->active_ms = domain_wall_ms(domain);
     sandbox_set_status(domain, sandbox, SANDBOX_RUNNING);
@@ -48,7 +50,21 @@ static void set_running(struct sandbox_wish *wish)
         domain->counters.started++;
     count_wake(domain, wish);
     wish_keep(wish, was_asleep ? "sandbox.woken" : "sandbox.started");
+    if (wish->before != SANDBOX_FROZEN)
+        sandbox_run_startup(domain, sandbox);
     sandbox_settle(domain, sandbox);
+}
+
+static void on_mounted(void *context)
+{
+    set_running(context);
+}
+
+/* Buckets first, so that nobody sees a folder empty that is not. */
+static void mount_and_run(struct sandbox_wish *wish)
+{
+    bucket_mounts_restore(wish->domain, wish->sandbox, wish->before != SANDBOX_FROZEN, on_mounted,
+                          wish);
 }
 
 /* --- from frozen ----------------------------------------------------------------------------- */
@@ -64,7 +80,7 @@ static void on_told(void *context, const struct error *failure, const struct ins
                     log_text("error", failure->message));
     else
         wish->sandbox->is_environment_late = false;
-    set_running(wish);
+    mount_and_run(wish);
 }
 
 static void on_resumed(void *context, const struct error *failure,
@@ -76,7 +92,7 @@ static void on_resumed(void *context, const struct error *failure,
     if (wish->sandbox->is_environment_late)
         sandbox_tell_environment(wish->domain, wish->sandbox, on_told, wish);
     else
-        set_running(wish);
+        mount_and_run(wish);
 }
 
 static void on_thawed(void *context, const struct error *failure)
@@ -105,7 +121,7 @@ static void on_restored(void *context, const struct error *failure,
                     log_text("error", failure->message));
     free(wish->sandbox->inside);
     wish->sandbox->inside = NULL;
-    set_running(wish);
+    mount_and_run(wish);
 }
 
 static void on_started(void *context, const struct error *failure,
@@ -126,7 +142,7 @@ static void on_started(void *context, const struct error *failure,
     if (sandbox->inside)
         inside_ask(wish->domain, &sandbox->id, INSIDE_RESTORE, sandbox->inside, on_restored, wish);
     else
-        set_running(wish);
+        mount_and_run(wish);
 }
 
 static void start(struct sandbox_wish *wish)
@@ -151,6 +167,8 @@ void sandbox_act_run(struct sandbox_wish *wish)
         wish_fail(wish, &err);
         return;
     }
+    wish->tier = sandbox_tier(sandbox);
+    sandbox->restored_files = 0;
     if (wish->before == SANDBOX_FROZEN) {
         sandbox_set_status(domain, sandbox, SANDBOX_WAKING);
         provider_thaw(domain->options.provider, &sandbox->id, on_thawed, wish);
@@ -158,5 +176,10 @@ void sandbox_act_run(struct sandbox_wish *wish)
     }
     sandbox_set_status(domain, sandbox,
                        wish->before == SANDBOX_HIBERNATED ? SANDBOX_WAKING : SANDBOX_STARTING);
-    start(wish);
+    if (sandbox->stored)
+        sandbox_bring_back(wish, start);
+    else if (sandbox->is_disk_lost)
+        sandbox_rebuild(wish, on_started);
+    else
+        start(wish);
 }

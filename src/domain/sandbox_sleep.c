@@ -1,8 +1,10 @@
 /* Sleep:
  *
  *     the host can freeze:   quiesce ──► freeze ──► frozen: memory and processes are kept
- *     it cannot:             save ──► quiesce ──► stop ──► hibernated: the disk is kept
- *     frozen for long:       thaw ──► save ──► stop ──► hibernated
+ *     it cannot:             save ──► quiesce ──► sync ──► stop ──► hibernated: the disk is kept
+ *     frozen for long:       thaw ──► save ──► quiesce ──► sync ──► stop ──► hibernated
+ *
+ * Sync: the workspace is mirrored, where that was asked for. When it fails the sandbox stays awake.
  *
  * Then it is kept. An agent that is asked and does not answer holds up nothing. */
 #include <stdlib.h>
@@ -11,10 +13,12 @@
 #include "base/auto.h"
 #include "base/crash_point.h"
 #include "base/memory.h"
+#include "domain/bucket_mount.h"
 #include "domain/expiry.h"
 #include "domain/inside_call.h"
 #include "domain/sandbox_set.h"
 #include "domain/sandbox_wish.h"
+#include "domain/workspace.h"
 
 static void ignore(void *context, const struct error *failure, const struct inside_answer *answer)
 {
@@ -38,9 +42,11 @@ static void on_frozen(void *context, const struct error *failure)
     CRASH_POINT("domain.sleep.frozen");
     sandbox_set_reason(sandbox, "%s", wish->why ? wish->why : "put to sleep on request");
     sandbox->asleep_ns = domain_now_ns(domain);
+    sandbox->is_reclaimed = false;
     sandbox_set_status(domain, sandbox, SANDBOX_FROZEN);
     expiry_watch(domain, sandbox);
     domain->counters.slept++;
+    domain_latency_add(domain, &domain->counters.saves[SANDBOX_TIER_FROZEN], wish->asked_ns);
     wish_keep(wish, "sandbox.hibernated");
     sandbox_settle(domain, sandbox);
 }
@@ -76,17 +82,57 @@ static void on_stopped(void *context, const struct error *failure)
                        wish->why ? wish->why : "put to sleep on request");
     sandbox->started_ms = 0;
     sandbox->has_ended = false;
+    sandbox->asleep_ns = domain_now_ns(domain);
     sandbox_set_status(domain, sandbox, SANDBOX_HIBERNATED);
     expiry_watch(domain, sandbox);
     domain->counters.slept++;
+    domain_latency_add(domain, &domain->counters.saves[SANDBOX_TIER_HIBERNATED], wish->asked_ns);
     wish_keep(wish, "sandbox.hibernated");
     sandbox_settle(domain, sandbox);
 }
 
-static void stop(struct sandbox_wish *wish)
+static void on_unmounted(void *context)
 {
+    struct sandbox_wish *wish = context;
+
     if (!wish_is_cut_short(wish))
         provider_stop(wish->domain->options.provider, &wish->sandbox->id, on_stopped, wish);
+}
+
+/* What cannot be saved stays awake. */
+static void stay_awake(struct sandbox_wish *wish, const struct error *failure)
+{
+    struct domain *domain = wish->domain;
+    struct sandbox *sandbox = wish->sandbox;
+
+    domain->counters.failed++;
+    inside_ask(domain, &sandbox->id, INSIDE_RESUME, NULL, ignore, NULL);
+    sandbox_set_status(domain, sandbox, wish->before);
+    sandbox_set_reason(sandbox, "it stays awake: its workspace could not be synced: %s",
+                       failure->message);
+    sandbox_keep(domain, sandbox, "sandbox.save_failed");
+    expiry_watch(domain, sandbox);
+    wish_fail(wish, failure);
+    sandbox_settle(domain, sandbox);
+}
+
+static void on_synced(void *context, const struct error *failure,
+                      const struct workspace_synced *synced)
+{
+    struct sandbox_wish *wish = context;
+
+    (void) synced;
+    if (wish_is_cut_short(wish))
+        return;
+    if (failure)
+        stay_awake(wish, failure);
+    else
+        bucket_mounts_release(wish->domain, wish->sandbox, on_unmounted, wish);
+}
+
+static void stop(struct sandbox_wish *wish)
+{
+    workspace_sync_to_sleep(wish->domain, wish->sandbox, on_synced, wish);
 }
 
 static void on_quiet_to_stop(void *context, const struct error *failure,

@@ -89,6 +89,47 @@ static struct sandbox_pairs copy_pairs(const struct sandbox_pairs *pairs)
     return copy;
 }
 
+/* --- startup --------------------------------------------------------------------------------- */
+
+void sandbox_startup_done(struct sandbox_spec *spec)
+{
+    for (size_t i = 0; i < spec->startup_count; i++)
+        free(spec->startup[i]);
+    free(spec->startup);
+    spec->startup = NULL;
+    spec->startup_count = 0;
+}
+
+void sandbox_startup_add(struct sandbox_spec *spec, const char *command)
+{
+    spec->startup = mem_resize(spec->startup, (spec->startup_count + 1) * sizeof(*spec->startup));
+    spec->startup[spec->startup_count++] = mem_copy_text(command);
+}
+
+void sandbox_startup_copy(struct sandbox_spec *spec, const struct sandbox_spec *from)
+{
+    spec->startup = NULL;
+    spec->startup_count = 0;
+    for (size_t i = 0; i < from->startup_count; i++)
+        sandbox_startup_add(spec, from->startup[i]);
+}
+
+static int check_startup(const struct sandbox_spec *spec, struct error *err)
+{
+    if (spec->startup_count > SANDBOX_STARTUP_MAX)
+        return error_set(err, ERR_INVALID, 0, "startup: %zu commands; at most %d",
+                         spec->startup_count, SANDBOX_STARTUP_MAX);
+    for (size_t i = 0; i < spec->startup_count; i++) {
+        size_t length = strlen(spec->startup[i]);
+
+        if (length == 0 || length > SANDBOX_STARTUP_COMMAND_MAX ||
+            !utf8_is_valid(spec->startup[i], length))
+            return error_set(err, ERR_INVALID, 0, "startup[%zu] must be 1 to %zu bytes of UTF-8", i,
+                             SANDBOX_STARTUP_COMMAND_MAX);
+    }
+    return 0;
+}
+
 /* --- the whole ------------------------------------------------------------------------------- */
 
 void sandbox_spec_done(struct sandbox_spec *spec)
@@ -101,6 +142,7 @@ void sandbox_spec_done(struct sandbox_spec *spec)
     sandbox_pairs_done(&spec->labels);
     sandbox_pairs_done(&spec->binds);
     free(spec->rules);
+    sandbox_startup_done(spec);
     *spec = (struct sandbox_spec){.name = NULL};
 }
 
@@ -120,6 +162,7 @@ struct sandbox_spec sandbox_spec_copy(const struct sandbox_spec *spec)
     copy.environment = copy_pairs(&spec->environment);
     copy.labels = copy_pairs(&spec->labels);
     copy.binds = copy_pairs(&spec->binds);
+    sandbox_startup_copy(&copy, spec);
     copy.rules = NULL;
     if (spec->rule_count) {
         copy.rules = mem_alloc_array(spec->rule_count, sizeof(*copy.rules));
@@ -278,13 +321,40 @@ static int check_duration(const char *field, uint64_t milliseconds, struct error
     return 0;
 }
 
+/* A time that has a default of the daemon's. */
+static int check_tier(const char *field, uint64_t milliseconds, struct error *err)
+{
+    return milliseconds == SANDBOX_NEVER ? 0 : check_duration(field, milliseconds, err);
+}
+
+static int check_tiers(const struct sandbox_spec *spec, struct error *err)
+{
+    if (check_tier("freezeFor", spec->freeze_for_ms, err) < 0 ||
+        check_tier("hibernateAfter", spec->hibernate_after_ms, err) < 0)
+        return -1;
+    return check_tier("offloadAfter", spec->offload_after_ms, err);
+}
+
+static int check_snapshots(const struct sandbox_spec *spec, struct error *err)
+{
+    if (spec->snapshot_every_ms && spec->snapshot_every_ms < SANDBOX_SNAPSHOT_EVERY_MIN_MS)
+        return error_set(err, ERR_INVALID, 0, "snapshotEvery must be a minute or more");
+    if (spec->snapshot_keep > SANDBOX_SNAPSHOT_KEEP_MAX)
+        return error_set(err, ERR_INVALID, 0, "snapshotKeep must be at most %d",
+                         SANDBOX_SNAPSHOT_KEEP_MAX);
+    if (check_duration("snapshotEvery", spec->snapshot_every_ms, err) < 0)
+        return -1;
+    return check_duration("snapshotKeepFor", spec->snapshot_keep_for_ms, err);
+}
+
 static int check_size(const struct sandbox_spec *spec, struct error *err)
 {
     AUTO(text) struct text json = TEXT_INIT(SANDBOX_SPEC_MAX);
 
     sandbox_spec_write(spec, &json);
     if (json.overflowed)
-        return error_set(err, ERR_INVALID, 0, "environment and labels are more than %zu bytes",
+        return error_set(err, ERR_INVALID, 0,
+                         "environment, labels and startup are more than %zu bytes",
                          SANDBOX_SPEC_MAX);
     return 0;
 }
@@ -296,7 +366,8 @@ int sandbox_spec_check(const struct sandbox_spec *spec, struct error *err)
         check_rules(spec, err) < 0 || check_limits(&spec->limits, err) < 0 ||
         check_duration("sleepAfter", spec->sleep_after_ms, err) < 0 ||
         check_duration("maxRuntime", spec->max_runtime_ms, err) < 0 ||
-        check_duration("lifetime", spec->lifetime_ms, err) < 0)
+        check_duration("lifetime", spec->lifetime_ms, err) < 0 || check_snapshots(spec, err) < 0 ||
+        check_tiers(spec, err) < 0 || check_startup(spec, err) < 0)
         return -1;
     return check_size(spec, err);
 }

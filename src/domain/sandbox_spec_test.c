@@ -172,6 +172,16 @@ static void rules_limits_and_times_stay_within_measure(void **state)
     spec.max_runtime_ms = 0;
     spec.lifetime_ms = UINT64_MAX;
     expect_refused(&spec, "lifetime");
+    spec.lifetime_ms = 0;
+    spec.snapshot_every_ms = SANDBOX_SNAPSHOT_EVERY_MIN_MS - 1;
+    expect_refused(&spec, "snapshotEvery");
+    spec.snapshot_every_ms = SANDBOX_SNAPSHOT_EVERY_MIN_MS;
+    expect_fine(&spec);
+    spec.snapshot_keep = SANDBOX_SNAPSHOT_KEEP_MAX + 1;
+    expect_refused(&spec, "snapshotKeep");
+    spec.snapshot_keep = 0;
+    spec.snapshot_keep_for_ms = UINT64_MAX;
+    expect_refused(&spec, "snapshotKeepFor");
 }
 
 static void the_whole_is_bounded_too(void **state)
@@ -185,7 +195,7 @@ static void the_whole_is_bounded_too(void **state)
         (void) snprintf(name, sizeof(name), "V%d", i);
         sandbox_pairs_set(&spec.environment, name, longest);
     }
-    expect_refused(&spec, "environment and labels");
+    expect_refused(&spec, "environment, labels and startup");
 }
 
 static void pairs_are_set_found_and_removed(void **state)

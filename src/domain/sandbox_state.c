@@ -16,25 +16,26 @@ struct state {
     const char *advice; /* for what is refused; NULL where nothing is */
 };
 
-/* Columns: use, start, stop, sleep, wake, update, destroy. A stop of one that ended by itself is no
- * "already": from then on a use does not start it again. */
+/* Columns: use, start, stop, sleep, wake, update, destroy, snapshot, roll back. A stop of one that
+ * ended by itself is no "already": from then on a use does not start it again. */
 static const struct state states[SANDBOX_STATUS_COUNT] = {
-    [SANDBOX_CREATING] = {"creating", {WAIT, WAIT, WAIT, WAIT, WAIT, WAIT, WAIT}, NULL},
-    [SANDBOX_STARTING] = {"starting", {WAIT, WAIT, WAIT, WAIT, WAIT, WAIT, WAIT}, NULL},
-    [SANDBOX_RUNNING] = {"running", {ALREADY, ALREADY, GO, GO, ALREADY, GO, GO}, NULL},
-    [SANDBOX_FROZEN] = {"frozen", {GO, GO, GO, ALREADY, GO, GO, GO}, NULL},
-    [SANDBOX_HIBERNATED] = {"hibernated", {GO, GO, GO, ALREADY, GO, GO, GO}, NULL},
-    [SANDBOX_WAKING] = {"waking", {WAIT, WAIT, WAIT, WAIT, WAIT, WAIT, WAIT}, NULL},
-    [SANDBOX_STOPPING] = {"stopping", {WAIT, WAIT, WAIT, WAIT, WAIT, WAIT, WAIT}, NULL},
-    [SANDBOX_STOPPED] = {"stopped", {GO, GO, GO, REFUSE, GO, GO, GO}, "start it first"},
+    [SANDBOX_CREATING] = {"creating", {WAIT, WAIT, WAIT, WAIT, WAIT, WAIT, WAIT, WAIT, WAIT}, NULL},
+    [SANDBOX_STARTING] = {"starting", {WAIT, WAIT, WAIT, WAIT, WAIT, WAIT, WAIT, WAIT, WAIT}, NULL},
+    [SANDBOX_RUNNING] = {"running", {ALREADY, ALREADY, GO, GO, ALREADY, GO, GO, GO, GO}, NULL},
+    [SANDBOX_FROZEN] = {"frozen", {GO, GO, GO, ALREADY, GO, GO, GO, GO, GO}, NULL},
+    [SANDBOX_HIBERNATED] = {"hibernated", {GO, GO, GO, ALREADY, GO, GO, GO, GO, GO}, NULL},
+    [SANDBOX_WAKING] = {"waking", {WAIT, WAIT, WAIT, WAIT, WAIT, WAIT, WAIT, WAIT, WAIT}, NULL},
+    [SANDBOX_STOPPING] = {"stopping", {WAIT, WAIT, WAIT, WAIT, WAIT, WAIT, WAIT, WAIT, WAIT}, NULL},
+    [SANDBOX_STOPPED] = {"stopped", {GO, GO, GO, REFUSE, GO, GO, GO, GO, GO}, "start it first"},
     [SANDBOX_ERROR] = {"error",
-                       {REFUSE, REFUSE, REFUSE, REFUSE, REFUSE, REFUSE, GO},
+                       {REFUSE, REFUSE, REFUSE, REFUSE, REFUSE, REFUSE, GO, REFUSE, REFUSE},
                        "destroy it and create another"},
     [SANDBOX_DESTROYED] = {"destroyed",
-                           {REFUSE, REFUSE, REFUSE, REFUSE, REFUSE, REFUSE, ALREADY},
+                           {REFUSE, REFUSE, REFUSE, REFUSE, REFUSE, REFUSE, ALREADY, REFUSE,
+                            REFUSE},
                            "create another"},
     [SANDBOX_UNKNOWN] = {"unknown",
-                         {REFUSE, REFUSE, REFUSE, REFUSE, REFUSE, REFUSE, GO},
+                         {REFUSE, REFUSE, REFUSE, REFUSE, REFUSE, REFUSE, GO, REFUSE, REFUSE},
                          "try again later, or destroy it"},
 };
 

@@ -48,6 +48,8 @@ enum sandbox_action {
     SANDBOX_ACTION_WAKE,
     SANDBOX_ACTION_UPDATE,
     SANDBOX_ACTION_DESTROY,
+    SANDBOX_ACTION_SNAPSHOT, /* its disk is looked at or copied: snapshot, fork, diff */
+    SANDBOX_ACTION_ROLL_BACK,
     SANDBOX_ACTION_COUNT
 };
 

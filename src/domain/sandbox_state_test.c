@@ -8,14 +8,15 @@
 
 #include "domain/sandbox_state.h"
 
-/* The whole table once more, as letters: use, start, stop, sleep, wake, update, destroy. */
+/* The whole table once more, as letters: use, start, stop, sleep, wake, update, destroy, snapshot,
+ * roll back. */
 static const char *const verdicts[SANDBOX_STATUS_COUNT] = {
-    [SANDBOX_CREATING] = "wwwwwww",   [SANDBOX_STARTING] = "wwwwwww",
-    [SANDBOX_RUNNING] = "aaggagg",    [SANDBOX_FROZEN] = "gggaggg",
-    [SANDBOX_HIBERNATED] = "gggaggg", [SANDBOX_WAKING] = "wwwwwww",
-    [SANDBOX_STOPPING] = "wwwwwww",   [SANDBOX_STOPPED] = "gggrggg",
-    [SANDBOX_ERROR] = "rrrrrrg",      [SANDBOX_DESTROYED] = "rrrrrra",
-    [SANDBOX_UNKNOWN] = "rrrrrrg",
+    [SANDBOX_CREATING] = "wwwwwwwww",   [SANDBOX_STARTING] = "wwwwwwwww",
+    [SANDBOX_RUNNING] = "aaggagggg",    [SANDBOX_FROZEN] = "gggaggggg",
+    [SANDBOX_HIBERNATED] = "gggaggggg", [SANDBOX_WAKING] = "wwwwwwwww",
+    [SANDBOX_STOPPING] = "wwwwwwwww",   [SANDBOX_STOPPED] = "gggrggggg",
+    [SANDBOX_ERROR] = "rrrrrrgrr",      [SANDBOX_DESTROYED] = "rrrrrrarr",
+    [SANDBOX_UNKNOWN] = "rrrrrrgrr",
 };
 
 static void the_table_is_as_written_down(void **state)

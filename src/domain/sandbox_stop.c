@@ -3,6 +3,7 @@
 
 #include "base/auto.h"
 #include "base/crash_point.h"
+#include "domain/bucket_mount.h"
 #include "domain/expiry.h"
 #include "domain/inside_call.h"
 #include "domain/sandbox_set.h"
@@ -44,13 +45,20 @@ static void on_stopped(void *context, const struct error *failure)
     set_stopped(wish);
 }
 
+static void on_unmounted(void *context)
+{
+    struct sandbox_wish *wish = context;
+
+    if (!wish_is_cut_short(wish))
+        provider_stop(wish->domain->options.provider, &wish->sandbox->id, on_stopped, wish);
+}
+
 static void on_quiet(void *context, const struct error *failure, const struct inside_answer *answer)
 {
     struct sandbox_wish *wish = context;
 
     (void) failure, (void) answer; /* it was given its chance */
-    if (!wish_is_cut_short(wish))
-        provider_stop(wish->domain->options.provider, &wish->sandbox->id, on_stopped, wish);
+    bucket_mounts_release(wish->domain, wish->sandbox, on_unmounted, wish);
 }
 
 void sandbox_act_stop(struct sandbox_wish *wish)
@@ -74,5 +82,5 @@ void sandbox_act_stop(struct sandbox_wish *wish)
     if (wish->before == SANDBOX_RUNNING)
         inside_ask(domain, &sandbox->id, INSIDE_QUIESCE, NULL, on_quiet, wish);
     else
-        provider_stop(domain->options.provider, &sandbox->id, on_stopped, wish);
+        bucket_mounts_release(domain, sandbox, on_unmounted, wish);
 }

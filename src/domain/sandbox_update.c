@@ -194,7 +194,31 @@ static void merge_limits(struct provider_limits *limits, const struct provider_l
     limits->files = wanted->files ? wanted->files : limits->files;
 }
 
-static void apply(struct sandbox_spec *spec, const struct sandbox_wanted *wanted)
+static void apply_snapshots(struct sandbox_spec *spec, const struct sandbox_wanted *wanted)
+{
+    if (wanted->changes & SANDBOX_CHANGE_SNAPSHOT_EVERY)
+        spec->snapshot_every_ms = wanted->spec.snapshot_every_ms;
+    if (wanted->changes & SANDBOX_CHANGE_SNAPSHOT_KEEP)
+        spec->snapshot_keep = wanted->spec.snapshot_keep;
+    if (wanted->changes & SANDBOX_CHANGE_SNAPSHOT_KEEP_FOR)
+        spec->snapshot_keep_for_ms = wanted->spec.snapshot_keep_for_ms;
+}
+
+static void apply_tiers(struct sandbox_spec *spec, const struct sandbox_wanted *wanted)
+{
+    if (wanted->changes & SANDBOX_CHANGE_FREEZE_FOR)
+        spec->freeze_for_ms = wanted->spec.freeze_for_ms;
+    if (wanted->changes & SANDBOX_CHANGE_HIBERNATE_AFTER)
+        spec->hibernate_after_ms = wanted->spec.hibernate_after_ms;
+    if (wanted->changes & SANDBOX_CHANGE_OFFLOAD_AFTER)
+        spec->offload_after_ms = wanted->spec.offload_after_ms;
+    if (wanted->changes & SANDBOX_CHANGE_STARTUP) {
+        sandbox_startup_done(spec);
+        sandbox_startup_copy(spec, &wanted->spec);
+    }
+}
+
+void sandbox_wanted_apply(const struct sandbox_wanted *wanted, struct sandbox_spec *spec)
 {
     merge_pairs(&spec->environment, &wanted->environment);
     merge_pairs(&spec->labels, &wanted->labels);
@@ -208,10 +232,14 @@ static void apply(struct sandbox_spec *spec, const struct sandbox_wanted *wanted
         spec->sleep_after_ms = wanted->spec.sleep_after_ms;
     if (wanted->changes & SANDBOX_CHANGE_KEEP_ALIVE)
         spec->keep_alive = wanted->spec.keep_alive;
+    if (wanted->changes & SANDBOX_CHANGE_SYNC)
+        spec->sync = wanted->spec.sync;
     if (wanted->changes & SANDBOX_CHANGE_MAX_RUNTIME)
         spec->max_runtime_ms = wanted->spec.max_runtime_ms;
     if (wanted->changes & SANDBOX_CHANGE_LIFETIME)
         spec->lifetime_ms = wanted->spec.lifetime_ms;
+    apply_snapshots(spec, wanted);
+    apply_tiers(spec, wanted);
 }
 
 /* Made when its turn comes: another update may have been before it. */
@@ -223,7 +251,7 @@ void sandbox_act_update(struct sandbox_wish *wish)
 
     wish->spec = mem_alloc(sizeof(*wish->spec));
     *wish->spec = sandbox_spec_copy(&sandbox->spec);
-    apply(wish->spec, wish->wanted);
+    sandbox_wanted_apply(wish->wanted, wish->spec);
     wish->has_new_limits = !is_same(&wish->spec->limits, &sandbox->spec.limits);
     wish->has_new_environment = wish->wanted->environment.count > 0;
     if (check(wish, &err) < 0) {

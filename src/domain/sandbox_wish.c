@@ -11,10 +11,15 @@
 #include "domain/sandbox_set.h"
 
 static const char *const action_texts[SANDBOX_ACTION_COUNT] = {
-    [SANDBOX_ACTION_USE] = "used",          [SANDBOX_ACTION_START] = "started",
-    [SANDBOX_ACTION_STOP] = "stopped",      [SANDBOX_ACTION_SLEEP] = "put to sleep",
-    [SANDBOX_ACTION_WAKE] = "woken",        [SANDBOX_ACTION_UPDATE] = "changed",
+    [SANDBOX_ACTION_USE] = "used",
+    [SANDBOX_ACTION_START] = "started",
+    [SANDBOX_ACTION_STOP] = "stopped",
+    [SANDBOX_ACTION_SLEEP] = "put to sleep",
+    [SANDBOX_ACTION_WAKE] = "woken",
+    [SANDBOX_ACTION_UPDATE] = "changed",
     [SANDBOX_ACTION_DESTROY] = "destroyed",
+    [SANDBOX_ACTION_SNAPSHOT] = "copied",
+    [SANDBOX_ACTION_ROLL_BACK] = "rolled back",
 };
 
 struct sandbox_wish *wish_make(struct domain *domain, const struct caller *caller,
@@ -154,6 +159,21 @@ void wish_begin_anyway(struct sandbox_wish *wish)
     wish->act(wish);
 }
 
+/* What looks at the disk, and finds it elsewhere. */
+static bool needs_disk_back(const struct sandbox_wish *wish)
+{
+    return wish->sandbox->stored &&
+           (wish->action == SANDBOX_ACTION_SNAPSHOT || wish->action == SANDBOX_ACTION_ROLL_BACK);
+}
+
+static void begin_with_disk(struct sandbox_wish *wish)
+{
+    if (needs_disk_back(wish))
+        sandbox_bring_back(wish, wish_begin_anyway);
+    else
+        wish_begin_anyway(wish);
+}
+
 void wish_begin(struct sandbox_wish *wish)
 {
     struct sandbox *sandbox = wish->sandbox;
@@ -165,7 +185,7 @@ void wish_begin(struct sandbox_wish *wish)
     else if (verdict == SANDBOX_WAIT || (sandbox->is_held && verdict != SANDBOX_REFUSE))
         wait_for_turn(wish);
     else if (verdict == SANDBOX_GO)
-        wish_begin_anyway(wish);
+        begin_with_disk(wish);
     else if (verdict == SANDBOX_ALREADY)
         wish_end(wish, NULL);
     else

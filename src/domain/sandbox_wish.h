@@ -27,6 +27,7 @@ struct sandbox_wish {
     void *context;
     enum sandbox_status before; /* what it goes back to when this fails */
     uint64_t asked_ns;
+    enum sandbox_tier tier;                   /* of a run: where it wakes from */
     const char *why;                          /* static: for the reason; NULL: somebody asked */
     const char *event;                        /* static: what is being kept; NULL: none */
     bool has_failed;                          /* its end: */
@@ -98,8 +99,26 @@ void sandbox_act_run(struct sandbox_wish *wish);       /* use, start, wake: sand
 void sandbox_act_stop(struct sandbox_wish *wish);      /* sandbox_stop.c */
 void sandbox_act_sleep(struct sandbox_wish *wish);     /* sandbox_sleep.c */
 void sandbox_act_hibernate(struct sandbox_wish *wish); /* frozen, and its memory is given up */
+void sandbox_act_reclaim(struct sandbox_wish *wish);   /* sandbox_tier.c */
 void sandbox_act_update(struct sandbox_wish *wish);    /* sandbox_update.c */
 void sandbox_act_destroy(struct sandbox_wish *wish);   /* sandbox_destroy.c */
+
+/* Its disk goes to the object store, or, when it is there, away from here (sandbox_offload.c). It
+ * is hibernated or stopped, and not busy. */
+void sandbox_offload(struct domain *domain, struct sandbox *sandbox);
+
+/* `stored` is set, and the wish needs the disk: it is brought back and kept as being here, then
+ * `next` goes on with a sandbox that is held no more. On failure the wish has failed, and `stored`
+ * is as it was (sandbox_restore.c). */
+void sandbox_bring_back(struct sandbox_wish *wish, void (*next)(struct sandbox_wish *wish));
+
+/* Start its startup commands, one after the other, behind whatever goes on; failures are told by
+ * an event (sandbox_startup.c). */
+void sandbox_run_startup(struct domain *domain, struct sandbox *sandbox);
+
+/* Start one whose disk is lost (sandbox_rebuild.c): `started` gets the wish, as from
+ * provider_start. After a failure the wish has ended. */
+void sandbox_rebuild(struct sandbox_wish *wish, provider_sandbox_done *started);
 
 /* A call of the provider failed for this wish: the sandbox is as before, or in error when the
  * provider does not know it. Ends the wish. */
@@ -140,6 +159,9 @@ struct sandbox_wanted {
 
 struct sandbox_wanted *sandbox_wanted_new(const struct sandbox_update *update);
 void sandbox_wanted_free(struct sandbox_wanted *wanted);
+
+/* Change a spec as it says. */
+void sandbox_wanted_apply(const struct sandbox_wanted *wanted, struct sandbox_spec *spec);
 
 /* --- specs (sandbox_plan.c) ------------------------------------------------------------------- */
 

@@ -11,10 +11,10 @@
 
 /* --- looking --------------------------------------------------------------------------------- */
 
-/* What is not kept yet is not there yet. */
+/* What is not kept yet is not there yet; but we talk to its agent. */
 static bool is_seen(const struct caller *caller, const struct sandbox *sandbox)
 {
-    return sandbox && sandbox->status != SANDBOX_CREATING &&
+    return sandbox && (sandbox->status != SANDBOX_CREATING || caller->scope == CALLER_SYSTEM) &&
            caller_sees_sandbox(caller, &sandbox->owner, &sandbox->id);
 }
 

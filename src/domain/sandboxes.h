@@ -30,6 +30,20 @@ typedef void sandbox_created(void *context, const struct error *failure, struct 
 void sandbox_create(struct domain *domain, const struct caller *caller,
                     const struct sandbox_spec *spec, sandbox_created *done, void *context);
 
+/* What a sandbox begins with instead of an empty disk. Everything is borrowed for the call. */
+struct sandbox_origin {
+    struct provider_disk disk;
+    const char *sandbox;  /* id of the one it was copied from; told in the event */
+    const char *snapshot; /* likewise, or NULL */
+    const char *inside;   /* sessions to bring back, as JSON; NULL: none */
+};
+
+/* The same with an origin (NULL: none). A name that is taken is ERR_CONFLICT: this is a new one, or
+ * nothing. */
+void sandbox_create_from(struct domain *domain, const struct caller *caller,
+                         const struct sandbox_spec *spec, const struct sandbox_origin *origin,
+                         sandbox_created *done, void *context);
+
 /* By id, or by name among the caller's own. NULL: there is none for this caller, with ERR_NOT_FOUND
  * and a message that may say which name was meant. */
 struct sandbox *sandbox_find(struct domain *domain, const struct caller *caller,
@@ -67,6 +81,14 @@ enum sandbox_change {
     SANDBOX_CHANGE_KEEP_ALIVE = 1 << 3,
     SANDBOX_CHANGE_MAX_RUNTIME = 1 << 4,
     SANDBOX_CHANGE_LIFETIME = 1 << 5,
+    SANDBOX_CHANGE_SNAPSHOT_EVERY = 1 << 6,
+    SANDBOX_CHANGE_SNAPSHOT_KEEP = 1 << 7,
+    SANDBOX_CHANGE_SNAPSHOT_KEEP_FOR = 1 << 8,
+    SANDBOX_CHANGE_FREEZE_FOR = 1 << 9,
+    SANDBOX_CHANGE_HIBERNATE_AFTER = 1 << 10,
+    SANDBOX_CHANGE_OFFLOAD_AFTER = 1 << 11,
+    SANDBOX_CHANGE_STARTUP = 1 << 12, /* from its next start on */
+    SANDBOX_CHANGE_SYNC = 1 << 13,
 };
 
 struct sandbox_update {

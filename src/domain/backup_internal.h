@@ -1,0 +1,32 @@
+/* What the files of domain/backup share. */
+#pragma once
+
+#include "base/list.h"
+#include "domain/backup.h"
+#include "domain/domain_internal.h"
+
+#define BACKUP_KEY_SIZE (sizeof("backups//data.sqsh") + UUID_LENGTH)
+
+struct backups {
+    uint64_t due_ns;
+    int64_t opened_ms; /* rows "making" from before are of a daemon that is gone */
+    size_t looking;    /* for those to collect, under way */
+    size_t purging;
+    struct list restoring; /* into sandboxes, from their wake on: backup_restore.c */
+};
+
+/* "backups/<id>/" and a name behind it. */
+void backup_key(char ret_key[static BACKUP_KEY_SIZE], const char *id, const char *name);
+
+/* A row as a backup that borrows from it. */
+struct backup backup_of_row(const struct store_value *row);
+
+/* Objects, then row, with an event of this type (static; NULL: none, nobody knew of it). Nothing is
+ * checked. `done` may be NULL. */
+typedef void backup_purged(void *context, const struct error *failure);
+void backup_purge(struct domain *domain, const struct caller *caller, const struct backup *backup,
+                  const char *event, backup_purged *done, void *context);
+
+/* Events of a backup; the sandbox's stream. */
+void backup_add_event(struct domain *domain, struct store_transaction *change,
+                      const struct caller *caller, const struct backup *backup, const char *type);

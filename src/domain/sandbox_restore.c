@@ -1,0 +1,182 @@
+/* A disk that is stored comes back:
+ *
+ *     what is left here is deleted ──► fetched ──► commit (stored: nothing) ──► the wish goes on
+ *
+ * Until that commit the stored disk is the one that counts, so whatever happens before leaves it
+ * untouched; after it the disk that is here does, so that nothing that a sandbox writes from then
+ * on can be lost to an older copy. The layers are left to the collector. */
+#include <stdlib.h>
+
+#include "base/auto.h"
+#include "base/crash_point.h"
+#include "base/memory.h"
+#include "domain/event.h"
+#include "domain/sandbox_set.h"
+#include "domain/sandbox_wish.h"
+#include "domain/stored_disk.h"
+
+struct restore {
+    struct sandbox_wish *wish;
+    struct stored_disk disk;
+    void (*next)(struct sandbox_wish *wish);
+};
+
+static void restore_free(struct restore *restore)
+{
+    stored_disk_done(&restore->disk);
+    free(restore);
+}
+
+/* An object that is not there is no reason to say that there is no such sandbox. */
+static struct error describe(const struct error *failure)
+{
+    struct error err = *failure;
+
+    if (err.code == ERR_NOT_FOUND)
+        err.code = ERR_GONE;
+    (void) error_wrap(&err, "its disk could not be brought back from the object store");
+    return err;
+}
+
+static void fail(struct restore *restore, const struct error *failure)
+{
+    struct sandbox_wish *wish = restore->wish;
+    struct domain *domain = wish->domain;
+    struct sandbox *sandbox = wish->sandbox;
+    struct error err = describe(failure);
+
+    LOG_ERROR(domain->options.log, "the disk of a sandbox did not come back",
+              log_text("sandbox", sandbox->id.text), log_text("error", err.message));
+    restore_free(restore);
+    sandbox->is_held = false;
+    domain->counters.restore_failures++;
+    sandbox_set_reason(sandbox, "%s", err.message);
+    sandbox_set_status(domain, sandbox, wish->before);
+    if (domain->stage == DOMAIN_OPEN)
+        sandbox_keep(domain, sandbox, "sandbox.restore_failed");
+    wish_provider_failed(wish, &err);
+}
+
+static bool is_cut_short(struct restore *restore)
+{
+    struct error err = ERROR_INIT;
+
+    if (domain_is_open(restore->wish->domain, &err))
+        return false;
+    fail(restore, &err);
+    return true;
+}
+
+/* --- kept ------------------------------------------------------------------------------------ */
+
+static void on_kept(void *context, const struct error *failure, const struct store_receipt *receipt)
+{
+    struct restore *restore = context;
+    struct sandbox_wish *wish = restore->wish;
+    struct sandbox *sandbox = wish->sandbox;
+    void (*next)(struct sandbox_wish * wish) = restore->next;
+
+    if (failure) {
+        sandbox->is_disk_left = true;
+        fail(restore, failure);
+        return;
+    }
+    event_kept(wish->domain, receipt);
+    free(sandbox->stored);
+    sandbox->stored = NULL;
+    sandbox->asleep_ns = domain_now_ns(wish->domain); /* it does not go again at once */
+    if (is_cut_short(restore))
+        return;
+    sandbox->is_held = false;
+    restore_free(restore);
+    next(wish);
+}
+
+/* The row shows what shall be, and the status that it goes back to when this fails. */
+static void keep(struct restore *restore)
+{
+    struct domain *domain = restore->wish->domain;
+    struct sandbox *sandbox = restore->wish->sandbox;
+    struct store_transaction *change = store_begin(domain->options.store);
+    enum sandbox_status status = sandbox->status;
+    char *stored = TAKE_PTR(sandbox->stored);
+    AUTO(sandbox_row) struct sandbox_row row;
+
+    sandbox->updated_ms = domain_wall_ms(domain);
+    sandbox->status = restore->wish->before;
+    sandbox_row_init(&row, sandbox);
+    store_update(change, STORE_SANDBOX, row.values);
+    sandbox_add_event(domain, change, &restore->wish->caller, sandbox, "sandbox.restored");
+    sandbox->status = status;
+    sandbox->stored = stored;
+    list_remove(&sandbox->unkept); /* this is newer than what was lost */
+    domain_commit(domain, change, on_kept, restore);
+}
+
+/* --- fetched --------------------------------------------------------------------------------- */
+
+static void on_fetched(void *context, const struct error *failure)
+{
+    struct restore *restore = context;
+    struct error err = ERROR_INIT;
+
+    if (failure) {
+        fail(restore, failure);
+        return;
+    }
+    CRASH_POINT("restore.fetched");
+    if (!domain_is_open(restore->wish->domain, &err)) {
+        restore->wish->sandbox->is_disk_left = true;
+        fail(restore, &err);
+        return;
+    }
+    keep(restore);
+}
+
+static void fetch(struct restore *restore)
+{
+    const struct sandbox *sandbox = restore->wish->sandbox;
+    const struct vault *vault = restore->wish->domain->options.vault;
+
+    vault->fetch_disk(vault->self, restore->disk.layers, restore->disk.count, &sandbox->owner,
+                      &sandbox->id, sandbox->spec.limits.disk_bytes, NULL, on_fetched, restore);
+}
+
+static void on_dropped(void *context, const struct error *failure)
+{
+    struct restore *restore = context;
+
+    if (failure && failure->code != ERR_NOT_FOUND) {
+        fail(restore, failure);
+        return;
+    }
+    restore->wish->sandbox->is_disk_left = false;
+    if (!is_cut_short(restore))
+        fetch(restore);
+}
+
+/* --- the beginning --------------------------------------------------------------------------- */
+
+void sandbox_bring_back(struct sandbox_wish *wish, void (*next)(struct sandbox_wish *wish))
+{
+    struct domain *domain = wish->domain;
+    struct sandbox *sandbox = wish->sandbox;
+    struct restore *restore = mem_alloc(sizeof(*restore));
+    struct error err = ERROR_INIT;
+
+    restore->wish = wish;
+    restore->next = next;
+    if (!sandbox_status_is_busy(sandbox->status)) /* else `before` is the status before that */
+        wish->before = sandbox->status;
+    sandbox->is_held = true;
+    if (!domain->options.vault) {
+        (void) error_set(&err, ERR_UNAVAILABLE, 0, "there is no object store");
+        fail(restore, &err);
+    } else if (stored_disk_read(sandbox->stored, &restore->disk, &err) < 0) {
+        fail(restore, &err);
+    } else if (sandbox->is_disk_left) {
+        provider_destroy(domain->options.provider, &sandbox->id, on_dropped, restore);
+    } else {
+        fetch(restore);
+    }
+}
