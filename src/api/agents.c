@@ -166,6 +166,7 @@ struct agents *agents_new(struct loop *loop, struct log *log)
     agents->open = 1; /* the sweep's timer */
     list_init(&agents->peers);
     list_init(&agents->inquiries);
+    list_init(&agents->extractions);
     random_bytes(&agents->seed, sizeof(agents->seed));
     deadline_init(loop, &agents->sweep, sweep);
     inside_agent_init(agents);
@@ -204,6 +205,7 @@ void agents_close(struct agents *agents, void (*done)(void *context), void *cont
     agents->done = done;
     agents->context = context;
     inside_agent_close(agents);
+    inside_extract_close(agents);
     while ((first = list_first(&agents->peers)))
         let_go(agents, CONTAINER_OF(first, struct agent_peer, link));
     deadline_close(&agents->sweep, sweep_closed);

@@ -10,9 +10,10 @@ struct agents {
     struct log *log;       /* borrowed, may be NULL */
     struct domain *domain; /* borrowed; NULL until agents_set_domain */
     struct inside inside;
-    struct table by_id;    /* of struct agent_peer */
-    struct list peers;     /* the least recently used one first */
-    struct list inquiries; /* of inside_agent.c, under way */
+    struct table by_id;      /* of struct agent_peer */
+    struct list peers;       /* the least recently used one first */
+    struct list inquiries;   /* of inside_agent.c, under way */
+    struct list extractions; /* of inside_extract.c, under way */
     struct deadline sweep;
     uint64_t seed;
     size_t open; /* handles and origins whose memory is not gone yet */
@@ -29,3 +30,8 @@ void inside_agent_init(struct agents *agents);
 
 /* Answer everything that is under way with ERR_UNAVAILABLE. */
 void inside_agent_close(struct agents *agents);
+
+/* The same for archives: inside_extract.c. `self` is the agents. */
+void inside_extract(void *self, const struct id *sandbox, const char *folder, int tar,
+                    inside_done *done, void *context);
+void inside_extract_close(struct agents *agents);

@@ -3,6 +3,7 @@
  * only, which may link the domain for what is not here, its pure parts. */
 #pragma once
 
+#include "api/stored_testing.h"
 #include "api/visit_testing.h"
 
 /* --- the domain ------------------------------------------------------------------------------ */
@@ -44,6 +45,7 @@ static inline struct visit_bench *dialect_bench(struct http_mount (*make)(struct
 
     bench->mount.encode_error = mount.encode_error;
     destroyed_count = 0;
+    stored.failure = ERR_NONE;
     return bench;
 }
 

@@ -329,6 +329,22 @@ static void ask_environment(void *self, const struct id *sandbox, const char *va
               context);
 }
 
+/* Kept alive by nobody: it is no work that keeps the sandbox awake unless it says so itself. */
+static void ask_start_process(void *self, const struct id *sandbox, const char *command,
+                              inside_done *done, void *context)
+{
+    AUTO(text) struct text body = TEXT_INIT(REPLY_MAX);
+    struct json_writer json;
+
+    json_writer_init_text(&json, &body);
+    json_begin_object(&json);
+    json_add_text(&json, "command", command);
+    json_end_object(&json);
+    (void) json_writer_finish(&json); /* a command is short: it fits */
+    ask_plain(self, sandbox, "POST", "/api/process/start", text_string(&body), ANSWER_MS, done,
+              context);
+}
+
 /* --- for agents.c ---------------------------------------------------------------------------- */
 
 void inside_agent_init(struct agents *agents)
@@ -341,6 +357,8 @@ void inside_agent_init(struct agents *agents)
         .save = ask_save,
         .restore = ask_restore,
         .set_environment = ask_environment,
+        .start_process = ask_start_process,
+        .extract = inside_extract,
     };
 }
 

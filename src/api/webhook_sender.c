@@ -15,7 +15,6 @@
 #define CONNECT_MS    ((uint64_t) 5 * 1000)
 #define TOTAL_MS      ((uint64_t) 15 * 1000)
 #define ANSWER_MAX    ((uint64_t) 64 * 1024)
-#define RANGE_MAX     64
 #define SIGNATURE_MAX (64 + 2 * HASH_SIZE)
 #define SIGNED_MAX    (WEBHOOK_BODY_MAX + 64)
 
@@ -154,22 +153,6 @@ static void timer_due(uv_timer_t *timer)
 
 /* --- life ------------------------------------------------------------------------------------ */
 
-static int read_rules(struct address_rules *rules, const char *allowed, struct error *err)
-{
-    while (*allowed) {
-        size_t length = strcspn(allowed, ",");
-        char range[RANGE_MAX];
-
-        if (length >= sizeof(range))
-            return error_set(err, ERR_INVALID, 0, "'%s' is no range of addresses", allowed);
-        (void) snprintf(range, sizeof(range), "%.*s", (int) length, allowed);
-        if (address_rules_allow(rules, range, err) < 0)
-            return -1;
-        allowed += length + (allowed[length] == ',');
-    }
-    return 0;
-}
-
 struct webhook_sender *webhook_sender_new(struct loop *loop, struct domain *domain,
                                           const struct clock *clock, const char *allowed,
                                           struct error *err)
@@ -178,7 +161,7 @@ struct webhook_sender *webhook_sender_new(struct loop *loop, struct domain *doma
     struct webhook_sender *sender;
     struct outbound *outbound;
 
-    if (read_rules(&settings.rules, allowed, err) < 0 ||
+    if (address_rules_allow_list(&settings.rules, allowed, err) < 0 ||
         outbound_new(loop, &settings, &outbound, err) < 0)
         return NULL;
     sender = mem_alloc(sizeof(*sender));

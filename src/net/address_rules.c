@@ -9,6 +9,8 @@
 #include "base/auto.h"
 #include "base/number.h"
 
+#define RANGE_SIZE 64 /* the longest range as text, and its NUL */
+
 #define EMBEDDED_MAX 2
 
 /* Where an IPv6 address of a range carries an IPv4 address. */
@@ -139,6 +141,22 @@ int address_rules_allow(struct address_rules *rules, const char *text, struct er
         return error_set(err, ERR_INVALID, 0,
                          "'%.64s' is not an address range such as 10.0.0.0/8 or fd00::/8", text);
     rules->count++;
+    return 0;
+}
+
+int address_rules_allow_list(struct address_rules *rules, const char *list, struct error *err)
+{
+    while (*list) {
+        size_t length = strcspn(list, ",");
+        char range[RANGE_SIZE];
+
+        if (length >= sizeof(range))
+            return error_set(err, ERR_INVALID, 0, "'%s' is no range of addresses", list);
+        (void) snprintf(range, sizeof(range), "%.*s", (int) length, list);
+        if (address_rules_allow(rules, range, err) < 0)
+            return -1;
+        list += length + (list[length] == ',');
+    }
     return 0;
 }
 

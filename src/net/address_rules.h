@@ -44,6 +44,9 @@ struct address_rules {
 /* Allow the range `text`. Returns 0, or -1 with ERR_INVALID. */
 int address_rules_allow(struct address_rules *rules, const char *text, struct error *err);
 
+/* Allow all ranges of a list, "10.0.0.0/8,fd00::/8"; "" has none. */
+int address_rules_allow_list(struct address_rules *rules, const char *list, struct error *err);
+
 /* Whether `address` may be dialled. Returns 0, or -1 with ERR_FORBIDDEN and the reason:
  * "169.254.169.254 is link-local (cloud metadata)". */
 int address_rules_check(const struct address_rules *rules, const struct sockaddr *address,

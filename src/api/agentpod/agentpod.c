@@ -5,6 +5,7 @@
 #include "api/pending.h"
 #include "api/terminal_relay.h"
 #include "domain/sandboxes.h"
+#include "domain/workspace.h"
 
 /* --- requests and answers -------------------------------------------------------------------- */
 
@@ -32,8 +33,7 @@ void agentpod_reply(struct http_request *request, struct json_writer *json, stru
         api_fail(request, ERR_INTERNAL, "the answer does not fit");
 }
 
-/* The sandbox of the path; NULL: answered. */
-static struct sandbox *find(struct http_request *request)
+struct sandbox *agentpod_find(struct http_request *request)
 {
     struct error err = ERROR_INIT;
     struct sandbox *sandbox = sandbox_find(api_of(request)->domain, request_caller(request),
@@ -57,7 +57,8 @@ static const char *status_text(enum sandbox_status status)
 static void get(struct http_request *request)
 {
     AUTO(text) struct text body = TEXT_INIT(AGENTPOD_REPLY_MAX);
-    const struct sandbox *sandbox = find(request);
+    const struct sandbox *sandbox = agentpod_find(request);
+    struct workspace_state mirror;
     struct json_writer json;
 
     if (!sandbox)
@@ -66,8 +67,10 @@ static void get(struct http_request *request)
     json_begin_object(&json);
     json_add_text(&json, "sandboxId", http_request_parameter(request, "id"));
     json_add_text(&json, "status", status_text(sandbox->status));
-    /* The disk outlives everything but an error and the end. */
-    json_add_boolean(&json, "hasWorkspace", sandbox->status != SANDBOX_ERROR);
+    /* The disk outlives everything but an error and the end, its mirror also an error. */
+    json_add_boolean(&json, "hasWorkspace",
+                     sandbox->status != SANDBOX_ERROR ||
+                         workspace_find(api_of(request)->domain, &sandbox->id, &mirror));
     json_add_text(&json, "provider", "cloudflare"); /* what clients of this dialect know us as */
     agentpod_reply(request, &json, &body);
 }
@@ -92,7 +95,7 @@ static void destroyed(void *context, const struct error *failure, struct sandbox
 
 static void destroy(struct http_request *request)
 {
-    struct sandbox *sandbox = find(request);
+    struct sandbox *sandbox = agentpod_find(request);
 
     if (sandbox)
         sandbox_destroy(api_of(request)->domain, request_caller(request), sandbox, destroyed,
@@ -111,12 +114,6 @@ static void no_opencode(struct http_request *request)
 {
     api_fail(request, ERR_NOT_IMPLEMENTED,
              "OpenCode is not available yet: no agent is started in sandboxes so far");
-}
-
-static void no_sync(struct http_request *request)
-{
-    api_fail(request, ERR_NOT_IMPLEMENTED,
-             "sync is not available yet; the disk of a sandbox is kept without it");
 }
 
 static void no_workflow(struct http_request *request)
@@ -147,7 +144,8 @@ static const struct http_route routes[] = {
      "A terminal in JSON frames, as a WebSocket", .access = ACCESS_ENTER},
     {"POST", ID "/message", no_messages, LATER, .access = ACCESS_SIGNED_IN,
      .body_limit = AGENTPOD_BODY_LIMIT},
-    {"POST", ID "/sync", no_sync, LATER, .access = ACCESS_SIGNED_IN},
+    {"POST", ID "/sync", agentpod_sync, "Mirror the workspace in the object store",
+     .access = ACCESS_ENTER},
     {"GET", ID "/opencode", no_opencode, LATER, .access = ACCESS_SIGNED_IN},
     {"GET", OPENCODE, no_opencode, LATER, .access = ACCESS_SIGNED_IN},
     {"POST", OPENCODE, no_opencode, LATER, .access = ACCESS_SIGNED_IN},

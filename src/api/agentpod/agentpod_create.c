@@ -9,6 +9,7 @@
 #include "api/repository.h"
 #include "api/visit_walk.h"
 #include "base/memory.h"
+#include "domain/backup.h"
 
 #define USER_MAX         ((size_t) 256)
 #define WRITE_TIMEOUT_MS ((uint64_t) 60 * 1000)
@@ -143,7 +144,8 @@ static void finished(struct visit_walk *walk)
     json_add_text(&json, "status", "running");
     json_add_integer(&json, "serverPort", AGENTPOD_PORT);
     if (preparation->is_wake)
-        json_add_integer(&json, "restoredFiles", 0); /* the disk was kept: nothing had to be */
+        /* Most often 0: the disk was kept, and nothing had to be. */
+        json_add_integer(&json, "restoredFiles", (int64_t) walk->visit->sandbox->restored_files);
     else
         add_address(&json, preparation);
     json_add_integer(&json, "filesWritten",
@@ -200,10 +202,12 @@ static void begin(struct http_request *request, struct preparation *preparation,
 {
     AUTO(sandbox_spec) struct sandbox_spec spec = SANDBOX_SPEC_INIT;
     const char *folder = preparation->repository.folder;
+    struct error not_so = ERROR_INIT;
 
     spec.name = mem_copy_text(preparation->id);
     spec.kind = mem_copy_text("agentpod");
     spec.folder = mem_copy_text(folder ? folder : AGENTPOD_FOLDER);
+    spec.sync = backup_check_dir(spec.folder, &not_so) == 0; /* clients of it count on that */
     if (user && user[0])
         sandbox_pairs_set(&spec.labels, "userId", user);
     request->data = preparation;

@@ -20,7 +20,12 @@ void agentpod_encode_error(const struct http_request *request, const struct erro
 /* Finish the object in `json` and send it. */
 void agentpod_reply(struct http_request *request, struct json_writer *json, struct text *body);
 
+/* The sandbox of the path; NULL: answered. */
+struct sandbox;
+struct sandbox *agentpod_find(struct http_request *request);
+
 /* --- handlers -------------------------------------------------------------------------------- */
 
 void agentpod_create(struct http_request *request);
+void agentpod_sync(struct http_request *request);
 void agentpod_wake(struct http_request *request);

@@ -1,7 +1,87 @@
 #include "api/agentpod/agentpod.h"
 #include "api/dialect_testing.h"
+#include "domain/workspace.h"
 
 #define WRITTEN "{\"success\":true}"
+
+/* --- workspaces ------------------------------------------------------------------------------ */
+
+static bool has_mirror;
+
+bool workspace_find(const struct domain *domain, const struct id *sandbox,
+                    struct workspace_state *ret_state)
+{
+    (void) domain, (void) sandbox, (void) ret_state;
+    return has_mirror;
+}
+
+void workspace_sync(struct domain *domain, const struct caller *caller, struct sandbox *sandbox,
+                    workspace_sync_done *done, void *context)
+{
+    const struct workspace_synced synced = {.files = 3,
+                                            .skipped = 2,
+                                            .unchanged = 4,
+                                            .removed = 1,
+                                            .total_files = 7,
+                                            .total_bytes = 70,
+                                            .time_ms = 1800000000000};
+    const struct error *failure;
+    struct error err;
+
+    (void) domain, (void) caller, (void) sandbox;
+    failure = stored_failure(&err);
+    done(context, failure, failure ? NULL : &synced);
+}
+
+int backup_check_dir(const char *dir, struct error *err)
+{
+    (void) dir, (void) err;
+    return 0;
+}
+
+static void a_sync_tells_its_counts(void **state)
+{
+    struct visit_bench *bench = *state;
+    struct raw raw = ask_with(bench, "POST /sandbox/demo/sync", "");
+
+    HEARD(bench, &raw, "HTTP/1.1 200 ");
+    HEARD(bench, &raw,
+          "{\"success\":true,\"sandboxId\":\"demo\",\"syncedFiles\":3,\"skippedFiles\":2,"
+          "\"unchangedFiles\":4,\"removedFiles\":1,\"totalSize\":70,\"timestamp\":\"2027-01-15T");
+    raw_close(&raw);
+    assert_int_equal(bench->uses, 0);
+}
+
+static void a_sync_that_fails_says_so_in_its_own_way(void **state)
+{
+    struct visit_bench *bench = *state;
+    struct raw raw;
+
+    stored.failure = ERR_QUOTA;
+    raw = ask_with(bench, "POST /sandbox/demo/sync", "");
+    HEARD(bench, &raw, "HTTP/1.1 500 ");
+    HEARD(bench, &raw,
+          "{\"success\":false,\"error\":\"as the test wanted it\",\"code\":\"quota_exceeded\","
+          "\"sandboxId\":\"demo\"}");
+    raw_close(&raw);
+    bench->is_there = false;
+    raw = ask_with(bench, "POST /sandbox/nobody/sync", "");
+    HEARD(bench, &raw, "HTTP/1.1 404 ");
+    raw_close(&raw);
+}
+
+static void a_mirror_is_a_workspace_also_after_an_error(void **state)
+{
+    struct visit_bench *bench = *state;
+    struct raw raw;
+
+    has_mirror = true;
+    bench->sandbox.status = SANDBOX_ERROR;
+    raw = ask_with(bench, "GET /sandbox/demo", "");
+    HEARD(bench, &raw, "\"status\":\"error\",\"hasWorkspace\":true");
+    raw_close(&raw);
+    has_mirror = false;
+}
 
 static int setup(void **state)
 {
@@ -191,7 +271,6 @@ static void what_is_not_there_yet_says_so(void **state)
 {
     static const char *const lines[] = {
         "POST /sandbox/demo/message",
-        "POST /sandbox/demo/sync",
         "GET /sandbox/demo/opencode",
         "GET /sandbox/demo/opencode/session",
         "DELETE /sandbox/demo/opencode/x/y",
@@ -225,6 +304,9 @@ int main(void)
         BENCH_TEST(a_delete_destroys_once_and_is_then_a_404),
         BENCH_TEST(a_path_below_a_sandbox_is_no_reason_to_destroy_it),
         BENCH_TEST(a_wake_writes_where_the_sandbox_was_made),
+        BENCH_TEST(a_sync_tells_its_counts),
+        BENCH_TEST(a_sync_that_fails_says_so_in_its_own_way),
+        BENCH_TEST(a_mirror_is_a_workspace_also_after_an_error),
         BENCH_TEST(what_is_not_there_yet_says_so),
     };
 

@@ -7,7 +7,7 @@
 #define BRIDGE_JSON "application/json"
 #define BRIDGE_OK   "{\"ok\":true}"
 
-#define BRIDGE_BODY_MAX ((uint64_t) 32 * 1024 * 1024) /* of a file, and of an archive */
+#define BRIDGE_BODY_MAX ((uint64_t) 32 * 1024 * 1024) /* of a file */
 #define BRIDGE_EXEC_MAX ((uint64_t) 2 * 1024 * 1024)  /* of a command as JSON */
 
 /* The agent's word for "in no session": a process of its own each time. */

@@ -56,12 +56,13 @@ static const struct {
     {"POST", "sandbox/demo/mount", "", "{\"mountPath\":\"/x\",\"options\":{\"endpoint\":\"e\"}}",
      "bucket must be a non-empty string for remote mounts"},
     {"POST", "sandbox/demo/mount", "",
-     "{\"bucket\":\"b\",\"mountPath\":\"/x\",\"options\":{\"endpoint\":\"e\"}}", "HTTP/1.1 501"},
+     "{\"binding\":\"B\",\"mountPath\":\"/x\",\"options\":{\"s3fsOptions\":[\"umask=0\"]}}",
+     "has an option that is not known here"},
+    {"POST", "sandbox/demo/mount", "", "{\"binding\":\"B\",\"mountPath\":\"/..\",\"options\":{}}",
+     "mountPath must not resolve to / (filesystem root)"},
     {"POST", "sandbox/demo/unmount", "", "{}", "mountPath must be a non-empty string"},
     {"POST", "sandbox/demo/unmount", "", "{\"mountPath\":\"/a/..\"}",
      "mountPath must not resolve to / (filesystem root)"},
-    {"POST", "sandbox/demo/unmount", "", "{\"mountPath\":\"/mnt\"}",
-     "\"code\":\"not_implemented\""},
     {"POST", "sandbox/demo/tunnel/80", "", "", "Invalid port"},
     {"POST", "sandbox/demo/tunnel/3000", "", "", "Invalid port"},
     {"POST", "sandbox/demo/tunnel/65536", "", "", "Invalid port"},
@@ -90,6 +91,42 @@ static void what_needs_no_agent_is_answered(void **state)
         assert_int_equal(bench->uses, 0);
         raw_close(&raw);
     }
+}
+
+static void buckets_are_mounted_and_unmounted(void **state)
+{
+    static const struct {
+        const char *verb, *body, *asked;
+    } cases[] = {
+        {"mount", "{\"binding\":\"DATA\",\"mountPath\":\"/a/./b/\",\"options\":{}}",
+         "mount /a/b DATA - ours - - -"},
+        {"mount",
+         "{\"bucket\":\"b\",\"mountPath\":\"/x\",\"provider\":\"r2\",\"options\":{\"endpoint\":"
+         "\"https://s3.test\",\"readOnly\":true,\"prefix\":\"/p/\",\"credentials\":{"
+         "\"accessKeyId\":\"k\",\"secretAccessKey\":\"s\"},\"s3fsOptions\":["
+         "\"use_path_request_style\",\"endpoint=eu\",\"retries=3\"]}}",
+         "mount /x b /p/ foreign read-only https://s3.test eu s"},
+        {"unmount", "{\"mountPath\":\"/mnt/../x\"}", "unmount /x"},
+    };
+    struct visit_bench *bench = *state;
+
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        AUTO(text) struct text path = TEXT_INIT(64);
+        struct raw raw;
+
+        text_format(&path, "sandbox/demo/%s", cases[i].verb);
+        raw = ask(bench, "POST", text_string(&path), "", cases[i].body);
+        HEARD(bench, &raw, "{\"ok\":true}");
+        assert_string_equal(stored.asked, cases[i].asked);
+        raw_close(&raw);
+        stored.failure = ERR_UNAVAILABLE;
+        raw = ask(bench, "POST", text_string(&path), "", cases[i].body);
+        HEARD(bench, &raw, "mount_error\"}");
+        assert_true(raw_has(&raw, "HTTP/1.1 502"));
+        raw_close(&raw);
+        stored.failure = ERR_NONE;
+    }
+    assert_int_equal(bench->uses, 0);
 }
 
 static void the_document_is_whole(void **state)
@@ -257,6 +294,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         BRIDGE_TEST(what_needs_no_agent_is_answered),
+        BRIDGE_TEST(buckets_are_mounted_and_unmounted),
         BRIDGE_TEST(the_document_is_whole),
         BRIDGE_TEST(a_terminal_of_an_odd_size_is_refused),
         BRIDGE_TEST(the_pool_is_filled_and_drained),

@@ -7,6 +7,7 @@
 #include "api/bridge/bridge.h"
 #include "api/bridge/bridge_pool.h"
 #include "api/preview.h"
+#include "api/stored_testing.h"
 #include "api/visit_testing.h"
 #include "domain/owner.h"
 #include "domain/port.h"

@@ -1,6 +1,11 @@
 #include "api/native/body.h"
 
 #include "api/idempotency.h"
+#include "base/clock.h"
+#include "base/number.h"
+#include "domain/sandboxes.h"
+
+#define EXPIRY_MAX_MS ((uint64_t) 3650 * 24 * 3600 * 1000)
 
 /* In the request's pool. */
 struct taking {
@@ -59,6 +64,47 @@ void native_take(struct http_request *request, native_read *read, const void *ar
     request->data = taking;
     request->on_gone = client_left;
     http_request_collect(request, arrived);
+}
+
+struct sandbox *native_find_sandbox(struct http_request *request)
+{
+    struct error err = ERROR_INIT;
+    struct sandbox *sandbox = sandbox_find(api_of(request)->domain, request_caller(request),
+                                           http_request_parameter(request, "id"), &err);
+
+    if (!sandbox)
+        http_reply_error(request, &err);
+    return sandbox;
+}
+
+int native_read_expiry(struct http_request *request, const struct json_place *body, const char *key,
+                       int64_t *ret_expires_ms, struct error *err)
+{
+    json_t *value = json_object_get(body->value, key);
+    uint64_t length_ms = 0;
+
+    if (!value || json_is_null(value))
+        return 0;
+    if (json_is_string(value))
+        (void) number_parse_duration(json_string_value(value), EXPIRY_MAX_MS, &length_ms);
+    else if (json_is_integer(value) && json_integer_value(value) > 0 &&
+             (uint64_t) json_integer_value(value) <= EXPIRY_MAX_MS / 1000)
+        length_ms = (uint64_t) json_integer_value(value) * 1000;
+    if (!length_ms)
+        return error_set(err, ERR_INVALID, 0,
+                         "field '%s' must be a time such as \"24h\" or \"7d\", or seconds", key);
+    *ret_expires_ms = clock_wall_ms(api_of(request)->clock) + (int64_t) length_ms;
+    return 0;
+}
+
+void native_add_time(struct json_writer *json, const char *key, int64_t wall_ms)
+{
+    char text[CLOCK_TEXT_SIZE];
+
+    if (!wall_ms)
+        return;
+    clock_format(wall_ms, text);
+    json_add_text(json, key, text);
 }
 
 void native_answer_begin(struct native_answer *answer)

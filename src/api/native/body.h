@@ -19,6 +19,18 @@ typedef int native_read(struct http_request *request, const struct json_place *b
  * then. `argument` is the reader's, and static. */
 void native_take(struct http_request *request, native_read *read, const void *argument);
 
+/* The sandbox that the route's {id} names; NULL: the request was answered. */
+struct sandbox;
+struct sandbox *native_find_sandbox(struct http_request *request);
+
+/* An optional duration ("24h", "7d", or seconds) from now as wall time; without it `ret_expires_ms`
+ * stays. Returns 0, or -1 with ERR_INVALID. */
+int native_read_expiry(struct http_request *request, const struct json_place *body, const char *key,
+                       int64_t *ret_expires_ms, struct error *err);
+
+/* A time, unless it is 0. */
+void native_add_time(struct json_writer *json, const char *key, int64_t wall_ms);
+
 /* An answer: begin, write the fields of an object, finish. */
 struct native_answer {
     struct json_writer json;

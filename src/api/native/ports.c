@@ -14,21 +14,10 @@
 #include "domain/port.h"
 #include "domain/sandboxes.h"
 
-#define URL_MAX       512
-#define EXPIRY_MAX_MS ((uint64_t) 3650 * 24 * 3600 * 1000)
-#define LISTENING     "/burrow/ports"
+#define URL_MAX   512
+#define LISTENING "/burrow/ports"
 
 /* --- shown ----------------------------------------------------------------------------------- */
-
-static void add_time(struct json_writer *json, const char *key, int64_t wall_ms)
-{
-    char text[CLOCK_TEXT_SIZE];
-
-    if (!wall_ms)
-        return;
-    clock_format(wall_ms, text);
-    json_add_text(json, key, text);
-}
 
 static void write_port(struct json_writer *json, const struct api *api, const struct port *port)
 {
@@ -43,8 +32,8 @@ static void write_port(struct json_writer *json, const struct api *api, const st
         preview_url(api->preview, port, &url);
         json_add_text(json, "url", text_string(&url));
     }
-    add_time(json, "createdAt", port->created_ms);
-    add_time(json, "expiresAt", port->expires_ms);
+    native_add_time(json, "createdAt", port->created_ms);
+    native_add_time(json, "expiresAt", port->expires_ms);
     json_end_object(json);
 }
 
@@ -93,20 +82,9 @@ static void visit_ready(struct visit *visit)
     agent_call(visit, &request, listening_told);
 }
 
-static struct sandbox *find(struct http_request *request)
-{
-    struct error err = ERROR_INIT;
-    struct sandbox *sandbox = sandbox_find(api_of(request)->domain, request_caller(request),
-                                           http_request_parameter(request, "id"), &err);
-
-    if (!sandbox)
-        http_reply_error(request, &err);
-    return sandbox;
-}
-
 static void list_ports(struct http_request *request)
 {
-    struct sandbox *sandbox = find(request);
+    struct sandbox *sandbox = native_find_sandbox(request);
 
     if (!sandbox)
         return;
@@ -143,27 +121,6 @@ static void exposed(void *context, const struct error *failure, struct port *por
     http_reply(request, 201, "application/json", text_string(&body), body.length);
 }
 
-/* "24h", "7d", or seconds. */
-static int read_expiry(struct http_request *request, const struct json_place *body,
-                       int64_t *ret_expires_ms, struct error *err)
-{
-    json_t *value = json_object_get(body->value, "expiresIn");
-    uint64_t length_ms = 0;
-
-    if (!value || json_is_null(value))
-        return 0;
-    if (json_is_string(value))
-        (void) number_parse_duration(json_string_value(value), EXPIRY_MAX_MS, &length_ms);
-    else if (json_is_integer(value) && json_integer_value(value) > 0 &&
-             (uint64_t) json_integer_value(value) <= EXPIRY_MAX_MS / 1000)
-        length_ms = (uint64_t) json_integer_value(value) * 1000;
-    if (!length_ms)
-        return error_set(err, ERR_INVALID, 0,
-                         "field 'expiresIn' must be a time such as \"24h\" or \"7d\", or seconds");
-    *ret_expires_ms = clock_wall_ms(api_of(request)->clock) + (int64_t) length_ms;
-    return 0;
-}
-
 static int read_port(struct http_request *request, const struct json_place *body,
                      const void *argument, struct error *err)
 {
@@ -180,7 +137,7 @@ static int read_port(struct http_request *request, const struct json_place *body
         json_field_text(body, "name", JSON_OPTIONAL, PORT_NAME_MAX, &spec.name, err) < 0 ||
         json_field_text(body, "token", JSON_OPTIONAL, PORT_TOKEN_MAX, &spec.token, err) < 0 ||
         json_field_boolean(body, "wake", JSON_OPTIONAL, &spec.wakes, err) < 0 ||
-        read_expiry(request, body, &spec.expires_ms, err) < 0)
+        native_read_expiry(request, body, "expiresIn", &spec.expires_ms, err) < 0)
         return -1;
     spec.number = (uint16_t) number;
     sandbox = sandbox_find(api_of(request)->domain, request_caller(request),
@@ -226,7 +183,7 @@ static void closed(void *context, const struct error *failure, struct port *port
 static void close_port(struct http_request *request)
 {
     const char *text = http_request_parameter(request, "port");
-    struct sandbox *sandbox = find(request);
+    struct sandbox *sandbox = native_find_sandbox(request);
     struct closing *closing;
     int64_t number = 0;
 

@@ -40,10 +40,8 @@ static const struct {
     {PROVIDER_LIMIT_DISK, "disk"},     {PROVIDER_LIMIT_FILES, "files"},
 };
 
-static void write_limits(struct json_writer *json, const struct sandbox *sandbox)
+static void write_limits(struct json_writer *json, const struct provider_limits *limits)
 {
-    const struct provider_limits *limits = &sandbox->spec.limits;
-
     json_key(json, "limits");
     json_begin_object(json);
     write_limit(json, "memory", limits->memory_bytes);
@@ -54,6 +52,10 @@ static void write_limits(struct json_writer *json, const struct sandbox *sandbox
     write_limit(json, "disk", limits->disk_bytes);
     write_limit(json, "files", limits->files);
     json_end_object(json);
+}
+
+static void write_unenforced(struct json_writer *json, const struct sandbox *sandbox)
+{
     if (!sandbox->unenforced)
         return;
     json_key(json, "unenforced");
@@ -99,8 +101,43 @@ static void write_rules(struct json_writer *json, const struct sandbox_spec *spe
     json_end_array(json);
 }
 
-static void write_wishes(struct json_writer *json, const struct sandbox_spec *spec,
-                         bool shows_values)
+static void write_snapshots(struct json_writer *json, const struct sandbox_spec *spec)
+{
+    if (spec->snapshot_every_ms)
+        json_add_thousandths(json, "snapshotEvery", spec->snapshot_every_ms);
+    if (spec->snapshot_keep)
+        json_add_integer(json, "snapshotKeep", spec->snapshot_keep);
+    if (spec->snapshot_keep_for_ms)
+        json_add_thousandths(json, "snapshotKeepFor", spec->snapshot_keep_for_ms);
+}
+
+/* Seconds, 0 for never; what is left to the daemon is not shown. */
+static void write_tier(struct json_writer *json, const char *key, uint64_t time_ms)
+{
+    if (time_ms)
+        json_add_thousandths(json, key, time_ms == SANDBOX_NEVER ? 0 : time_ms);
+}
+
+static void write_tiers(struct json_writer *json, const struct sandbox_spec *spec)
+{
+    write_tier(json, "freezeFor", spec->freeze_for_ms);
+    write_tier(json, "hibernateAfter", spec->hibernate_after_ms);
+    write_tier(json, "offloadAfter", spec->offload_after_ms);
+}
+
+static void write_startup(struct json_writer *json, const struct sandbox_spec *spec)
+{
+    if (!spec->startup_count)
+        return;
+    json_key(json, "startup");
+    json_begin_array(json);
+    for (size_t i = 0; i < spec->startup_count; i++)
+        json_put_text(json, spec->startup[i]);
+    json_end_array(json);
+}
+
+void sandbox_fields_write_spec(struct json_writer *json, const struct sandbox_spec *spec,
+                               bool shows_values)
 {
     json_add_text(json, "image", spec->image);
     json_add_text(json, "kind", spec->kind);
@@ -115,8 +152,14 @@ static void write_wishes(struct json_writer *json, const struct sandbox_spec *sp
         write_pairs(json, "binds", &spec->binds, true);
     json_add_thousandths(json, "sleepAfter", spec->sleep_after_ms);
     json_add_boolean(json, "keepAlive", spec->keep_alive);
+    json_add_boolean(json, "sync", spec->sync);
     json_add_thousandths(json, "maxRuntime", spec->max_runtime_ms);
     json_add_thousandths(json, "lifetime", spec->lifetime_ms);
+    write_tiers(json, spec);
+    if (shows_values)
+        write_startup(json, spec);
+    write_snapshots(json, spec);
+    write_limits(json, &spec->limits);
 }
 
 void sandbox_fields_write(struct json_writer *json, const struct sandbox *sandbox,
@@ -127,9 +170,10 @@ void sandbox_fields_write(struct json_writer *json, const struct sandbox *sandbo
     json_add_text(json, "name", sandbox->spec.name);
     json_add_text(json, "owner", sandbox->owner.text);
     json_add_text(json, "status", sandbox_status_text(sandbox->status));
+    json_add_text(json, "tier", sandbox_tier_text(sandbox_tier(sandbox)));
     json_add_text(json, "reason", sandbox->reason ? sandbox->reason : "");
-    write_wishes(json, &sandbox->spec, caller_may_enter(caller));
-    write_limits(json, sandbox);
+    sandbox_fields_write_spec(json, &sandbox->spec, caller_may_enter(caller));
+    write_unenforced(json, sandbox);
     write_time(json, "createdAt", sandbox->created_ms);
     write_time(json, "updatedAt", sandbox->updated_ms);
     write_time(json, "activeAt", sandbox->active_ms);
@@ -157,6 +201,7 @@ static int read_name(const struct json_place *body, char **ret_name, struct erro
         return 0;
     if (!is_name(name) || id_is_valid(name))
         return json_refuse_field(body, "name", NATIVE_NAME_RULE ", and no id", err);
+    free(*ret_name);
     *ret_name = mem_copy_text(name);
     return 0;
 }
@@ -168,8 +213,10 @@ static int read_text(const struct json_place *body, const char *key, size_t maxi
 
     if (json_field_text(body, key, JSON_OPTIONAL, maximum, &text, err) < 0)
         return -1;
-    if (text)
+    if (text) {
+        free(*ret_text);
         *ret_text = mem_copy_text(text);
+    }
     return 0;
 }
 
@@ -333,6 +380,11 @@ static int read_rules(const struct json_place *body, struct sandbox_spec *spec, 
     if (count > SANDBOX_RULES_MAX)
         return error_set(err, ERR_INVALID, 0, "field 'rules' has more than %d entries",
                          SANDBOX_RULES_MAX);
+    if (!array.value)
+        return 0;
+    free(spec->rules);
+    spec->rules = NULL;
+    spec->rule_count = 0;
     if (!count)
         return 0;
     spec->rules = mem_alloc_array(count, sizeof(*spec->rules));
@@ -344,6 +396,56 @@ static int read_rules(const struct json_place *body, struct sandbox_spec *spec, 
     return 0;
 }
 
+static int read_snapshots(const struct json_place *body, struct sandbox_spec *spec,
+                          struct error *err)
+{
+    if (json_field_duration(body, "snapshotEvery", JSON_OPTIONAL, SANDBOX_DURATION_MAX,
+                            &spec->snapshot_every_ms, err) < 0 ||
+        json_field_duration(body, "snapshotKeepFor", JSON_OPTIONAL, SANDBOX_DURATION_MAX,
+                            &spec->snapshot_keep_for_ms, err) < 0)
+        return -1;
+    return read_count(body, "snapshotKeep", &spec->snapshot_keep, err);
+}
+
+/* 0 is never; what is not said is the daemon's. */
+static int read_tier(const struct json_place *body, const char *key, uint64_t *time_ms,
+                     struct error *err)
+{
+    uint64_t read_ms = *time_ms;
+
+    if (json_field_duration(body, key, JSON_OPTIONAL, SANDBOX_DURATION_MAX, &read_ms, err) < 0)
+        return -1;
+    if (json_object_get(body->value, key) && !json_is_null(json_object_get(body->value, key)))
+        *time_ms = read_ms ? read_ms : SANDBOX_NEVER;
+    return 0;
+}
+
+static int read_startup(const struct json_place *body, struct sandbox_spec *spec, struct error *err)
+{
+    AUTO(pool) struct pool pool = POOL_INIT;
+    struct json_texts commands = {.count = 0};
+    json_t *value = json_object_get(body->value, "startup");
+
+    if (json_field_texts(body, "startup", JSON_OPTIONAL, SANDBOX_STARTUP_MAX,
+                         SANDBOX_STARTUP_COMMAND_MAX, &pool, &commands, err) < 0)
+        return -1;
+    if (!value || json_is_null(value))
+        return 0;
+    sandbox_startup_done(spec);
+    for (size_t i = 0; i < commands.count; i++)
+        sandbox_startup_add(spec, commands.items[i]);
+    return 0;
+}
+
+static int read_tiers(const struct json_place *body, struct sandbox_spec *spec, struct error *err)
+{
+    if (read_tier(body, "freezeFor", &spec->freeze_for_ms, err) < 0 ||
+        read_tier(body, "hibernateAfter", &spec->hibernate_after_ms, err) < 0 ||
+        read_tier(body, "offloadAfter", &spec->offload_after_ms, err) < 0)
+        return -1;
+    return read_startup(body, spec, err);
+}
+
 static int read_times(const struct json_place *body, struct sandbox_spec *spec, struct error *err)
 {
     if (json_field_duration(body, "sleepAfter", JSON_OPTIONAL, SANDBOX_DURATION_MAX,
@@ -353,22 +455,21 @@ static int read_times(const struct json_place *body, struct sandbox_spec *spec, 
         json_field_duration(body, "lifetime", JSON_OPTIONAL, SANDBOX_DURATION_MAX,
                             &spec->lifetime_ms, err) < 0)
         return -1;
-    return json_field_boolean(body, "keepAlive", JSON_OPTIONAL, &spec->keep_alive, err);
+    if (json_field_boolean(body, "keepAlive", JSON_OPTIONAL, &spec->keep_alive, err) < 0 ||
+        json_field_boolean(body, "sync", JSON_OPTIONAL, &spec->sync, err) < 0)
+        return -1;
+    if (read_tiers(body, spec, err) < 0)
+        return -1;
+    return read_snapshots(body, spec, err);
 }
 
-int sandbox_fields_read(const struct json_place *body, struct sandbox_spec *ret_spec,
-                        struct error *err)
+/* All but the name; fields that are missing stay. */
+static int read_spec(const struct json_place *body, struct sandbox_spec *ret_spec,
+                     struct error *err)
 {
-    static const char *const names[] = {
-        "name",  "image",  "labels",     "env",       "limits",     "network", "rules",
-        "binds", "folder", "sleepAfter", "keepAlive", "maxRuntime", "lifetime"};
     bool has_limits;
 
-    *ret_spec = (struct sandbox_spec) SANDBOX_SPEC_INIT;
-    ret_spec->kind = mem_copy_text("native");
-    if (json_known_fields(body, names, ARRAY_COUNT(names), err) < 0 ||
-        read_name(body, &ret_spec->name, err) < 0 ||
-        read_text(body, "image", SANDBOX_NAME_MAX, &ret_spec->image, err) < 0 ||
+    if (read_text(body, "image", SANDBOX_NAME_MAX, &ret_spec->image, err) < 0 ||
         read_text(body, "folder", PATH_LENGTH_MAX, &ret_spec->folder, err) < 0 ||
         read_pairs(body, "labels", SANDBOX_LABELS_MAX, SANDBOX_LABEL_MAX, false, &ret_spec->labels,
                    err) < 0 ||
@@ -382,6 +483,35 @@ int sandbox_fields_read(const struct json_place *body, struct sandbox_spec *ret_
     return read_times(body, ret_spec, err);
 }
 
+#define TIER_FIELDS "freezeFor", "hibernateAfter", "offloadAfter", "startup"
+
+#define SPEC_FIELDS                                                                                \
+    "image", "labels", "env", "limits", "network", "rules", "binds", "folder", "sleepAfter",       \
+        "keepAlive", "sync", "maxRuntime", "lifetime", "snapshotEvery", "snapshotKeep",            \
+        "snapshotKeepFor", TIER_FIELDS
+
+int sandbox_fields_read(const struct json_place *body, struct sandbox_spec *spec, struct error *err)
+{
+    static const char *const names[] = {"name", "template", SPEC_FIELDS};
+
+    if (json_known_fields(body, names, ARRAY_COUNT(names), err) < 0 ||
+        read_name(body, &spec->name, err) < 0)
+        return -1;
+    free(spec->kind);
+    spec->kind = mem_copy_text("native");
+    return read_spec(body, spec, err);
+}
+
+int sandbox_fields_read_template(const struct json_place *body, struct sandbox_spec *spec,
+                                 struct error *err)
+{
+    static const char *const names[] = {"snapshot", SPEC_FIELDS};
+
+    if (json_known_fields(body, names, ARRAY_COUNT(names), err) < 0)
+        return -1;
+    return read_spec(body, spec, err);
+}
+
 /* --- changes --------------------------------------------------------------------------------- */
 
 static unsigned int changed(const struct json_place *body, const char *key, unsigned int bit)
@@ -391,18 +521,17 @@ static unsigned int changed(const struct json_place *body, const char *key, unsi
     return value && !json_is_null(value) ? bit : 0;
 }
 
-int sandbox_fields_read_change(const struct json_place *body, const struct sandbox *sandbox,
-                               struct sandbox_fields_change *ret_change, struct error *err)
+#define CHANGE_FIELDS                                                                              \
+    "name", "labels", "env", "limits", "sleepAfter", "keepAlive", "sync", "maxRuntime",            \
+        "lifetime", "snapshotEvery", "snapshotKeep", "snapshotKeepFor", TIER_FIELDS
+
+static int read_change(const struct json_place *body, struct sandbox_fields_change *ret_change,
+                       struct error *err)
 {
-    static const char *const names[] = {"name",       "labels",    "env",        "limits",
-                                        "sleepAfter", "keepAlive", "maxRuntime", "lifetime"};
     struct sandbox_spec *spec = &ret_change->spec;
     bool has_limits = false;
 
-    *ret_change = (struct sandbox_fields_change){.spec = SANDBOX_SPEC_INIT};
-    spec->limits = sandbox->spec.limits;
-    if (json_known_fields(body, names, ARRAY_COUNT(names), err) < 0 ||
-        read_name(body, &spec->name, err) < 0 || read_times(body, spec, err) < 0 ||
+    if (read_name(body, &spec->name, err) < 0 || read_times(body, spec, err) < 0 ||
         read_limits(body, &spec->limits, &has_limits, err) < 0 ||
         read_pairs(body, "labels", SANDBOX_LABELS_MAX, SANDBOX_LABEL_MAX, true, &ret_change->labels,
                    err) < 0 ||
@@ -413,14 +542,45 @@ int sandbox_fields_read_change(const struct json_place *body, const struct sandb
         .changes = changed(body, "name", SANDBOX_CHANGE_NAME) |
                    changed(body, "sleepAfter", SANDBOX_CHANGE_SLEEP_AFTER) |
                    changed(body, "keepAlive", SANDBOX_CHANGE_KEEP_ALIVE) |
+                   changed(body, "sync", SANDBOX_CHANGE_SYNC) |
                    changed(body, "maxRuntime", SANDBOX_CHANGE_MAX_RUNTIME) |
                    changed(body, "lifetime", SANDBOX_CHANGE_LIFETIME) |
+                   changed(body, "snapshotEvery", SANDBOX_CHANGE_SNAPSHOT_EVERY) |
+                   changed(body, "snapshotKeep", SANDBOX_CHANGE_SNAPSHOT_KEEP) |
+                   changed(body, "snapshotKeepFor", SANDBOX_CHANGE_SNAPSHOT_KEEP_FOR) |
+                   changed(body, "freezeFor", SANDBOX_CHANGE_FREEZE_FOR) |
+                   changed(body, "hibernateAfter", SANDBOX_CHANGE_HIBERNATE_AFTER) |
+                   changed(body, "offloadAfter", SANDBOX_CHANGE_OFFLOAD_AFTER) |
+                   changed(body, "startup", SANDBOX_CHANGE_STARTUP) |
                    (has_limits ? SANDBOX_CHANGE_LIMITS : 0u),
         .spec = spec,
         .environment = ret_change->environment.count ? &ret_change->environment : NULL,
         .labels = ret_change->labels.count ? &ret_change->labels : NULL,
     };
     return 0;
+}
+
+int sandbox_fields_read_change(const struct json_place *body, const struct sandbox *sandbox,
+                               struct sandbox_fields_change *ret_change, struct error *err)
+{
+    static const char *const names[] = {CHANGE_FIELDS};
+
+    *ret_change = (struct sandbox_fields_change){.spec = SANDBOX_SPEC_INIT};
+    ret_change->spec.limits = sandbox->spec.limits;
+    if (json_known_fields(body, names, ARRAY_COUNT(names), err) < 0)
+        return -1;
+    return read_change(body, ret_change, err);
+}
+
+int sandbox_fields_read_fork(const struct json_place *body,
+                             struct sandbox_fields_change *ret_change, struct error *err)
+{
+    static const char *const names[] = {"count", "freeze", CHANGE_FIELDS};
+
+    *ret_change = (struct sandbox_fields_change){.spec = SANDBOX_SPEC_INIT};
+    if (json_known_fields(body, names, ARRAY_COUNT(names), err) < 0)
+        return -1;
+    return read_change(body, ret_change, err);
 }
 
 void sandbox_fields_change_done(struct sandbox_fields_change *change)

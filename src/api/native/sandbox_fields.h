@@ -16,10 +16,20 @@
 void sandbox_fields_write(struct json_writer *json, const struct sandbox *sandbox,
                           const struct caller *caller);
 
-/* The body of a create. `ret_spec` is the caller's, to be freed also on failure. Returns 0, or -1
- * with ERR_INVALID. */
-int sandbox_fields_read(const struct json_place *body, struct sandbox_spec *ret_spec,
+/* What was wished for, as members of an object that is open. */
+void sandbox_fields_write_spec(struct json_writer *json, const struct sandbox_spec *spec,
+                               bool shows_values);
+
+/* The body of a create, over a spec: SANDBOX_SPEC_INIT, or what a template says (whose name in the
+ * body is the caller's business). The spec is the caller's, to be freed also on failure. Returns 0,
+ * or -1 with ERR_INVALID. */
+int sandbox_fields_read(const struct json_place *body, struct sandbox_spec *spec,
                         struct error *err);
+
+/* The same for the body of a template, which has no name and may have a snapshot (the caller's
+ * business). */
+int sandbox_fields_read_template(const struct json_place *body, struct sandbox_spec *spec,
+                                 struct error *err);
 
 /* The body of a change. It points into itself: do not copy it. */
 struct sandbox_fields_change {
@@ -31,6 +41,10 @@ struct sandbox_fields_change {
 /* `sandbox` has the limits that stay. Call sandbox_fields_change_done also on failure. */
 int sandbox_fields_read_change(const struct json_place *body, const struct sandbox *sandbox,
                                struct sandbox_fields_change *ret_change, struct error *err);
+
+/* The same for the body of a fork, which may have a count and freeze (the caller's business). */
+int sandbox_fields_read_fork(const struct json_place *body,
+                             struct sandbox_fields_change *ret_change, struct error *err);
 void sandbox_fields_change_done(struct sandbox_fields_change *change);
 
 AUTO_DEFINE(sandbox_fields_change, struct sandbox_fields_change, sandbox_fields_change_done);

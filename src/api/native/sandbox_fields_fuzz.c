@@ -44,6 +44,27 @@ static void try_change(const struct json_place *root)
         abort();
 }
 
+static void try_fork(const struct json_place *root)
+{
+    AUTO(sandbox_fields_change) struct sandbox_fields_change change = {.spec = SANDBOX_SPEC_INIT};
+    struct error err = ERROR_INIT;
+
+    if (sandbox_fields_read_fork(root, &change, &err) < 0 && err.code != ERR_INVALID)
+        abort();
+}
+
+/* A template, and a create over what it says. */
+static void try_template(const struct json_place *root)
+{
+    AUTO(sandbox_spec) struct sandbox_spec spec = SANDBOX_SPEC_INIT;
+    struct error err = ERROR_INIT;
+
+    if (sandbox_fields_read_template(root, &spec, &err) == 0)
+        (void) sandbox_fields_read(root, &spec, &err);
+    else if (err.code != ERR_INVALID)
+        abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     AUTO(json) json_t *body = json_read((const char *) data, size, NULL, NULL);
@@ -53,5 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     try_create(&root);
     try_change(&root);
+    try_fork(&root);
+    try_template(&root);
     return 0;
 }

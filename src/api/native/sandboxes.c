@@ -10,6 +10,7 @@
 #include "api/pending.h"
 #include "base/memory.h"
 #include "base/number.h"
+#include "domain/template.h"
 
 #define LIST_DEFAULT 100
 
@@ -30,18 +31,6 @@ static void answer_sandbox(struct http_request *request, int status, const struc
 
     write_sandbox(&body, sandbox, request_caller(request));
     http_reply(request, status, "application/json", text_string(&body), body.length);
-}
-
-/* The one the route names; NULL: the request was answered. */
-static struct sandbox *find(struct http_request *request)
-{
-    struct error error = ERROR_INIT;
-    struct sandbox *sandbox = sandbox_find(api_of(request)->domain, request_caller(request),
-                                           http_request_parameter(request, "id"), &error);
-
-    if (!sandbox)
-        http_reply_error(request, &error);
-    return sandbox;
 }
 
 /* --- create ---------------------------------------------------------------------------------- */
@@ -82,21 +71,53 @@ static void created(void *context, const struct error *failure, struct sandbox *
     }
 }
 
+/* What the template says, over which the body is read, and the snapshot it begins with. A sandbox
+ * of that name that is there already is found, as without a template. */
+static int read_template(struct http_request *request, const struct json_place *body,
+                         struct sandbox_spec *spec, struct snapshot **ret_snapshot,
+                         struct error *err)
+{
+    struct domain *domain = api_of(request)->domain;
+    const struct caller *caller = request_caller(request);
+    const struct template *template;
+    const char *name = NULL, *known = NULL;
+    struct error ignored;
+
+    if (json_field_text(body, "template", JSON_OPTIONAL, TEMPLATE_NAME_MAX, &name, err) < 0 ||
+        json_field_text(body, "name", JSON_OPTIONAL, SANDBOX_NAME_MAX, &known, err) < 0)
+        return -1;
+    if (!name)
+        return 0;
+    template = template_find(domain, caller, name, err);
+    if (!template || template_spec(template, spec, err) < 0)
+        return -1;
+    if (!*template->snapshot.text || (known && sandbox_find(domain, caller, known, &ignored)))
+        return 0;
+    *ret_snapshot = snapshot_find(domain, caller, template->snapshot.text, err);
+    return *ret_snapshot ? 0 : error_wrap(err, "the template '%s'", name);
+}
+
 static int read_create(struct http_request *request, const struct json_place *body,
                        const void *argument, struct error *err)
 {
     const struct caller *caller = request_caller(request);
+    struct domain *domain = api_of(request)->domain;
     AUTO(sandbox_spec) struct sandbox_spec spec = SANDBOX_SPEC_INIT;
+    struct snapshot *snapshot = NULL;
     struct creation *creation;
 
     (void) argument;
-    if (sandbox_fields_read(body, &spec, err) < 0)
+    if (read_template(request, body, &spec, &snapshot, err) < 0 ||
+        sandbox_fields_read(body, &spec, err) < 0)
         return -1;
     creation = mem_alloc(sizeof(*creation));
     creation->caller = *caller;
     creation->entry = idempotency_adopt(request);
     creation->pending = pending_new(request);
-    sandbox_create(api_of(request)->domain, caller, &spec, created, creation);
+    if (snapshot)
+        sandbox_create_from_snapshot(domain, caller, snapshot, &spec, created, creation);
+    else
+        sandbox_create(domain, caller, &spec, created, creation);
     return 0;
 }
 
@@ -207,7 +228,7 @@ void native_list_sandboxes(struct http_request *request)
 
 void native_get_sandbox(struct http_request *request)
 {
-    const struct sandbox *sandbox = find(request);
+    const struct sandbox *sandbox = native_find_sandbox(request);
 
     if (sandbox)
         answer_sandbox(request, 200, sandbox);
@@ -256,7 +277,7 @@ typedef void sandbox_act(struct domain *domain, const struct caller *caller,
 
 static void act(struct http_request *request, sandbox_act *what, sandbox_done *answer)
 {
-    struct sandbox *sandbox = find(request);
+    struct sandbox *sandbox = native_find_sandbox(request);
 
     if (sandbox)
         what(api_of(request)->domain, request_caller(request), sandbox, answer,
@@ -290,7 +311,7 @@ void native_wake_sandbox(struct http_request *request)
 
 void native_touch_sandbox(struct http_request *request)
 {
-    struct sandbox *sandbox = find(request);
+    struct sandbox *sandbox = native_find_sandbox(request);
 
     if (!sandbox)
         return;

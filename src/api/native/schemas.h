@@ -21,30 +21,44 @@
     ",\"cpu\":{\"type\":\"number\"},\"pids\":{\"type\":\"integer\"},\"files\":{\"type\":\"i"       \
     "nteger\"}}}"
 
+#define SNAPSHOT_FIELDS_SCHEMA                                                                     \
+    ",\"sync\":{\"type\":\"boolean\"},\"snapshotEvery\":" DURATION_SCHEMA                          \
+    ",\"snapshotKeep\":{\"type\":\"integer\"},\"snapshotKeepFor\":" DURATION_SCHEMA
+
+#define TIER_FIELDS_SCHEMA                                                                         \
+    ",\"freezeFor\":" DURATION_SCHEMA ",\"hibernateAfter\":" DURATION_SCHEMA                       \
+    ",\"offloadAfter\":" DURATION_SCHEMA                                                           \
+    ",\"startup\":{\"type\":\"array\",\"maxItems\":16,\"items\":{\"type\":\"string\"}}"
+
+#define COLLECT_SCHEMA                                                                             \
+    "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{"                         \
+    "\"grace\":" DURATION_SCHEMA "}}"
+
 #define SPEC_SCHEMA                                                                                \
     "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{\"name\":{\"type\""       \
-    ":\"string\"},\"image\":{\"type\":\"string\"},\"labels\":" PAIRS_SCHEMA                        \
-    ",\"env\":" PAIRS_SCHEMA ",\"limits\":" LIMITS_SCHEMA                                          \
+    ":\"string\"},\"template\":{\"type\":\"string\"},\"image\":{\"type\":\"string\"},"             \
+    "\"labels\":" PAIRS_SCHEMA ",\"env\":" PAIRS_SCHEMA ",\"limits\":" LIMITS_SCHEMA               \
     ",\"network\":{\"enum\":[\"none\",\"nat\"]},\"rules\":{\"type\":\"array\",\"items\":{\""       \
     "type\":\"object\",\"additionalProperties\":false,\"properties\":{\"allow\":{\"type\":"        \
     "\"boolean\"},\"to\":{\"type\":\"string\"},\"protocol\":{\"enum\":[\"any\",\"tcp\",\"ud"       \
     "p\"]},\"ports\":{\"type\":\"string\"}},\"required\":[\"allow\"]}},\"binds\":" PAIRS_SCHEMA    \
     ",\"folder\":{\"type\":\"string\"},\"sleepAfter\":" DURATION_SCHEMA                            \
     ",\"keepAlive\":{\"type\":\"boolean\"},\"maxRuntime\":" DURATION_SCHEMA                        \
-    ",\"lifetime\":" DURATION_SCHEMA "}}"
+    ",\"lifetime\":" DURATION_SCHEMA SNAPSHOT_FIELDS_SCHEMA TIER_FIELDS_SCHEMA "}}"
 
 #define CHANGE_SCHEMA                                                                              \
     "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{\"name\":{\"type\""       \
     ":\"string\"},\"labels\":" CHANGES_SCHEMA ",\"env\":" CHANGES_SCHEMA                           \
     ",\"limits\":" LIMITS_SCHEMA ",\"sleepAfter\":" DURATION_SCHEMA                                \
     ",\"keepAlive\":{\"type\":\"boolean\"},\"maxRuntime\":" DURATION_SCHEMA                        \
-    ",\"lifetime\":" DURATION_SCHEMA "}}"
+    ",\"lifetime\":" DURATION_SCHEMA SNAPSHOT_FIELDS_SCHEMA TIER_FIELDS_SCHEMA "}}"
 
 #define SANDBOX_SCHEMA                                                                             \
     "{\"type\":\"object\",\"required\":[\"id\",\"status\"],\"properties\":{\"id\":{\"type\""       \
     ":\"string\"},\"name\":{\"type\":[\"string\",\"null\"]},\"owner\":{\"type\":\"string\"}"       \
     ",\"status\":{\"enum\":[\"creating\",\"starting\",\"running\",\"frozen\",\"hibernated\""       \
-    ",\"waking\",\"stopping\",\"stopped\",\"error\",\"destroyed\",\"unknown\"]},\"reason\":"       \
+    ",\"waking\",\"stopping\",\"stopped\",\"error\",\"destroyed\",\"unknown\"]},\"tier\":{"        \
+    "\"enum\":[\"running\",\"frozen\",\"reclaimed\",\"hibernated\",\"offloaded\"]},\"reason\":"    \
     "{\"type\":\"string\"},\"image\":{\"type\":[\"string\",\"null\"]},\"kind\":{\"type\":\""       \
     "string\"},\"folder\":{\"type\":\"string\"},\"labels\":" PAIRS_SCHEMA                          \
     ",\"env\":" CHANGES_SCHEMA                                                                     \
@@ -123,3 +137,57 @@
 #define BACKUP_SCHEMA                                                                              \
     "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{\"name\":{\"type\""       \
     ":\"string\"}}}"
+
+#define SNAPSHOT_ORDER_SCHEMA                                                                      \
+    "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{\"name\":{\"type\""       \
+    ":\"string\"},\"freeze\":{\"type\":\"boolean\"},\"ttl\":" DURATION_SCHEMA "}}"
+
+#define SNAPSHOT_SCHEMA                                                                            \
+    "{\"type\":\"object\",\"required\":[\"id\",\"state\"],\"properties\":{\"id\":{\"type\""        \
+    ":\"string\"},\"name\":{\"type\":[\"string\",\"null\"]},\"sandboxId\":{\"type\":\"string\""    \
+    "},\"owner\":{\"type\":\"string\"},\"reason\":{\"type\":\"string\"},\"state\":{\"enum\":["     \
+    "\"ready\",\"storing\",\"stored\",\"lost\"]},\"size\":{\"type\":\"integer\"},\"image\":{"      \
+    "\"type\":[\"string\",\"null\"]},\"createdAt\":{\"type\":\"string\",\"format\":\"date-time"    \
+    "\"},\"expiresAt\":{\"type\":\"string\",\"format\":\"date-time\"},\"pauseMs\":{\"type\":\""    \
+    "number\"},\"tookMs\":{\"type\":\"number\"},\"copied\":{\"type\":\"boolean\"}}}"
+
+#define SNAPSHOTS_SCHEMA                                                                           \
+    "{\"type\":\"object\",\"properties\":{\"snapshots\":{\"type\":\"array\","                      \
+    "\"items\":" SNAPSHOT_SCHEMA "},\"nextCursor\":{\"type\":[\"string\",\"null\"]}}}"
+
+#define FORK_SCHEMA                                                                                \
+    "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{\"count\":{\"type\""      \
+    ":\"integer\",\"minimum\":1,\"maximum\":1000},\"freeze\":{\"type\":\"boolean\"},\"name\":{"    \
+    "\"type\":\"string\"},\"labels\":" CHANGES_SCHEMA ",\"env\":" CHANGES_SCHEMA                   \
+    ",\"limits\":" LIMITS_SCHEMA ",\"sleepAfter\":" DURATION_SCHEMA                                \
+    ",\"keepAlive\":{\"type\":\"boolean\"},\"maxRuntime\":" DURATION_SCHEMA                        \
+    ",\"lifetime\":" DURATION_SCHEMA SNAPSHOT_FIELDS_SCHEMA TIER_FIELDS_SCHEMA "}}"
+
+#define FORKED_SCHEMA                                                                              \
+    "{\"type\":\"object\",\"properties\":{\"sandboxes\":{\"type\":\"array\",\"items\":{\"type"     \
+    "\":\"object\"}},\"pauseMs\":{\"type\":\"number\"}}}"
+
+#define ROLLBACK_SCHEMA                                                                            \
+    "{\"type\":\"object\",\"additionalProperties\":false,\"required\":[\"snapshot\"],\"propert"    \
+    "ies\":{\"snapshot\":{\"type\":\"string\"}}}"
+
+#define ROLLED_BACK_SCHEMA                                                                         \
+    "{\"type\":\"object\",\"properties\":{\"sandbox\":{\"type\":\"object\"},"                      \
+    "\"saved\":" SNAPSHOT_SCHEMA "}}"
+
+#define DIFF_SCHEMA                                                                                \
+    "{\"type\":\"object\",\"properties\":{\"changes\":{\"type\":\"array\",\"items\":{\"type\""     \
+    ":\"object\"}},\"totals\":{\"type\":\"object\"},\"truncated\":{\"type\":\"boolean\"}}}"
+
+#define TEMPLATE_ORDER_SCHEMA                                                                      \
+    "{\"type\":\"object\",\"properties\":{\"snapshot\":{\"type\":\"string\"},\"image\":{\"type"    \
+    "\":\"string\"},\"labels\":" PAIRS_SCHEMA ",\"env\":" PAIRS_SCHEMA                             \
+    ",\"limits\":" LIMITS_SCHEMA                                                                   \
+    ",\"network\":{\"enum\":[\"none\",\"nat\"]},\"folder\":{\"type\":\"string\"},\"sleepAfter\""   \
+    ":" DURATION_SCHEMA ",\"keepAlive\":{\"type\":\"boolean\"},\"maxRuntime\":" DURATION_SCHEMA    \
+    ",\"lifetime\":" DURATION_SCHEMA SNAPSHOT_FIELDS_SCHEMA TIER_FIELDS_SCHEMA "}}"
+
+#define TEMPLATE_SCHEMA                                                                            \
+    "{\"type\":\"object\",\"required\":[\"name\"],\"properties\":{\"name\":{\"type\":\"string\""   \
+    "},\"snapshot\":{\"type\":[\"string\",\"null\"]},\"image\":{\"type\":[\"string\",\"null\"]}"   \
+    ",\"createdAt\":{\"type\":\"string\"},\"updatedAt\":{\"type\":\"string\"}}}"

@@ -14,16 +14,6 @@
 
 /* --- shown ----------------------------------------------------------------------------------- */
 
-static void add_time(struct json_writer *json, const char *key, int64_t wall_ms)
-{
-    char text[CLOCK_TEXT_SIZE];
-
-    if (!wall_ms)
-        return;
-    clock_format(wall_ms, text);
-    json_add_text(json, key, text);
-}
-
 static void write_webhook(struct json_writer *json, const struct webhook *webhook,
                           bool shows_secret)
 {
@@ -35,7 +25,7 @@ static void write_webhook(struct json_writer *json, const struct webhook *webhoo
     json_add_boolean(json, "enabled", !webhook->disabled_ms);
     json_add_boolean(json, "hasBearer", webhook->bearer != NULL);
     json_add_integer(json, "waiting", (int64_t) webhook->waiting_count);
-    add_time(json, "createdAt", webhook->created_ms);
+    native_add_time(json, "createdAt", webhook->created_ms);
     if (shows_secret)
         json_add_text(json, "secret", webhook->secret);
     json_end_object(json);
@@ -194,9 +184,9 @@ static void write_entry(struct json_writer *json, const struct webhook_log_entry
     json_add_text(json, "detail", entry->detail);
     json_key(json, "body");
     json_put_raw(json, entry->body, strlen(entry->body));
-    add_time(json, "createdAt", entry->created_ms);
-    add_time(json, "updatedAt", entry->updated_ms);
-    add_time(json, "nextAt", entry->next_ms);
+    native_add_time(json, "createdAt", entry->created_ms);
+    native_add_time(json, "updatedAt", entry->updated_ms);
+    native_add_time(json, "nextAt", entry->next_ms);
     json_end_object(json);
 }
 

@@ -3,6 +3,7 @@
 #include "api/agents.h"
 #include "base/auto.h"
 #include "domain/sandboxes.h"
+#include "domain/workspace.h"
 
 void metrics_add(struct text *out, const char *name, const char *type, const char *help,
                  double value)
@@ -44,6 +45,18 @@ static void add_changes(struct text *out, const struct domain_counters *counters
         {"burrow_sandbox_stopped_total", "Sandboxes stopped.", counters->stopped},
         {"burrow_sandbox_failures_total", "Creates, starts and wakes that failed.",
          counters->failed},
+        {"burrow_snapshots_total", "Copies of disks, also in passing.", counters->snapshots},
+        {"burrow_snapshot_pause_us_total", "How long sandboxes stood still for them.",
+         counters->snapshot_pause_us_total},
+        {"burrow_sandbox_forked_total", "Sandboxes made as forks.", counters->forked},
+        {"burrow_sandbox_rolled_back_total", "Rollbacks.", counters->rolled_back},
+        {"burrow_reclaimed_bytes_total", "Memory of sleeping sandboxes that went to swap.",
+         counters->reclaimed_bytes},
+        {"burrow_offloaded_bytes_total", "Bytes of disks that went to the object store.",
+         counters->offloaded_bytes},
+        {"burrow_save_failures_total", "Disks that could not be stored.", counters->save_failures},
+        {"burrow_restore_failures_total", "Disks that did not come back.",
+         counters->restore_failures},
         {"burrow_sandbox_create_failures_total", "The same, for alerts.", counters->failed},
         {"burrow_events_total", "Events written.", counters->events},
     };
@@ -58,20 +71,45 @@ static void add_changes(struct text *out, const struct domain_counters *counters
 
 /* --- histograms ------------------------------------------------------------------------------ */
 
-#define WAKE_BUCKETS ARRAY_COUNT(((struct domain_counters *) NULL)->wake_buckets)
+static void add_latency(struct text *out, const char *name,
+                        const uint64_t buckets[static DOMAIN_LATENCY_BUCKETS], uint64_t us_total)
+{
+    static const char *const bounds[DOMAIN_LATENCY_BUCKETS] = {"0.001", "0.005", "0.01", "0.05",
+                                                               "0.1",   "0.5",   "5",    "+Inf"};
+    uint64_t all = buckets[DOMAIN_LATENCY_BUCKETS - 1];
+
+    for (size_t i = 0; i < DOMAIN_LATENCY_BUCKETS; i++)
+        text_format(out, "%s_bucket{le=\"%s\"} %llu\n", name, bounds[i],
+                    (unsigned long long) buckets[i]);
+    text_format(out, "%s_sum %.17g\n%s_count %llu\n", name, (double) us_total / 1e6, name,
+                (unsigned long long) all);
+}
 
 static void add_wakes(struct text *out, const char *name, const struct domain_counters *counters)
 {
-    static const char *const bounds[WAKE_BUCKETS] = {"0.001", "0.005", "0.01", "0.05",
-                                                     "0.1",   "0.5",   "5",    "+Inf"};
-    uint64_t all = counters->wake_buckets[WAKE_BUCKETS - 1];
-
     add_head(out, name, "histogram", "Seconds from the first wish to a sandbox that runs.");
-    for (size_t i = 0; i < WAKE_BUCKETS; i++)
-        text_format(out, "%s_bucket{le=\"%s\"} %llu\n", name, bounds[i],
-                    (unsigned long long) counters->wake_buckets[i]);
-    text_format(out, "%s_sum %.17g\n%s_count %llu\n", name, (double) counters->wakes_us_total / 1e6,
-                name, (unsigned long long) all);
+    add_latency(out, name, counters->wake_buckets, counters->wakes_us_total);
+}
+
+static const char *const latency_bounds[DOMAIN_LATENCY_BUCKETS] = {
+    "0.001", "0.005", "0.01", "0.05", "0.1", "0.5", "5", "+Inf"};
+
+/* One histogram per tier of sleep. */
+static void add_tiers(struct text *out, const char *name, const char *help,
+                      const struct domain_latency latencies[static SANDBOX_TIER_COUNT])
+{
+    add_head(out, name, "histogram", help);
+    for (int tier = SANDBOX_TIER_FROZEN; tier < SANDBOX_TIER_COUNT; tier++) {
+        const struct domain_latency *latency = &latencies[tier];
+        const char *text = sandbox_tier_text((enum sandbox_tier) tier);
+
+        for (size_t i = 0; i < DOMAIN_LATENCY_BUCKETS; i++)
+            text_format(out, "%s_bucket{tier=\"%s\",le=\"%s\"} %llu\n", name, text,
+                        latency_bounds[i], (unsigned long long) latency->buckets[i]);
+        text_format(out, "%s_sum{tier=\"%s\"} %.17g\n%s_count{tier=\"%s\"} %llu\n", name, text,
+                    (double) latency->us_total / 1e6, name, text,
+                    (unsigned long long) latency->buckets[DOMAIN_LATENCY_BUCKETS - 1]);
+    }
 }
 
 /* Of what this daemon does not do yet: nothing has happened, and that is what it says. */
@@ -83,14 +121,32 @@ static void add_empty(struct text *out, const char *name, const char *help)
 
 static void add_promised(struct text *out, const struct domain_counters *counters)
 {
+    add_tiers(out, "burrow_tier_wake_seconds", "Seconds to wake, by the tier it woke from.",
+              counters->wakes);
+    add_tiers(out, "burrow_tier_sleep_seconds", "Seconds of a step down, by the tier it went to.",
+              counters->saves);
     add_wakes(out, "burrow_sandbox_wake_latency_seconds", counters);
     add_wakes(out, "cloudflare_sandbox_wake_latency", counters);
     add_empty(out, "burrow_sandbox_message_latency_seconds", "Seconds from a message to its end.");
     add_empty(out, "cloudflare_sandbox_message_latency", "The same.");
-    add_empty(out, "burrow_sync_duration_seconds", "Seconds of one sync with an object store.");
-    add_empty(out, "cloudflare_r2_sync_duration", "The same.");
-    metrics_add(out, "burrow_storage_bytes", "gauge", "Bytes in the object store.", 0);
-    metrics_add(out, "cloudflare_r2_storage_bytes", "gauge", "The same.", 0);
+}
+
+static void add_workspaces(struct text *out, const struct domain *domain,
+                           const struct domain_counters *counters)
+{
+    static const char *const names[] = {"burrow_sync_duration_seconds",
+                                        "cloudflare_r2_sync_duration"};
+    double bytes = (double) workspace_bytes(domain, NULL);
+
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+        add_head(out, names[i], "histogram", "Seconds of one sync with an object store.");
+        add_latency(out, names[i], counters->syncs.buckets, counters->syncs.us_total);
+    }
+    metrics_add(out, "burrow_sync_failures_total", "counter", "Syncs that failed.",
+                (double) counters->sync_failures);
+    metrics_add(out, "burrow_storage_bytes", "gauge", "Bytes of workspaces in the object store.",
+                bytes);
+    metrics_add(out, "cloudflare_r2_storage_bytes", "gauge", "The same.", bytes);
 }
 
 /* --- below ----------------------------------------------------------------------------------- */
@@ -137,6 +193,7 @@ void metrics_add_domain(struct text *out, const struct api *api)
     add_statuses(out, api->domain);
     add_changes(out, &counters);
     add_promised(out, &counters);
+    add_workspaces(out, api->domain, &counters);
     add_store(out, domain_store(api->domain));
     add_agents(out, api->agents);
 }

@@ -12,6 +12,7 @@
 #include "json/json_write.h"
 
 #define HEALTH_MAX  256
+#define READY_MAX   4096 /* an error's message, every byte of it escaped */
 #define METRICS_MAX ((size_t) 64 * 1024)
 
 /* A superset of what the dialects' clients look for: ok (bridge), status and timestamp (AgentPod),
@@ -30,6 +31,26 @@ static void get_health(struct http_request *request)
     http_reply_text(request, 200, "application/json", body);
 }
 
+/* The store of objects may be away for a while: sandboxes do without. */
+static void reply_ready(struct http_request *request)
+{
+    const struct operations *operations = request->context;
+    const char *problem = operations->objects_problem ? *operations->objects_problem : NULL;
+    AUTO(text) struct text body = TEXT_INIT(READY_MAX);
+    struct json_writer json;
+
+    json_writer_init_text(&json, &body);
+    json_begin_object(&json);
+    json_add_boolean(&json, "ready", true);
+    json_add_boolean(&json, "sandboxes", operations->has_sandboxes);
+    json_add_boolean(&json, "objects", !problem);
+    if (problem)
+        json_add_text(&json, "problem", problem);
+    json_end_object(&json);
+    (void) json_writer_finish(&json); /* the body fits: an error's message has a limit */
+    http_reply_text(request, 200, "application/json", text_string(&body));
+}
+
 static void get_ready(struct http_request *request)
 {
     const struct operations *operations = request->context;
@@ -37,9 +58,7 @@ static void get_ready(struct http_request *request)
     struct error error;
 
     if (operations->ready && !wait) {
-        http_reply_text(request, 200, "application/json",
-                        operations->has_sandboxes ? "{\"ready\":true,\"sandboxes\":true}"
-                                                  : "{\"ready\":true,\"sandboxes\":false}");
+        reply_ready(request);
         return;
     }
     (void) error_set(&error, ERR_UNAVAILABLE, 0, "%s",
@@ -123,7 +142,9 @@ static const struct http_route routes[] = {
                      "\"timestamp\":{\"type\":\"string\"},\"bindings\":{\"type\":\"object\"}}}"},
     {"GET", "/ready", get_ready, "Whether the daemon takes work", .access = ACCESS_PUBLIC,
      .reply_schema = "{\"type\":\"object\",\"properties\":{\"ready\":{\"type\":\"boolean\"},"
-                     "\"sandboxes\":{\"type\":\"boolean\"}}}"},
+                     "\"sandboxes\":{\"type\":\"boolean\"},"
+                     "\"objects\":{\"type\":\"boolean\"},"
+                     "\"problem\":{\"type\":\"string\"}}}"},
     {"GET", "/metrics", get_metrics, "Figures for Prometheus", .reply_type = "text/plain"},
 };
 

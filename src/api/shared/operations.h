@@ -2,7 +2,8 @@
  *
  * /health says that the process answers; it never needs a key and is what all clients of all
  * dialects ask first. /ready says whether new work is taken: 503 while starting and draining and
- * while sandboxes cannot be had; it also says whether there are any here at all.
+ * while sandboxes cannot be had; it also says whether there are any here at all, and what is wrong
+ * with the store of objects, if anything.
  * /metrics is Prometheus text (metrics.h) and needs an administrator's key. */
 #pragma once
 
@@ -23,6 +24,9 @@ struct operations {
     bool ready;
     bool has_sandboxes;
     const char *const *sandboxes_wait; /* borrowed, may be NULL: what keeps them from being ready */
+    const char *const *objects_problem; /* borrowed, may be NULL: what is wrong with the store of
+                                         * objects; it is tried again and again, and everything
+                                         * else goes on */
 };
 
 /* The table, with `operations` as its context (borrowed). */

@@ -165,7 +165,7 @@ void stackmemory_take_body(struct http_request *request, json_body_read *read)
         json_body_take(request, read);
 }
 
-/* --- destroying, and what is not there ------------------------------------------------------- */
+/* --- destroying ------------------------------------------------------- */
 
 static void reply_destroyed(struct http_request *request)
 {
@@ -206,12 +206,6 @@ static void destroy(struct http_request *request)
                         pending_new(request));
 }
 
-static void not_yet(struct http_request *request)
-{
-    api_fail(request, ERR_NOT_IMPLEMENTED,
-             "not available yet: mounts, backups and restoring come with stored state");
-}
-
 static void not_found(struct http_request *request)
 {
     struct error err;
@@ -236,9 +230,12 @@ static const struct http_route routes[] = {
     {"GET", ID "/terminal", stackmemory_terminal, "A terminal, as a WebSocket",
      .access = ACCESS_ENTER},
     {"POST", ID "/destroy", destroy, "Remove the sandbox and its disk", .access = ACCESS_WRITE},
-    {"POST", ID "/mount", not_yet, "Not available yet", .access = ACCESS_ENTER},
-    {"POST", ID "/backup", not_yet, "Not available yet", .access = ACCESS_ENTER},
-    {"POST", ID "/restore", not_yet, "Not available yet", .access = ACCESS_ENTER},
+    {"POST", ID "/mount", stackmemory_mount_bucket, "Show the project's stored files as a folder",
+     .access = ACCESS_ENTER, .body_limit = BODY_LIMIT},
+    {"POST", ID "/backup", stackmemory_backup, "Keep a folder of it in the object store",
+     .access = ACCESS_ENTER, .body_limit = BODY_LIMIT},
+    {"POST", ID "/restore", stackmemory_restore, "Make a folder what a backup holds",
+     .access = ACCESS_ENTER, .body_limit = BODY_LIMIT},
     {"GET", ID, not_found, "Unknown routes", .access = ACCESS_SIGNED_IN},
     {"POST", ID, not_found, "Unknown routes", .access = ACCESS_SIGNED_IN},
     {"DELETE", ID, not_found, "Unknown routes", .access = ACCESS_SIGNED_IN},

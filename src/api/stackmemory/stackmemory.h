@@ -6,7 +6,7 @@
  *
  * Ids are trimmed and lower-cased, then 2 to 64 of a-z, 0-9, '-' and '_', the first no sign. The
  * documented intent holds where the original service had faults; docs/compatibility.md names the
- * differences. mount, backup and restore are not there yet: 501. */
+ * differences. */
 #pragma once
 
 #include "api/api.h"

@@ -19,6 +19,8 @@
 struct bootstrap {
     struct visit_walk walk;
     struct repository repository;
+    bool has_mount;
+    struct stackmemory_mount mount;
 };
 
 static struct bootstrap *of(struct visit_walk *walk)
@@ -59,7 +61,7 @@ static void write_marker(struct visit_walk *walk, struct text *marker)
     json_begin_object(&json);
     json_add_text(&json, "sandboxId", stackmemory_request_name(visit->request));
     json_add_text(&json, "bootstrappedAt", now);
-    json_add_boolean(&json, "mounted", false);
+    json_add_boolean(&json, "mounted", of(walk)->has_mount);
     json_add_text(&json, "repoUrl", of(walk)->repository.shown);
     json_end_object(&json);
     (void) json_writer_finish(&json); /* it has room for the longest URL */
@@ -108,6 +110,12 @@ static void finished(struct visit_walk *walk)
     struct http_request *request = walk->visit->request;
     json_t *answer = stackmemory_answer(request), *list = json_array(), *marker = json_object();
 
+    if (of(walk)->has_mount) {
+        json_t *mount = stackmemory_describe_mount(&of(walk)->mount);
+
+        (void) json_object_set_new(mount, "type", json_string("mountBucket"));
+        (void) json_array_append_new(list, mount);
+    }
     if (repository->url)
         (void) json_array_append_new(list, describe_clone(repository));
     (void) json_object_set_new(marker, "type", json_string("writeFile"));
@@ -119,11 +127,26 @@ static void finished(struct visit_walk *walk)
 
 static const struct visit_plan plan = {steps, ARRAY_COUNT(steps), finished, NULL};
 
+static void mounted(struct visit *visit, const struct error *failure,
+                    const struct bucket_mount *mount)
+{
+    struct bootstrap *bootstrap = visit->data;
+
+    (void) mount;
+    if (failure)
+        http_reply_error(visit->request, failure);
+    else
+        visit_walk_begin(&bootstrap->walk, visit, &plan);
+}
+
 static void ready(struct visit *visit)
 {
     struct bootstrap *bootstrap = visit->data;
 
-    visit_walk_begin(&bootstrap->walk, visit, &plan);
+    if (bootstrap->has_mount)
+        mount_work_add(visit, &bootstrap->mount.spec, mounted);
+    else
+        visit_walk_begin(&bootstrap->walk, visit, &plan);
 }
 
 /* --- the request ----------------------------------------------------------------------------- */
@@ -154,15 +177,13 @@ static int read_repository(struct pool *pool, const struct json_place *body,
 static int read_body(struct http_request *request, const struct json_place *body, struct error *err)
 {
     struct bootstrap *bootstrap = pool_alloc(&request->pool, sizeof(*bootstrap));
-    bool mount = false;
 
-    if (json_field_boolean(body, "mountProjectData", JSON_OPTIONAL, &mount, err) < 0 ||
-        read_repository(&request->pool, body, &bootstrap->repository, err) < 0)
+    *bootstrap = (struct bootstrap){.has_mount = false};
+    if (json_field_boolean(body, "mountProjectData", JSON_OPTIONAL, &bootstrap->has_mount, err) <
+            0 ||
+        read_repository(&request->pool, body, &bootstrap->repository, err) < 0 ||
+        (bootstrap->has_mount && stackmemory_read_mount(request, body, &bootstrap->mount, err) < 0))
         return -1;
-    if (mount) /* before anything is made: half a bootstrap helps nobody */
-        return error_set(err, ERR_NOT_IMPLEMENTED, 0,
-                         "not available yet: mountProjectData comes with stored state; leave it "
-                         "out to bootstrap without");
     stackmemory_visit(request, bootstrap, ready);
     return 0;
 }

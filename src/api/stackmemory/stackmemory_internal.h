@@ -5,6 +5,7 @@
 
 #include "api/agent_call.h"
 #include "api/json_body.h"
+#include "api/mount_work.h"
 #include "api/visit.h"
 #include "base/pool.h"
 
@@ -40,6 +41,18 @@ void stackmemory_reply(struct http_request *request, json_t *answer);
 bool stackmemory_is_good(struct visit *visit, const struct agent_reply *reply,
                          const struct error *failure);
 
+/* What a client wants mounted, with the default of a project's own part; in the request's pool. */
+struct stackmemory_mount {
+    struct bucket_mount_spec spec;
+    const char *prefix, *mode; /* as it is told */
+};
+
+int stackmemory_read_mount(struct http_request *request, const struct json_place *body,
+                           struct stackmemory_mount *ret_mount, struct error *err);
+
+/* {"mountPath","prefix","mode"} */
+json_t *stackmemory_describe_mount(const struct stackmemory_mount *mount);
+
 /* --- handlers -------------------------------------------------------------------------------- */
 
 void stackmemory_bootstrap(struct http_request *request);
@@ -48,3 +61,6 @@ void stackmemory_read_file(struct http_request *request);
 void stackmemory_write_file(struct http_request *request);
 void stackmemory_list(struct http_request *request);
 void stackmemory_terminal(struct http_request *request);
+void stackmemory_mount_bucket(struct http_request *request);
+void stackmemory_backup(struct http_request *request);
+void stackmemory_restore(struct http_request *request);

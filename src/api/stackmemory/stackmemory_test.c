@@ -376,16 +376,76 @@ static void a_sandbox_comes_to_be_by_its_first_use(void **state)
     raw_close(&agent);
 }
 
+static void what_is_stored_is_asked_of_the_domain(void **state)
+{
+    static const struct {
+        const char *verb, *body, *asked, *answer;
+    } cases[] = {
+        {"mount", "{}", "mount /persist project-data /projects/demo/ ours - - -",
+         "\"mode\": \"remoteR2\""},
+        {"mount", "{\"localBucket\":true,\"mountPath\":\"/data/\",\"prefix\":\"p/q\"}",
+         "mount /data project-data /p/q/ ours - - -", "\"prefix\": \"/p/q/\""},
+        {"backup", "{\"name\":\"n\",\"ttl\":60,\"useGitignore\":true}",
+         "backup - n 60 gitignore 0 -", "\"id\": \"" STORED_ID "\""},
+        {"backup", "{\"dir\":\"/home/x\",\"excludes\":[\"a\",\"b\"],\"compression\":\"zstd\"}",
+         "backup /home/x - 0 2 zstd", "\"dir\": \"/home/x\""},
+        {"restore", "{\"backup\":{\"id\":\"" STORED_ID "\",\"dir\":\"/app\"}}",
+         "restore " STORED_ID " /app", "\"restored\": true"},
+    };
+    struct visit_bench *bench = *state;
+
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        AUTO(text) struct text line = TEXT_INIT(128);
+        struct raw raw;
+
+        text_format(&line, "POST /v1/sandboxes/demo/%s", cases[i].verb);
+        raw = ask_with(bench, text_string(&line), cases[i].body);
+        HEARD(bench, &raw, "\"ok\": true");
+        HEARD(bench, &raw, cases[i].answer);
+        assert_string_equal(stored.asked, cases[i].asked);
+        raw_close(&raw);
+    }
+    stored.failure = ERR_BACKUP_EXPIRED;
+    {
+        struct raw raw = ask_with(bench, "POST /v1/sandboxes/demo/restore",
+                                  "{\"backup\":{\"id\":\"" STORED_ID "\"}}");
+
+        HEARD(bench, &raw, "\"error\": \"backup_expired\"");
+        assert_true(raw_has(&raw, "HTTP/1.1 400"));
+        raw_close(&raw);
+    }
+    assert_int_equal(bench->uses, 0);
+}
+
+static void a_bootstrap_mounts_first(void **state)
+{
+    struct visit_bench *bench = *state;
+    struct raw raw = ask_with(bench, "POST /v1/sandboxes/demo/bootstrap",
+                              "{\"mountProjectData\":true,\"localBucket\":true}");
+    struct raw agent = bench_agent(bench);
+
+    assert_string_equal(stored.asked, "mount /persist project-data /projects/demo/ ours - - -");
+    ANSWER(bench, &agent, "POST /api/write", "\\\"mounted\\\":true", "{\"success\":true}");
+    HEARD(bench, &raw, "\"type\": \"mountBucket\"");
+    assert_true(raw_has(&raw, "\"mode\": \"localBucket\""));
+    raw_close(&raw);
+    raw_close(&agent);
+    stored.failure = ERR_UNAVAILABLE;
+    raw = ask_with(bench, "POST /v1/sandboxes/demo/bootstrap", "{\"mountProjectData\":true}");
+    HEARD(bench, &raw, "\"ok\": false");
+    raw_close(&raw);
+}
+
 static void what_is_not_there_says_so(void **state)
 {
     static const struct {
         const char *line, *body, *status, *error;
     } cases[] = {
-        {"POST /v1/sandboxes/demo/mount", "{}", "501", "\"error\": \"not_implemented\""},
-        {"POST /v1/sandboxes/demo/backup", "{}", "501", "\"error\": \"not_implemented\""},
-        {"POST /v1/sandboxes/demo/restore", "{}", "501", "\"error\": \"not_implemented\""},
-        {"POST /v1/sandboxes/demo/bootstrap", "{\"mountProjectData\":true}", "501",
-         "mountProjectData"},
+        {"POST /v1/sandboxes/demo/mount", "{\"mountPath\":\"x\"}", "400", "mountPath"},
+        {"POST /v1/sandboxes/demo/backup", "{\"ttl\":0}", "400", "invalid_backup_config"},
+        {"POST /v1/sandboxes/demo/restore", "{}", "400", "\"error\": \"missing_backup\""},
+        {"POST /v1/sandboxes/demo/restore", "{\"backup\":{\"id\":\"x\"}}", "400",
+         "\"error\": \"invalid_backup_config\""},
         {"POST /v1/sandboxes/demo/nothing", "", "404", "\"error\": \"not_found\""},
         {"GET /v1/sandboxes/demo/exec", "", "404", "\"error\": \"not_found\""},
         {"GET /v1/sandboxes/demo/terminal", "", "404", "\"error\": \"not_found\""},
@@ -448,6 +508,8 @@ int main(void)
         BENCH_TEST(a_bootstrap_of_nothing_writes_the_marker),
         BENCH_TEST(destroying_twice_succeeds_twice),
         BENCH_TEST(a_sandbox_comes_to_be_by_its_first_use),
+        BENCH_TEST(what_is_stored_is_asked_of_the_domain),
+        BENCH_TEST(a_bootstrap_mounts_first),
         BENCH_TEST(what_is_not_there_says_so),
         BENCH_TEST(the_terminal_is_the_agents),
     };

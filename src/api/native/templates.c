@@ -1,0 +1,160 @@
+#include "api/native/templates.h"
+
+#include <string.h>
+
+#include "api/access.h"
+#include "api/error_body.h"
+#include "api/native/body.h"
+#include "api/native/sandbox_fields.h"
+#include "api/native/schemas.h"
+#include "api/pending.h"
+#include "base/auto.h"
+#include "domain/template.h"
+
+#define SPEC_MAX ((uint64_t) 512 * 1024)
+
+/* --- shown ----------------------------------------------------------------------------------- */
+
+static void write_template(struct json_writer *json, const struct template *template,
+                           const struct caller *caller)
+{
+    AUTO(sandbox_spec) struct sandbox_spec spec = SANDBOX_SPEC_INIT;
+
+    json_begin_object(json);
+    json_add_text(json, "name", template->name);
+    json_add_text(json, "snapshot", *template->snapshot.text ? template->snapshot.text : NULL);
+    if (template_spec(template, &spec, NULL) == 0)
+        sandbox_fields_write_spec(json, &spec, caller_may_enter(caller));
+    native_add_time(json, "createdAt", template->created_ms);
+    native_add_time(json, "updatedAt", template->updated_ms);
+    json_end_object(json);
+}
+
+static void answer_template(struct http_request *request, const struct template *template)
+{
+    AUTO(text) struct text body = TEXT_INIT(NATIVE_REPLY_MAX);
+    struct json_writer json;
+
+    json_writer_init_text(&json, &body);
+    write_template(&json, template, request_caller(request));
+    (void) json_writer_finish(&json);
+    http_reply(request, 200, "application/json", text_string(&body), body.length);
+}
+
+struct listing {
+    struct native_answer answer;
+    const struct caller *caller;
+};
+
+static void list_one(void *context, const struct template *template)
+{
+    struct listing *listing = context;
+
+    write_template(&listing->answer.json, template, listing->caller);
+}
+
+static void list_templates(struct http_request *request)
+{
+    struct listing listing = {.caller = request_caller(request)};
+
+    native_answer_begin(&listing.answer);
+    json_key(&listing.answer.json, "templates");
+    json_begin_array(&listing.answer.json);
+    template_each(api_of(request)->domain, listing.caller, list_one, &listing);
+    json_end_array(&listing.answer.json);
+    native_answer_send(&listing.answer, request, 200);
+    native_answer_done(&listing.answer);
+}
+
+static void get_template(struct http_request *request)
+{
+    struct error err = ERROR_INIT;
+    const struct template *template =
+        template_find(api_of(request)->domain, request_caller(request),
+                      http_request_parameter(request, "name"), &err);
+
+    if (template)
+        answer_template(request, template);
+    else
+        http_reply_error(request, &err);
+}
+
+/* --- changed --------------------------------------------------------------------------------- */
+
+static void put(void *context, const struct error *failure, const struct template *template)
+{
+    struct http_request *request = pending_take_good(context, failure);
+
+    if (request)
+        answer_template(request, template);
+}
+
+static int read_put(struct http_request *request, const struct json_place *body,
+                    const void *argument, struct error *err)
+{
+    AUTO(sandbox_spec) struct sandbox_spec spec = SANDBOX_SPEC_INIT;
+    struct domain *domain = api_of(request)->domain;
+    const struct caller *caller = request_caller(request);
+    struct snapshot *snapshot = NULL;
+    const char *name = NULL;
+
+    (void) argument;
+    if (sandbox_fields_read_template(body, &spec, err) < 0 ||
+        json_field_text(body, "snapshot", JSON_OPTIONAL, SNAPSHOT_NAME_MAX, &name, err) < 0)
+        return -1;
+    if (name) {
+        snapshot = snapshot_find(domain, caller, name, err);
+        if (!snapshot)
+            return -1;
+    }
+    template_put(domain, caller, http_request_parameter(request, "name"), &spec, snapshot, put,
+                 pending_new(request));
+    return 0;
+}
+
+static void put_template(struct http_request *request)
+{
+    native_take(request, read_put, NULL);
+}
+
+static void gone(void *context, const struct error *failure, const struct template *template)
+{
+    struct http_request *request = pending_take_good(context, failure);
+
+    (void) template;
+    if (request)
+        http_reply(request, 204, NULL, "", 0);
+}
+
+static void delete_template(struct http_request *request)
+{
+    template_delete(api_of(request)->domain, request_caller(request),
+                    http_request_parameter(request, "name"), gone, pending_new(request));
+}
+
+/* --- the table ------------------------------------------------------------------------------- */
+
+#define TEMPLATES "/burrow/v1/templates"
+
+static const struct http_route routes[] = {
+    {"GET", TEMPLATES, list_templates, "List templates", .access = ACCESS_READ},
+    {"GET", TEMPLATES "/{name}", get_template, "Read one template", .access = ACCESS_READ,
+     .reply_schema = TEMPLATE_SCHEMA},
+    {"PUT", TEMPLATES "/{name}", put_template,
+     "Make or replace one: what new sandboxes are made from, with `template` in their spec",
+     .access = ACCESS_WRITE, .body_limit = SPEC_MAX, .request_schema = TEMPLATE_ORDER_SCHEMA,
+     .reply_schema = TEMPLATE_SCHEMA},
+    {"DELETE", TEMPLATES "/{name}", delete_template, "Delete it; sandboxes made from it stay",
+     .access = ACCESS_WRITE},
+};
+
+struct http_mount templates_mount(struct api *api)
+{
+    return (struct http_mount){
+        .name = "native",
+        .routes = routes,
+        .route_count = ARRAY_COUNT(routes),
+        .context = api,
+        .encode_error = error_body_write,
+    };
+}

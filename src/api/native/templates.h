@@ -1,0 +1,7 @@
+/* Templates: what new sandboxes are made from, by name. */
+#pragma once
+
+#include "api/api.h"
+#include "net/http_route.h"
+
+struct http_mount templates_mount(struct api *api);
