@@ -8,14 +8,20 @@
 #include "api/agentpod/agentpod.h"
 #include "api/bridge/bridge.h"
 #include "api/idempotency.h"
+#include "api/native/backups.h"
 #include "api/native/identity.h"
+#include "api/native/mounts.h"
 #include "api/native/native.h"
 #include "api/native/ports.h"
+#include "api/native/snapshots.h"
+#include "api/native/templates.h"
 #include "api/native/webhooks.h"
+#include "api/native/workspaces.h"
 #include "api/stackmemory/stackmemory.h"
 #include "base/auto.h"
 #include "base/memory.h"
 #include "domain/identity.h"
+#include "programs/burrow/host_memory.h"
 #include "programs/burrow/sandboxes.h"
 #include "provider/provider_local.h"
 #include "store/store_sqlite.h"
@@ -156,12 +162,20 @@ static struct quota default_quota(const struct settings *settings)
         .memory_bytes = settings->quota_memory,
         .cpu_millis = (uint32_t) settings->quota_cpus,
         .disk_bytes = settings->quota_disk,
+        .snapshots = (uint32_t) settings->quota_snapshots,
+        .storage_bytes = settings->quota_storage,
         .requests_per_minute = (uint32_t) settings->quota_requests,
     };
 }
 
+static int memory_available(void *context)
+{
+    (void) context;
+    return host_memory_available();
+}
+
 static int open_domain(struct control_plane *plane, const struct settings *settings,
-                       struct error *err)
+                       struct data_folder *data, struct error *err)
 {
     char node[NODE_SIZE] = "";
     struct domain_options options = {
@@ -175,7 +189,13 @@ static int open_domain(struct control_plane *plane, const struct settings *setti
         .default_limits = default_limits(settings),
         .default_quota = default_quota(settings),
         .event_retention_ms = settings->event_retention_ms,
+        .sync_excludes = settings->sync_excludes,
+        .reclaim_after_ms = settings->reclaim_after_ms,
         .hibernate_after_ms = settings->hibernate_after_ms,
+        .offload_after_ms = settings->offload_after_ms,
+        .gc_every_ms = settings->gc_every_ms,
+        .memory_available = memory_available,
+        .memory_pressure = (unsigned int) settings->memory_pressure,
         .lost = domain_lost,
         .defer = domain_deferred,
         .context = plane,
@@ -186,6 +206,15 @@ static int open_domain(struct control_plane *plane, const struct settings *setti
     if (sandboxes_provider(plane->loop, plane->log, settings, &options.provider, err) < 0)
         return -1;
     plane->provider = options.provider;
+    if (stored_state_open(&plane->stored, plane->loop, plane->log, settings, data, &plane->objects,
+                          plane->provider, options.inside, err) < 0) {
+        if (options.provider)
+            provider_close(TAKE_PTR(plane->provider), NULL, NULL);
+        return -1;
+    }
+    options.vault = stored_state_vault(&plane->stored);
+    options.mounter = stored_state_mounter(&plane->stored);
+    options.objects = options.vault ? plane->objects.objects : NULL;
     plane->domain = domain_new(&options);
     agents_set_domain(plane->agents, plane->domain);
     return 0;
@@ -303,10 +332,11 @@ int control_plane_open(struct control_plane *plane, struct loop *loop, struct lo
     (void) uv_timer_init(&loop->uv, &plane->tick);
     plane->tick.data = plane;
     loop_task_init(&plane->turn, turn);
-    if (open_store(plane, settings, data, err) < 0)
+    if (open_store(plane, settings, data, err) < 0 ||
+        object_stores_open(&plane->objects, loop, log, settings, err) < 0)
         return -1;
     plane->agents = agents_new(loop, log);
-    if (open_domain(plane, settings, err) < 0 || open_api(plane, settings, err) < 0)
+    if (open_domain(plane, settings, data, err) < 0 || open_api(plane, settings, err) < 0)
         return -1;
     domain_open(plane->domain, domain_opened, plane);
     return 0;
@@ -320,7 +350,12 @@ size_t control_plane_mounts(struct control_plane *plane,
 
     ret_mounts[count++] = native_sandboxes_mount(api);
     ret_mounts[count++] = ports_mount(api);
+    ret_mounts[count++] = backups_mount(api);
+    ret_mounts[count++] = mounts_mount(api);
+    ret_mounts[count++] = snapshots_mount(api);
+    ret_mounts[count++] = templates_mount(api);
     ret_mounts[count++] = webhooks_mount(api);
+    ret_mounts[count++] = workspaces_mount(api);
     ret_mounts[count++] = identity_mount(api);
     ret_mounts[count++] = auth_mount(api);
     ret_mounts[count++] = bridge_mount(api);
@@ -371,6 +406,7 @@ static void domain_closed(void *context, const struct error *failure)
 
     (void) failure;
     plane->domain = NULL;
+    stored_state_done(&plane->stored);
     loop_task_cancel(&plane->turn);
     if (plane->agents)
         agents_close(TAKE_PTR(plane->agents), agents_closed, plane);
@@ -378,7 +414,7 @@ static void domain_closed(void *context, const struct error *failure)
         agents_closed(plane);
 }
 
-static void preview_closed(void *context)
+static void objects_closed(void *context)
 {
     struct control_plane *plane = context;
 
@@ -386,6 +422,20 @@ static void preview_closed(void *context)
         domain_close(plane->domain, domain_closed, plane); /* needs its turns until it is gone */
     else
         domain_closed(plane, NULL);
+}
+
+static void stored_state_stopped(void *context)
+{
+    struct control_plane *plane = context;
+
+    object_stores_close(&plane->objects, objects_closed, plane);
+}
+
+static void preview_closed(void *context)
+{
+    struct control_plane *plane = context;
+
+    stored_state_stop(&plane->stored, stored_state_stopped, plane);
 }
 
 static void auth_closed(void *context)

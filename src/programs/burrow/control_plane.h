@@ -23,7 +23,9 @@
 #include "net/http_route.h"
 #include "net/loop.h"
 #include "programs/burrow/data_folder.h"
+#include "programs/burrow/object_stores.h"
 #include "programs/burrow/settings.h"
+#include "programs/burrow/stored_state.h"
 #include "store/keyring.h"
 #include "store/store.h"
 
@@ -33,7 +35,9 @@ struct control_plane {
     struct admission *admission; /* borrowed: told when callers can be known */
     struct keyring *keyring;
     struct store *store;
+    struct object_stores objects;
     struct agents *agents;
+    struct stored_state stored;
     struct domain *domain;
     struct provider *provider; /* the domain's; NULL: there are no sandboxes */
     struct preview *preview;

@@ -104,6 +104,7 @@ static int open_router(struct daemon *daemon, struct error *err)
         .api = &daemon->plane.api,
         .started_ns = clock_monotonic_ns(clock_system()),
         .sandboxes_wait = &daemon->plane.waits_for,
+        .objects_problem = &daemon->plane.objects.problem,
         .has_sandboxes = daemon->plane.provider != NULL,
     };
     daemon->mounts[count++] = operations_mount(&daemon->operations);

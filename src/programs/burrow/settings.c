@@ -96,12 +96,30 @@ static const struct setting table[] = {
      "Likewise CPUs, such as 0.5.", NULL},
     {"default-disk", SETTING_SIZE, FIELD(default_disk), "4G", "SIZE",
      "Likewise what may be written to the disk.", NULL},
+    {"reclaim-after", SETTING_PERIOD, FIELD(reclaim_after_ms), "10m", "TIME",
+     "How long a sleeping sandbox keeps its memory in RAM; then it goes to swap, where there is "
+     "some. 0 for ever.",
+     NULL},
     {"hibernate-after", SETTING_PERIOD, FIELD(hibernate_after_ms), "0", "TIME",
      "How long a sleeping sandbox keeps its memory; then its processes are ended and only its disk "
      "is kept. 0 for ever.",
      NULL},
+    {"offload-after", SETTING_PERIOD, FIELD(offload_after_ms), "0", "TIME",
+     "How long a sandbox that sleeps without memory keeps its disk here; then it goes to the "
+     "object "
+     "store. 0 for ever.",
+     NULL},
+    {"gc-every", SETTING_PERIOD, FIELD(gc_every_ms), "1d", "TIME",
+     "How often stored layers that nobody names any more are taken away; 0 for never.", NULL},
+    {"memory-pressure", SETTING_NUMBER, FIELD(memory_pressure), "10", "PERCENT",
+     "When less of the machine's memory is available, sandboxes that sleep for longest give up "
+     "theirs; 0 for never.",
+     NULL},
     {"event-retention", SETTING_PERIOD, FIELD(event_retention_ms), "30d", "TIME",
      "How long events and the audit log are kept; 0 for ever.", NULL},
+    {"sync-excludes", SETTING_TEXT, FIELD(sync_excludes),
+     "node_modules,__pycache__,.cache,dist,build,.next,.nuxt,target,.DS_Store", "NAME,...",
+     "Files and folders of these names are left out when workspaces are synced.", NULL},
     {"quota-sandboxes", SETTING_NUMBER, FIELD(quota_sandboxes), "0", "N",
      "Sandboxes that one user may have, unless given another number; 0 for no limit.", NULL},
     {"quota-running", SETTING_NUMBER, FIELD(quota_running), "0", "N",
@@ -111,7 +129,11 @@ static const struct setting table[] = {
     {"quota-cpus", SETTING_CPUS, FIELD(quota_cpus), "0", "NUMBER",
      "Likewise their CPU limits together.", NULL},
     {"quota-disk", SETTING_SIZE, FIELD(quota_disk), "", "SIZE",
-     "Likewise the disk limits of all sandboxes together.", NULL},
+     "Likewise the disk limits of all sandboxes, and what snapshots hold, together.", NULL},
+    {"quota-snapshots", SETTING_NUMBER, FIELD(quota_snapshots), "0", "N", "Likewise snapshots.",
+     NULL},
+    {"quota-storage", SETTING_SIZE, FIELD(quota_storage), "", "SIZE",
+     "Likewise what the mirrors of workspaces hold in the object store.", NULL},
     {"quota-requests", SETTING_NUMBER, FIELD(quota_requests), "0", "N",
      "Likewise requests per minute.", NULL},
     {"preview-host", SETTING_TEXT, FIELD(preview_host), "localhost", "NAME",
@@ -130,6 +152,26 @@ static const struct setting table[] = {
      "A file with the token that webhooks sent to us must show; none are taken without.", NULL},
     {"webhook-networks", SETTING_TEXT, FIELD(webhook_networks), "", "CIDR,...",
      "Addresses that are not public and that webhooks may be sent to all the same.", NULL},
+    {"mount-networks", SETTING_TEXT, FIELD(mount_networks), "", "CIDR,...",
+     "Addresses that are not public and where buckets of others may be mounted from all the same.",
+     NULL},
+    {"objects", SETTING_TEXT, FIELD(objects), "folder", "STORE",
+     "Where snapshots, backups and buckets are kept: in the data folder, or behind the S3 API.",
+     "folder|s3"},
+    {"s3-endpoint", SETTING_TEXT, FIELD(s3_endpoint), "", "URL",
+     "The S3 store, such as https://s3.eu-central-1.amazonaws.com, without the bucket.", NULL},
+    {"s3-region", SETTING_TEXT, FIELD(s3_region), "us-east-1", "NAME",
+     "Its region; most stores other than AWS take any.", NULL},
+    {"s3-bucket", SETTING_TEXT, FIELD(s3_bucket), "", "NAME",
+     "The bucket for what burrow keeps. It must exist and be for nothing else.", NULL},
+    {"s3-buckets-bucket", SETTING_TEXT, FIELD(s3_buckets_bucket), "", "NAME",
+     "The bucket for what users mount; part of the other one (buckets/) unless given.", NULL},
+    {"s3-access-key", SETTING_TEXT, FIELD(s3_access_key), "", "ID",
+     "The id of the key to sign with.", NULL},
+    {"s3-secret-key-file", SETTING_TEXT, FIELD(s3_secret_key_file), "", "FILE",
+     "A file with its secret, readable by the daemon's user; or set BURROW_S3_SECRET_KEY.", NULL},
+    {"s3-style", SETTING_TEXT, FIELD(s3_style), "path", "STYLE",
+     "How buckets are named in URLs: https://host/bucket or https://bucket.host.", "path|virtual"},
 };
 
 /* --- one value ------------------------------------------------------------------------------ */
@@ -465,6 +507,24 @@ static int check_listener(const struct settings *settings, const char *text, str
     return 0;
 }
 
+static int check_objects(const struct settings *settings, struct error *err)
+{
+    const struct {
+        const char *name, *value;
+    } needed[] = {
+        {"s3-endpoint", settings->s3_endpoint},
+        {"s3-region", settings->s3_region},
+        {"s3-bucket", settings->s3_bucket},
+        {"s3-access-key", settings->s3_access_key},
+    };
+
+    for (size_t i = 0; i < ARRAY_COUNT(needed) && strcmp(settings->objects, "s3") == 0; i++) {
+        if (!*needed[i].value)
+            return error_set(err, ERR_INVALID, 0, "objects: the S3 store needs %s", needed[i].name);
+    }
+    return 0;
+}
+
 int settings_check(const struct settings *settings, struct error *err)
 {
     const char *at = settings->listen;
@@ -485,7 +545,7 @@ int settings_check(const struct settings *settings, struct error *err)
         return error_set(err, ERR_INVALID, 0, "user, run-folder and cgroup must not be empty");
     if (!*settings->tls_certificate != !*settings->tls_key)
         return error_set(err, ERR_INVALID, 0, "tls-certificate and tls-key belong together");
-    return 0;
+    return check_objects(settings, err);
 }
 
 void settings_done(struct settings *settings)

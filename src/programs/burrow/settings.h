@@ -39,13 +39,20 @@ struct settings {
     uint64_t default_pids;
     uint64_t default_cpus; /* thousandths */
     uint64_t default_disk;
+    uint64_t reclaim_after_ms;
     uint64_t hibernate_after_ms;
+    uint64_t offload_after_ms;
+    uint64_t gc_every_ms;
+    uint64_t memory_pressure; /* percent of memory that is available; 0: never mind */
     uint64_t event_retention_ms;
+    char *sync_excludes;
     uint64_t quota_sandboxes;
     uint64_t quota_running;
     uint64_t quota_memory;
     uint64_t quota_cpus;
     uint64_t quota_disk;
+    uint64_t quota_snapshots;
+    uint64_t quota_storage;
     uint64_t quota_requests;
     char *preview_host;
     char *preview_listen;
@@ -54,6 +61,15 @@ struct settings {
     char *sign_up;
     char *service_token_file;
     char *webhook_networks;
+    char *mount_networks;
+    char *objects;
+    char *s3_endpoint;
+    char *s3_region;
+    char *s3_bucket;
+    char *s3_buckets_bucket;
+    char *s3_access_key;
+    char *s3_secret_key_file;
+    char *s3_style;
 };
 
 /* All sources in order. `argv` are the words behind the verb; `environment` is NULL-terminated

@@ -209,6 +209,34 @@ static void help_is_asked_for_in_two_ways(void **state)
     assert_non_null(strstr(text_string(&help), "--listen ADDRESS"));
 }
 
+static void an_s3_store_needs_all_of_its_settings(void **state)
+{
+    static const char *const words[] = {"--s3-endpoint=http://127.0.0.1:1", "--s3-bucket=b",
+                                        "--s3-access-key=id"};
+
+    (void) state;
+    for (size_t missing = 0; missing <= ARRAY_COUNT(words); missing++) {
+        AUTO(settings) struct settings settings = {0};
+        struct error err = ERROR_INIT;
+        const char *given[ARRAY_COUNT(words) + 2] = {"--objects=s3"};
+        size_t count = 1;
+
+        for (size_t i = 0; i < ARRAY_COUNT(words); i++) {
+            if (i != missing)
+                given[count++] = words[i];
+        }
+        assert_int_equal(load(&settings, (char *const *) (uintptr_t) given, NULL, &err), 0);
+        if (missing == ARRAY_COUNT(words)) {
+            assert_int_equal(settings_check(&settings, &err), 0);
+            continue;
+        }
+        assert_int_equal(settings_check(&settings, &err), -1);
+        /* The word without its dashes and its value. */
+        assert_non_null(memmem(err.message, strlen(err.message), words[missing] + 2,
+                               strcspn(words[missing], "=") - 2));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +245,7 @@ int main(void)
         cmocka_unit_test(errors_name_their_source),
         cmocka_unit_test(a_wrong_line_of_the_file_is_named),
         cmocka_unit_test(without_keys_only_local_listeners_are_accepted),
+        cmocka_unit_test(an_s3_store_needs_all_of_its_settings),
         cmocka_unit_test(certificate_and_key_belong_together),
         cmocka_unit_test(words_carry_all_settings_to_another_process),
         cmocka_unit_test(help_is_asked_for_in_two_ways),

@@ -1,0 +1,50 @@
+/* burrow gc: take away stored layers that nobody names any more. */
+#include <stdio.h>
+
+#include "cli/verb_client.h"
+#include "cli/verbs.h"
+#include "json/json_read.h"
+
+static const struct verb_option options[] = {
+    {"grace", 0, "TIME", "leave what is younger than that; 1h unless given", false},
+    {NULL, 0, NULL, NULL, false},
+};
+
+static long long number(json_t *object, const char *key)
+{
+    return (long long) json_integer_value(json_object_get(object, key));
+}
+
+static int collect(struct verb_call *call, struct client *client, struct error *err)
+{
+    AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
+    AUTO(json) json_t *body = json_object();
+    AUTO(free) char *text = NULL;
+
+    verb_set_text(body, "grace", verb_value(call, "grace"));
+    text = json_dumps(body, JSON_COMPACT);
+    if (client_call(client, "POST", CLIENT_PREFIX "/gc", text, &reply, err) < 0)
+        return -1;
+    if (verb_flag(call, "json"))
+        verb_print_json(reply.json);
+    else
+        (void) printf("%lld layers taken away, %lld bytes; %lld kept\n",
+                      number(reply.json, "layers"), number(reply.json, "bytes"),
+                      number(reply.json, "kept"));
+    return 0;
+}
+
+static int run(struct verb_call *call)
+{
+    return verb_with_client(call, collect, VERB_STATUS_FAILURE);
+}
+
+const struct verb verb_gc = {
+    .name = "gc",
+    .summary = "Take away stored layers that nobody names any more",
+    .arguments = "",
+    .options = options,
+    .details = "The daemon does it by itself, see `--gc-every` of `burrow serve`. Nothing that a "
+               "sandbox or\nsnapshot needs is ever taken away.",
+    .run = run,
+};
