@@ -7,10 +7,12 @@ every sandbox works or is gone, names can be used again, and nothing is left on 
 A point is armed for its third time: two operations are acknowledged before, and a daemon that is
 started again, with the same environment, gets through its recovery."""
 
+import glob
 import http.client
 import os
 import re
 import signal
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
@@ -39,6 +41,29 @@ OPERATIONS = {
     "wake": (("sleep",), "wake", ("running",), ("running", *ASLEEP)),
     "stop": ((), "stop", ("stopped",), ("running", "stopped")),
     "start": (("stop",), "start", ("running",), ("running", "stopped")),
+    "snapshot": ((), "snapshot", ("running",), ("running",)),
+    "delete": (("snapshot",), "delete", ("running",), ("running",)),
+    "fork": ((), "fork", ("running",), ("running",)),
+    "rollback": (("snapshot",), "rollback", ("running",), ("running", "stopped")),
+    "backup": ((), "backup", ("running",), ("running",)),
+    "unbackup": (("backup",), "unbackup", ("running",), ("running",)),
+    "restore": (("backup",), "restore", ("running",), ("running",)),
+    "mount": ((), "mount", ("running",), ("running",)),
+    "sync": ((), "sync", ("running",), ("running",)),
+    "unsync": (("sync",), "sync/restore", ("running",), ("running",)),
+}
+
+# Points that are not called after their operation: which it is, and how often it passes there.
+OTHERS = {
+    "backup.delete.objects": ("unbackup", 1),
+    "backup.restore.restored": ("restore", 1),
+    "workspace.sync.begun": ("sync", 1),
+    "workspace.sync.snapshot": ("sync", 1),
+    "workspace.sync.stored": ("sync", 1),
+    "workspace.sync.kept": ("sync", 1),
+    "workspace.restore.restored": ("unsync", 1),
+    "objects.put.before": ("backup", 2),
+    "objects.put.moved": ("backup", 2),
 }
 
 
@@ -46,6 +71,8 @@ def points_in_source():
     """Every name that is in the code of the daemon."""
     found = set()
     for folder, _, names in os.walk(os.path.join(ROOT, "src")):
+        if os.path.basename(folder) == "launcher":
+            continue  # launcher_points_test.py
         for name in names:
             if name.endswith(".c") and not name.endswith("_test.c"):
                 with open(os.path.join(folder, name), encoding="utf-8") as file:
@@ -62,8 +89,11 @@ class Doomed(ControlPlane):
 
     def __init__(self, point, nth, *flags):
         super().__init__("--stock", "0", *flags, environment={"BURROW_CRASH_POINT": f"{point}:{nth}"})
-        self.filled = set()  # names of those with a file
+        self.filled = {}  # name: what is in its file
         self.boxes = {}  # name: (id, statuses it may have)
+        self.snapshots = {}  # name: states it may have; None: it is gone
+        self.backups = {}  # name: whether it is there; None: it may be
+        self.is_deleting = point == "backup.delete.objects"
 
     def ask_for(self, method, path, body=None):
         try:
@@ -78,7 +108,50 @@ class Doomed(ControlPlane):
                                 {"name": name, "labels": {"of": name}, "network": "none"})
         if verb == "destroy":
             return self.ask_for("DELETE", at)
+        if verb in ("snapshot", "delete", "fork", "rollback"):
+            return self.do_with_disk(verb, name, at)
+        if verb in ("backup", "unbackup", "restore"):
+            return self.do_with_backup(verb, name, at)
+        if verb == "mount":
+            return self.ask_for("POST", f"{at}/mounts", {"path": "/data", "bucket": "data"})
         return self.ask_for("POST", f"{at}/{verb}", {})
+
+    def do_with_disk(self, verb, name, at):
+        """What is there for sure once it is acknowledged, and what may be there before."""
+        if verb == "fork":
+            self.boxes[f"{name}f"] = (None, ("running", None))
+            self.filled[f"{name}f"] = name
+            made = self.ask_for("POST", f"{at}/fork", {"name": f"{name}f",
+                                                       "labels": {"of": f"{name}f"}})["sandboxes"]
+            self.boxes[f"{name}f"] = (made[0]["id"], ("running",))
+            return made[0]
+        if verb == "rollback":
+            return self.ask_for("POST", f"{at}/rollback", {"snapshot": name})
+        self.snapshots[name] = ("ready", None)
+        if verb == "snapshot":
+            answer = self.ask_for("POST", f"{at}/snapshots", {"name": name})
+        else:
+            answer = self.ask_for("DELETE", f"{NATIVE}/snapshots/{name}")
+        self.snapshots[name] = ("ready",) if verb == "snapshot" else (None,)
+        return answer
+
+    def found_backups(self):
+        """Name to id."""
+        found = self.call("GET", f"{NATIVE}/backups?limit=1000", timeout=SECONDS)["backups"]
+        return {one["name"]: one["id"] for one in found}
+
+    def do_with_backup(self, verb, name, at):
+        if verb == "restore":
+            return self.ask_for("POST", f"{at}/restore", {"backup": self.found_backups()[name]})
+        if verb == "backup":
+            self.backups[name] = None
+            answer = self.ask_for("POST", f"{at}/backups", {"name": name})
+        else:
+            gone = self.found_backups()[name]
+            self.backups[name] = None
+            answer = self.ask_for("DELETE", f"{NATIVE}/backups/{gone}")
+        self.backups[name] = verb == "backup"
+        return answer
 
     def make(self, name):
         """One with a file whose content is its name."""
@@ -86,7 +159,7 @@ class Doomed(ControlPlane):
         answer = self.ask("PUT", f"{NATIVE}/sandboxes/{name}/files/workspace/own", name.encode())
         assert answer.status < 300, answer
         self.boxes[name] = (box["id"], ("running",))
-        self.filled.add(name)
+        self.filled[name] = name
 
     def revive(self):
         """The launcher starts the daemon again; then all of it is started again without the point."""
@@ -112,28 +185,61 @@ class Doomed(ControlPlane):
             if box and there[1]:
                 equal(there[0], box, f"id of {name}")
             if there[1]:
-                self.use(name, there[1], name in self.filled)
+                self.use(name, there[1], self.filled.get(name, ""))
             else:
                 self.use_name_again(name, box)
         equal(found, {}, "sandboxes nobody asked for")
+        self.check_snapshots()
+        self.check_backups()
 
-    def use(self, name, status, has_file):
+    def found_snapshots(self):
+        return self.call("GET", f"{NATIVE}/snapshots?limit=1000", timeout=SECONDS)["snapshots"]
+
+    def check_snapshots(self):
+        """Those that were acknowledged open; the others are whole, or not there."""
+        found = {one["name"]: one["state"] for one in self.found_snapshots() if one["name"]}
+        for name, fine in self.snapshots.items():
+            assert found.get(name) in fine, f"snapshot {name} is {found.get(name)}, not of {fine}"
+            if name not in found:
+                continue
+            opened = self.ask_for("POST", f"{NATIVE}/snapshots/{name}/fork", {})["sandboxes"][0]["id"]
+            equal(self.execute(opened, "cat own", timeout=SECONDS)["stdout"], name, "what is in it")
+            self.ask_for("DELETE", f"{NATIVE}/sandboxes/{opened}")
+
+    def check_backups(self):
+        """Those that are there can be restored. One whose deletion was cut off may have lost its
+        archive, which is why it must go when it is asked for again."""
+        found = self.found_backups()
+        for name, is_there in self.backups.items():
+            assert is_there in (None, name in found), f"backup {name}: {is_there}, {found}"
+            if name not in found:
+                continue
+            if is_there is None and self.is_deleting:
+                self.ask_for("DELETE", f"{NATIVE}/backups/{found[name]}")
+                continue
+            box = self.do("create", f"{name}-restored")["id"]
+            self.ask_for("POST", f"{NATIVE}/sandboxes/{box}/restore", {"backup": found[name]})
+            equal(self.execute(box, "cat own", timeout=SECONDS)["stdout"], name, "what is in it")
+            self.ask_for("DELETE", f"{NATIVE}/sandboxes/{box}")
+
+    def use(self, name, status, content):
         """It works, and its disk is its own."""
         if status == "stopped":
             self.do("start", name)
         answer = self.execute(name, "cat own 2>/dev/null; echo .", timeout=SECONDS)
-        equal(answer["stdout"].strip(), f"{name}." if has_file else ".", f"what is in {name}")
-        equal(self.sandbox(name)["labels"], {"of": name}, f"labels of {name}")
+        equal(answer["stdout"].strip(), f"{content}.", f"what is in {name}")
+        equal(self.sandbox(name)["labels"]["of"], name, f"labels of {name}")
 
     def use_name_again(self, name, box):
         again = self.do("create", name)
         assert again["id"] != box, f"{name} came back: {again}"
-        self.use(name, "running", False)
+        self.use(name, "running", "")
 
     def check_traces(self):
         """Whatever is on the host belongs to a sandbox that is there."""
         def strangers():
             known = {box for box, _ in self.statuses().values()}
+            known |= {one["id"] for one in self.found_snapshots()}
             found = traces(self.data, self.run, self.cgroup)
             return {kind: ids - known for kind, ids in found.items() if ids - known}
         wait_until(lambda: not strangers(), "nothing but known sandboxes on the host", SECONDS)
@@ -174,6 +280,8 @@ def run_to_the_end(plane, provoked):
         plane.check_traces()
         for name in plane.statuses():
             plane.do("destroy", name)
+        for one in plane.found_snapshots():
+            plane.ask_for("DELETE", f"{NATIVE}/snapshots/{one['id']}")
         plane.check_traces()
         plane.stop()
     except BaseException:
@@ -187,9 +295,12 @@ def run_to_the_end(plane, provoked):
 
 
 def point_of_domain(point):
-    verb = point.split(".")[1]
+    first, second = point.split(".")[:2]
+    verb, times = OTHERS.get(point, (None, 1))
+    if not verb:
+        verb = second if first == "domain" or second == "delete" else first
     before, operation, acknowledged, unsure = OPERATIONS[verb]
-    plane = Doomed(point, NTH)
+    plane = Doomed(point, NTH * times)
     run_to_the_end(plane, lambda: provoke(plane, operation, before, acknowledged, unsure))
 
 
@@ -208,6 +319,50 @@ def point_of_hibernation(point):
             except Crashed:  # where nothing can be frozen it is the sleep itself
                 break
         wait_until(lambda: plane.daemon_pid != daemon, "the daemon dies", SECONDS)
+    run_to_the_end(plane, provoked)
+
+
+def point_of_purge(point):
+    """What was mirrored of a workspace goes behind the answer of its destroy."""
+    plane = Doomed(point, NTH)
+
+    def provoked():
+        daemon = plane.daemon_pid
+        for number in range(NTH):
+            plane.make(f"box{number}")
+            plane.do("sync", f"box{number}")
+        for number in range(NTH):
+            plane.boxes[f"box{number}"] = (plane.boxes[f"box{number}"][0], (None,))
+            plane.do("destroy", f"box{number}")
+        wait_until(lambda: plane.daemon_pid != daemon, "the daemon dies", SECONDS)
+    run_to_the_end(plane, provoked)
+
+
+def point_of_rebuild(point):
+    """Disks that are gone are made anew at wake, from mirrors."""
+    plane = Doomed(point, NTH)
+
+    def provoked():
+        for number in range(NTH):
+            plane.make(f"box{number}")
+            plane.do("sync", f"box{number}")
+            plane.do("stop", f"box{number}")
+            box = plane.boxes[f"box{number}"][0]
+            plane.boxes[f"box{number}"] = (box, ("running", "stopped"))
+            disk, = glob.glob(f"{plane.data}/**/disks/{box}", recursive=True)
+            subprocess.run(["btrfs", "subvolume", "delete", disk], check=True,
+                           stdout=subprocess.DEVNULL)
+        daemon = plane.daemon_pid
+        os.kill(daemon, signal.SIGKILL)
+        wait_until(lambda: plane.daemon_pid not in (None, daemon), "another daemon", SECONDS)
+        wait_until(plane.is_ready, "it is ready", SECONDS)
+        for number in range(NTH):
+            try:
+                plane.do("start", f"box{number}")
+            except Crashed:
+                equal(number, NTH - 1, "start that the daemon died of")
+                return
+        raise AssertionError("the daemon did not die")
     run_to_the_end(plane, provoked)
 
 
@@ -232,6 +387,10 @@ def point_of_store(point):
 def how_to(point):
     if point == "domain.sleep.stopped":
         return point_of_hibernation
+    if point.startswith("rebuild."):
+        return point_of_rebuild
+    if point == "workspace.purge.objects":
+        return point_of_purge
     return point_of_store if point.startswith("store.") else point_of_domain
 
 

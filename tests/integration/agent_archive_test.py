@@ -343,6 +343,38 @@ def nothing_is_written_through_a_link():
 
 
 @test
+def an_archive_takes_the_place_of_a_folder():
+    copy = fresh("copy")
+    bring(copy, archive(("old", b"old"), ("both", b"old"), ("deep/er", b"old")))
+    bring(copy, archive(("both", b"new"), ("fresh", b"new")), replace="1")
+    equal(sorted(os.listdir(copy)), ["both", "fresh"], "what is inside, and nothing hidden")
+    with open(f"{copy}/both", "rb") as file:
+        equal(file.read(), b"new", "a file that was in both")
+    new = f"{copy}/made"
+    bring(new, archive(member(".", kind=tarfile.DIRTYPE, mode=0o2750), ("file", b"x")),
+          replace="1")
+    equal(os.stat(new).st_mode & 0o7777, 0o2750, "mode of a folder that was made for it")
+    bring(new, archive(), replace="1")
+    equal(os.listdir(new), [], "an empty archive empties it")
+    equal(send(copy, archive(("x", b"x")), replace="maybe")[0], 400, "another word")
+
+
+@test
+def a_replacement_that_fails_changes_nothing():
+    copy = fresh("copy")
+    bring(copy, archive(("kept", b"kept")))
+    refused(copy, archive(("new", b"new"), ("../evil", b"x")), "evil", replace="1")
+    equal(os.listdir(copy), ["kept"], "after a bad entry")
+    data = archive(("first", b"f" * 4 * MIB))
+    with connect(SHARED.address, 60.0) as connection:
+        connection.send(b"PUT %s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n"
+                        % (target(copy, replace="1").encode(), len(data)))
+        connection.send(data[:MIB])
+        wait_until(lambda: len(os.listdir(copy)) == 2, "it has begun")
+    wait_until(lambda: os.listdir(copy) == ["kept"], "after a client that left")
+
+
+@test
 def devices_and_strange_types_are_refused():
     copy = fresh("copy")
     for kind in (tarfile.CHRTYPE, tarfile.BLKTYPE, b"S", b"M", b"Z"):

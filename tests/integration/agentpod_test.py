@@ -182,7 +182,7 @@ def status_is_the_truth_and_a_wake_writes_the_configuration():
 
 @test
 def what_is_not_there_yet_has_a_sentence():
-    for method, path in (("POST", path_of("again", "message")), ("POST", path_of("again", "sync")),
+    for method, path in (("POST", path_of("again", "message")),
                          ("GET", path_of("again", "opencode", "session")),
                          ("POST", "/workflow/execute"), ("GET", "/workflow/1/status")):
         assert "not available yet" in refused(501, method, path, {"message": "hi"}

@@ -234,12 +234,8 @@ def names_have_one_rule():
 
 
 @test
-def what_is_not_there_yet_is_typed():
-    for verb in ("mount", "backup", "restore"):
-        assert "not available yet" in refused(501, "not_implemented", "POST", route("demo", verb),
-                                              {}), verb
-    refused(501, "not_implemented", "POST", route("fresh", "bootstrap"),
-            {"mountProjectData": True, "localBucket": True})
+def what_is_not_there_is_typed():
+    refused(400, "missing_backup", "POST", route("demo", "restore"), {})
     refused(404, "not_found", "GET", route("demo", "nothing"))
     refused(400, "missing_command", "POST", route("demo", "exec"), {})
     equal(plane().ask("GET", "/burrow/v1/sandboxes/fresh").status, 404, "nothing half made")

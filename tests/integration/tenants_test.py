@@ -75,7 +75,6 @@ NOT_404 = {
     ("POST", f"{STACKMEMORY}/backup"): LATER,
     ("POST", f"{STACKMEMORY}/restore"): LATER,
     ("POST", f"{AGENTPOD}/message"): LATER,
-    ("POST", f"{AGENTPOD}/sync"): LATER,
     ("GET", f"{AGENTPOD}/opencode"): LATER,
     ("GET", f"{AGENTPOD}/opencode/{{path}}"): LATER,
     ("POST", f"{AGENTPOD}/opencode/{{path}}"): LATER,

@@ -1,6 +1,7 @@
 """A real `burrow serve` of root's: a launcher, and the daemon as its child, with sandboxes.
 
-    with Service() as service:                     # folders, cgroup and socket of its own
+    with Service() as service:                     # folders, cgroup and socket of its own; with
+                                                   # data=FOLDER that one, which is not removed
         get(service.address, "/ready")
         service.daemon_pid                         # the launcher is service.pid
     # leaving: SIGTERM, exit status 0, and nothing of it is left on the host
@@ -51,12 +52,12 @@ def status_of(pid):
 
 
 class Service(Program):
-    def __init__(self, *flags, environment=None):
+    def __init__(self, *flags, data=None, environment=None):
         super().__init__("burrow", environment=environment)
         os.chmod(self.folder, 0o755)
         # In an outpost (outpost.py) pids are small and many tests have the same; its name is its own.
         self.cgroup = os.path.basename(os.environ.get(OUTPOST, f"burrow-test-{os.getpid()}"))
-        self.data, self.run = os.path.join(self.folder, "data"), os.path.join(self.folder, "run")
+        self.data, self.run = data or os.path.join(self.folder, "data"), os.path.join(self.folder, "run")
         self.address = f"127.0.0.1:{free_port()}"
         self.programs = os.path.join(self.folder, "programs")
         os.mkdir(self.programs)
@@ -118,7 +119,7 @@ class Service(Program):
     def unmount(self):
         with open("/proc/self/mounts", encoding="utf-8") as file:
             places = [line.split()[1] for line in file]
-        ours = [place for place in places if place.startswith(self.folder + "/")]
+        ours = [place for place in places if place.startswith((self.folder + "/", self.data + "/"))]
         for place in reversed(ours):
             subprocess.run(["umount", "--lazy", place], check=False)
         return not ours

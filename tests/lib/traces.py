@@ -25,6 +25,7 @@ def traces(data, run, group):
     found = {
         "cgroup": _groups(group),
         "disk": set(names_in(f"{data}/pool/store/disks")),
+        "snapshot": set(names_in(f"{data}/pool/store/snapshots")),
         "trash": set(names_in(f"{data}/pool/store/trash")),
         "id range": _id_ranges(f"{run}/ids"),
         "network": _networks(f"{run}/network/slots"),

@@ -1,0 +1,208 @@
+#!/usr/bin/python3
+# timeout: 240
+"""Sleep in tiers, down to the object store and back, against the daemon with real sandboxes and a
+folder as its object store. One daemon serves all tests; each test has sandboxes of its own."""
+
+import glob
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+
+from control_plane import NATIVE, ControlPlane, Refused  # noqa: E402
+from launcher import need_launcher  # noqa: E402
+from program import wait_until  # noqa: E402
+from tap import Skip, equal, main, test  # noqa: E402
+
+PLANE = None  # the daemon
+
+
+def of(name, path=""):
+    return f"{NATIVE}/sandboxes/{name}{path}"
+
+
+def events(name):
+    page = PLANE.call("GET", f"{NATIVE}/events?sandbox={name}&limit=100")
+    return [one["type"] for one in page["events"]]
+
+
+def tier(name):
+    return PLANE.sandbox(name)["tier"]
+
+
+def offload(name):
+    """Put it to sleep, and wait until its disk is only in the object store."""
+    PLANE.call("POST", of(name, "/sleep"))
+    wait_until(lambda: tier(name) == "offloaded", f"{name} is offloaded", 20)
+
+
+def layers():
+    return glob.glob(os.path.join(PLANE.data, "daemon", "objects", "layers", "*", "*"))
+
+
+@test
+def any_request_wakes_it_from_the_store_as_it_was():
+    box = PLANE.create("deep", env={"GREETING": "hello"}, hibernateAfter="1s", offloadAfter="1s",
+                       startup=["echo run >> /workspace/runs"])
+    PLANE.execute("deep", "mkdir -p /srv/work; cd /srv/work; export HERE=1", sessionId="mine")
+    PLANE.execute("deep", "seq 100000 > /srv/work/numbers; ln -s numbers /srv/work/link; "
+                          "chmod 640 /srv/work/numbers; rm -f /etc/motd")
+    port = PLANE.call("POST", of("deep", "/ports"), {"port": 8080})
+    wait_until(lambda: PLANE.execute("deep", "cat /workspace/runs")["stdout"] == "run\n", "startup")
+    offload("deep")
+    equal(PLANE.sandbox("deep")["status"], "hibernated", "status")
+    assert layers(), "nothing is in the store"
+
+    answer = PLANE.execute("deep", "pwd; echo $HERE; echo $GREETING", sessionId="mine", timeout=60)
+    equal(answer["stdout"].split(), ["/srv/work", "1", "hello"], "session and environment")
+    answer = PLANE.execute("deep", "tail -1 link; stat -c %a numbers; test -e /etc/motd || echo no",
+                           sessionId="mine")
+    equal(answer["stdout"].split(), ["100000", "640", "no"], "files")
+    after = PLANE.sandbox("deep")
+    equal((after["id"], after["tier"]), (box["id"], "running"), "id and tier")
+    ports = PLANE.call("GET", of("deep", "/ports"))["ports"]
+    equal([one["token"] for one in ports], [port["token"]], "the port's token")
+    wait_until(lambda: PLANE.execute("deep", "cat /workspace/runs")["stdout"] == "run\nrun\n",
+               "startup again")
+    told = events("deep")
+    for kind in ("sandbox.hibernated", "sandbox.offloaded", "sandbox.restored", "sandbox.woken"):
+        assert kind in told, told
+
+
+@test
+def what_is_written_after_a_wake_goes_to_the_store_and_back_too():
+    PLANE.create("twice", hibernateAfter="1s", offloadAfter="1s")
+    for round_number in range(2):
+        PLANE.execute("twice", f"echo {round_number} >> /workspace/log", timeout=60)
+        offload("twice")
+    equal(PLANE.execute("twice", "cat /workspace/log", timeout=60)["stdout"], "0\n1\n", "log")
+
+
+@test
+def a_restart_of_the_daemon_keeps_it_offloaded():
+    PLANE.create("kept", hibernateAfter="1s", offloadAfter="1s")
+    PLANE.execute("kept", "echo here > /workspace/file")
+    offload("kept")
+    PLANE.stop()
+    PLANE.start()
+    equal(tier("kept"), "offloaded", "tier")
+    equal(PLANE.execute("kept", "cat /workspace/file", timeout=60)["stdout"], "here\n", "file")
+
+
+@test
+def a_store_that_takes_nothing_leaves_the_disk_here_and_is_told():
+    folder = os.path.join(PLANE.data, "daemon", "objects", "layers")
+    PLANE.create("full", hibernateAfter="1s", offloadAfter="1s")
+    PLANE.execute("full", "echo here > /workspace/file; date +%N > /workspace/own")
+    os.rename(folder, folder + ".away")
+    with open(folder, "wb"):
+        pass  # a file where the store wants a folder
+    try:
+        PLANE.call("POST", of("full", "/sleep"))
+        wait_until(lambda: "sandbox.save_failed" in events("full"), "it is told", 20)
+        box = PLANE.sandbox("full")
+        equal((box["status"], box["tier"]), ("hibernated", "hibernated"), "status and tier")
+        assert "could not be stored" in box["reason"], box["reason"]
+        equal(PLANE.execute("full", "cat /workspace/file")["stdout"], "here\n", "file")
+    finally:
+        os.unlink(folder)
+        os.rename(folder + ".away", folder)
+
+
+@test
+def a_layer_that_was_changed_is_refused_and_stays_where_it_is():
+    before = set(layers())
+    PLANE.create("spoilt", hibernateAfter="1s", offloadAfter="1s")
+    PLANE.execute("spoilt", "head -c 100000 /dev/urandom > /workspace/noise")
+    offload("spoilt")
+    layer = max(set(layers()) - before, key=os.path.getsize)
+    with open(layer, "r+b") as file:
+        good = file.read()
+        file.seek(len(good) // 2)
+        file.write(bytes([good[len(good) // 2] ^ 1]))
+    for _ in range(2):
+        try:
+            PLANE.execute("spoilt", "true", timeout=60)
+            raise AssertionError("a spoilt disk was used")
+        except Refused as refusal:
+            assert refusal.status >= 500, refusal
+            assert "brought back" in refusal.body["error"]["message"], refusal
+    box = PLANE.sandbox("spoilt")
+    equal((box["status"], box["tier"]), ("hibernated", "offloaded"), "status and tier")
+    assert "sandbox.restore_failed" in events("spoilt"), events("spoilt")
+    with open(layer, "r+b") as file:
+        file.write(good)
+    equal(PLANE.execute("spoilt", "stat -c %s /workspace/noise", timeout=60)["stdout"], "100000\n",
+          "the good one")
+
+
+@test
+def a_snapshot_of_an_offloaded_one_has_its_files():
+    PLANE.create("seen", hibernateAfter="1s", offloadAfter="1s")
+    PLANE.execute("seen", "echo here > /workspace/file")
+    offload("seen")
+    shot = PLANE.call("POST", of("seen", "/snapshots"), {}, timeout=60)
+    fork = PLANE.call("POST", f"{NATIVE}/snapshots/{shot['id']}/fork", {"name": "copy"})
+    equal(len(fork["sandboxes"]), 1, "forks")
+    equal(PLANE.execute("copy", "cat /workspace/file")["stdout"], "here\n", "file")
+
+
+@test
+def layers_go_when_nobody_names_them_and_not_before():
+    PLANE.create("named", hibernateAfter="1s", offloadAfter="1s")
+    PLANE.execute("named", "head -c 1000 /dev/urandom > /workspace/noise")
+    offload("named")
+    mine = max(layers(), key=os.path.getmtime)
+    kept = PLANE.call("POST", f"{NATIVE}/gc", {})
+    assert mine in layers() and kept["layers"] == 0, kept  # the others are too young
+    PLANE.call("POST", f"{NATIVE}/gc", {"grace": 0})
+    assert mine in layers(), "a layer that is named is gone"
+    PLANE.execute("named", "sha256sum /workspace/noise", timeout=60)
+    gone = PLANE.call("POST", f"{NATIVE}/gc", {"grace": 0})
+    assert mine not in layers() and gone["layers"] >= 1, gone
+    PLANE.execute("named", "sha256sum /workspace/noise")
+    stranger = PLANE.user("stranger")
+    equal(PLANE.ask("POST", f"{NATIVE}/gc", {}, key=stranger).status, 403, "only administrators")
+
+
+@test
+def figures_are_told_by_tier():
+    text = PLANE.ask("GET", "/metrics").body.decode()
+    for name in ("burrow_tier_wake_seconds", "burrow_tier_sleep_seconds"):
+        line = [one for one in text.splitlines() if one.startswith(f'{name}_count{{tier="offloaded"}}')]
+        assert line and int(line[0].split()[1]) > 0, (name, line)
+
+
+@test
+def times_and_commands_are_checked_and_shown():
+    box = PLANE.create("shown", freezeFor="5m", hibernateAfter=0, startup=["true"])
+    equal((box["freezeFor"], box["hibernateAfter"], box["startup"]), (300, 0, ["true"]), "fields")
+    assert "offloadAfter" not in box, box
+    box = PLANE.call("PATCH", of("shown"), {"offloadAfter": "1h", "startup": []})
+    equal((box["offloadAfter"], box.get("startup")), (3600, None), "changed")
+    for wrong in ({"startup": ["x"] * 17}, {"startup": [""]}, {"startup": ["x" * 9000]},
+                  {"freezeFor": "soon"}, {"offloadAfter": -1}):
+        try:
+            PLANE.create(None, **wrong)
+            raise AssertionError(f"{json.dumps(wrong)[:40]} was taken")
+        except Refused as refusal:
+            equal(refusal.status, 400, str(refusal))
+
+
+def run():
+    global PLANE  # pylint: disable=global-statement
+    try:
+        need_launcher()
+    except Skip as lack:
+        print(f"# skip: {lack}\nok 1 - tiers # SKIP {lack}\n1..1")
+        return 0
+    with ControlPlane() as PLANE:
+        try:
+            main()
+        except SystemExit as end:
+            return end.code
+    return 0
+
+
+sys.exit(run())

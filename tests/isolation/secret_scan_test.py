@@ -1,0 +1,200 @@
+#!/usr/bin/python3
+# timeout: 200
+"""A sandbox that uses buckets of an S3 store, the daemon's and one with keys of its user, holds no
+credential: not in a file, an environment, a command line, the mount table or the memory of any of its
+processes, its agent's included. What finds nothing finds what was planted in each of those places.
+
+All of it is looked at from outside, as root: a scan inside would bring what it looks for."""
+
+import base64
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+
+from outpost import enter  # noqa: E402
+
+enter()
+
+from control_plane import NATIVE, ControlPlane  # noqa: E402
+from launcher import need_launcher  # noqa: E402
+from outpost import groups_of  # noqa: E402
+from swift import Swift  # noqa: E402
+from tap import equal, main, skip, test  # noqa: E402
+
+BUCKET, OTHER_BUCKET = "bucket-of-the-daemon", "bucket-of-a-user"
+NOT_FILES = ("proc", "sys", "usr", "dev")  # at the top of a sandbox: not files, or the host's own
+CHUNK = 1 << 20
+KEY_MIN = 16  # shorter contents of key files are no secrets
+PLANTED = {
+    "file": b"planted-in-a-file-of-it",
+    "environment": b"planted-in-an-environment",
+    "command line": b"planted-in-a-command-line",
+    "mounts": b"planted-in-the-mount-table",
+    "memory": b"planted-in-a-variable-of-a-shell",
+    "memory of PID 1": b"planted-in-a-session-of-the-agent",
+}
+
+
+# --- looking --------------------------------------------------------------------------------------
+
+
+def processes_of(plane, box):
+    """Pids of all its processes, the agent's first."""
+    pids = set()
+    for group in groups_of(plane.cgroup):
+        if f"/{box}" in group:
+            with open(f"{group}/cgroup.procs", encoding="ascii") as file:
+                pids |= {int(word) for word in file.read().split()}
+    return sorted(pids)
+
+
+def words_in(file, words, length=None):
+    """Those that are in the next `length` bytes; a word may lie across two reads."""
+    overlap, tail, found = max(map(len, words)) - 1, b"", set()
+    while length is None or length > 0:
+        piece = file.read(CHUNK if length is None else min(CHUNK, length))
+        if not piece:
+            break
+        text = tail + piece
+        found |= {word for word in words if word in text}
+        tail = text[-overlap:]
+        length = None if length is None else length - len(piece)
+    return found
+
+
+def words_in_file(path, words):
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return words_in(file, words)
+    except OSError:
+        return set()  # gone meanwhile
+
+
+def scan_files(pid, words, counts):
+    top = f"/proc/{pid}/root"
+    for folder, folders, names in os.walk(top):
+        if folder == top:
+            folders[:] = [name for name in folders if name not in NOT_FILES]
+        # A mount of a bucket holds what its user has put there, and is not ours to open.
+        folders[:] = [name for name in folders if not is_bucket(os.path.join(folder, name))]
+        for name in names:
+            path = os.path.join(folder, name)
+            if os.path.isfile(path) and not os.path.islink(path):
+                counts["files"] += 1
+                for word in words_in_file(path, words):
+                    yield "file", path[len(top):], word
+
+
+def is_bucket(path):
+    try:
+        os.stat(path)
+        return False
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+
+
+def scan_memory(pid, words, counts):
+    with open(f"/proc/{pid}/maps", encoding="ascii", errors="replace") as file:
+        regions = [line.split()[:2] for line in file]
+    found = set()
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        for limits, rights in regions:
+            begin, end = (int(text, 16) for text in limits.split("-"))
+            if not rights.startswith("r"):
+                continue
+            try:
+                memory.seek(begin)
+                found |= words_in(memory, words, end - begin)
+                counts["memory"] += end - begin
+            except (OSError, ValueError):
+                continue  # no memory of a program: vvar, vsyscall
+    return found
+
+
+def scan(plane, box, words):
+    """{(kind, where, word)}, and how much was looked at."""
+    pids = processes_of(plane, box)
+    counts = {"processes": len(pids), "files": 0, "memory": 0}
+    found = set(scan_files(pids[0], words, counts))
+    for pid in pids:
+        inside = f"pid {pid}"
+        for kind, names in (("environment", ("environ",)), ("command line", ("cmdline",)),
+                            ("mounts", ("mounts", "mountinfo", "mountstats"))):
+            for name in names:
+                found |= {(kind, inside, word) for word in words_in_file(f"/proc/{pid}/{name}", words)}
+        for word in scan_memory(pid, words, counts):
+            found.add(("memory of PID 1" if pid == pids[0] else "memory", inside, word))
+    return found, counts
+
+
+# --- the sandbox ----------------------------------------------------------------------------------
+
+
+def secrets_of(plane, swift):
+    """All that must not be inside, in the spellings it could have there."""
+    plain = [swift.secret_key, swift.access_key, swift.endpoint.split("//")[1], BUCKET, OTHER_BUCKET,
+             plane.key]
+    words = {word.encode() for word in plain}
+    words |= {base64.b64encode(word) for word in words}
+    for folder, _, names in os.walk(f"{plane.data}/daemon/keys"):
+        for name in names:
+            with open(os.path.join(folder, name), "rb") as file:
+                key = file.read().strip()
+            words |= {key, key.hex().encode()} if len(key) >= KEY_MIN else set()
+    return words
+
+
+def plant(plane, box):
+    """One word at each place, as a careless user would."""
+    def text(kind):
+        return PLANTED[kind].decode()
+    at = f"{NATIVE}/sandboxes/{box}"
+    plane.call("PUT", f"{at}/files/tmp/notes", b"a: " + PLANTED["file"])
+    plane.call("POST", f"{at}/mounts", {"path": f"/{text('mounts')}", "bucket": BUCKET})
+    plane.execute(box, f"{'X=' + text('environment')} sleep 1000 >/dev/null 2>&1 &")
+    plane.execute(box, f"bash -c 'sleep 1000; : {text('command line')}' >/dev/null 2>&1 &")
+    plane.call("POST", f"{at}/sessions", {"id": "s", "env": {"Y": text("memory of PID 1")}})
+    plane.execute(box, f"Z={text('memory')}", sessionId="s")
+
+
+@test
+def no_credential_is_in_a_sandbox_and_planted_ones_are_found():
+    need_launcher()
+    if not os.path.exists("/dev/fuse"):
+        skip("/dev/fuse")
+    with Swift() as swift:
+        for bucket in (BUCKET, OTHER_BUCKET):
+            swift.make_bucket(bucket)
+        with ControlPlane("--stock", "0", "--objects", "s3", "--s3-endpoint", swift.endpoint,
+                          "--s3-bucket", BUCKET, "--s3-access-key", swift.access_key, "--s3-region",
+                          swift.region, "--mount-networks", "127.0.0.0/8",
+                          environment={"BURROW_S3_SECRET_KEY": swift.secret_key}) as plane:
+            look_at(plane, swift)
+
+
+def look_at(plane, swift):
+    box = plane.create("box", network="none")["id"]
+    at = f"{NATIVE}/sandboxes/{box}"
+    plane.call("POST", f"{at}/mounts", {"path": "/persist", "bucket": "data"}, timeout=60)
+    plane.call("POST", f"{at}/mounts", {
+        "path": "/theirs", "bucket": OTHER_BUCKET, "endpoint": swift.endpoint, "region": swift.region,
+        "accessKeyId": swift.access_key, "secretAccessKey": swift.secret_key}, timeout=60)
+    for place in ("/persist", "/theirs"):
+        done = plane.execute(box, f"echo x > {place}/a && cat {place}/a", timeout=60)
+        equal(done["stdout"], "x\n", f"a file in {place}: {done}")
+    plane.call("POST", f"{at}/backups", {}, timeout=60)
+    plane.execute(box, "true", sessionId="s0")
+    found, counts = scan(plane, box, secrets_of(plane, swift))
+    print(f"# looked at {counts}", flush=True)
+    equal(found, set(), "credentials")
+    plant(plane, box)
+    found, counts = scan(plane, box, set(PLANTED.values()))
+    for kind, word in PLANTED.items():
+        assert any((kind, word) == (one[0], one[2]) for one in found), f"not found: {kind} in {found}"
+    plane.call("DELETE", at)
+
+
+main()

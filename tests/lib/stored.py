@@ -1,0 +1,130 @@
+"""Stored state as a client sees it: what sandboxes, snapshots and backups hold, as sums.
+
+    with StoredPlane() as plane:                        # a ControlPlane, flags as for it
+        plane.create("demo")
+        plane.fill("demo", "file", b"content")
+        plane.contents("demo")                          # {"file": "ed7002b439e9..."}
+        plane.snapshot_contents(snapshot["id"])         # of a sandbox that is made from it
+        plane.backup_contents(backup["id"])             # restored into a sandbox of its own
+        plane.kill_hard("launcher", "daemon")           # and wait for the next ones
+        plane.strays()                                  # {} unless something nobody knows is there
+"""
+
+import hashlib
+import os
+import signal
+import time
+
+from control_plane import NATIVE, ControlPlane, Refused
+from program import wait_until
+from traces import names_in, traces
+
+SECONDS = 60.0  # for a start, or an answer of a busy machine
+RESUME_SECONDS = 3.0
+PAGE = 1000
+LOG_LINES = 60
+LOOK = "cd /workspace && find . -type f -printf '%P\\0' | xargs -0r sha256sum"
+
+
+def sum_of(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+class StoredPlane(ControlPlane):
+    @property
+    def key(self):
+        """The administrator's, also of a data folder that another daemon began."""
+        with open(f"{self.data}/daemon/keys/admin", encoding="ascii") as file:
+            return file.read().strip()
+
+    def fill(self, box, path, data):
+        """Write a file of its workspace."""
+        self.call("PUT", f"{NATIVE}/sandboxes/{box}/files/workspace/{path}", data, timeout=SECONDS)
+
+    def contents(self, box):
+        """{path: sum} of its workspace."""
+        answer = self._execute_soon(box, LOOK)
+        assert answer["exitCode"] == 0, f"contents of {box}: {answer}"
+        return {path: total for total, path in
+                (line.split("  ", 1) for line in answer["stdout"].splitlines())}
+
+    def _execute_soon(self, box, command):
+        """An agent that a dead daemon told to hold still is told to go on, a moment after the start."""
+        deadline = time.monotonic() + RESUME_SECONDS
+        while True:
+            try:
+                return self.execute(box, command, timeout=SECONDS)
+            except Refused as refused:
+                if refused.status != 503 or time.monotonic() > deadline:
+                    raise
+            time.sleep(0.05)
+
+    def snapshot_contents(self, snapshot):
+        """What a sandbox finds that is made from it."""
+        made = self.call("POST", f"{NATIVE}/snapshots/{snapshot}/fork", {}, timeout=SECONDS)
+        return self._take_contents(made["sandboxes"][0]["id"])
+
+    def backup_contents(self, backup):
+        """What a new sandbox finds after a restore."""
+        box = self.call("POST", f"{NATIVE}/sandboxes", {"network": "none"}, timeout=SECONDS)["id"]
+        self.call("POST", f"{NATIVE}/sandboxes/{box}/restore", {"backup": backup}, timeout=SECONDS)
+        return self._take_contents(box)
+
+    def _take_contents(self, box):
+        found = self.contents(box)
+        self.call("DELETE", f"{NATIVE}/sandboxes/{box}", timeout=SECONDS)
+        return found
+
+    def listed(self, kind):
+        """All "sandboxes", "snapshots" or "backups" there are, each once."""
+        page = self.call("GET", f"{NATIVE}/{kind}?limit={PAGE}", timeout=SECONDS)[kind]
+        assert len(page) < PAGE, f"more {kind} than a page holds"
+        ids = [one["id"] for one in page]
+        assert len(ids) == len(set(ids)), f"{kind} that are there twice: {ids}"
+        return page
+
+    def kill_hard(self, *kinds):
+        """kill -9 of "daemon" and "launcher", in that order; then wait until all is served again."""
+        daemon = self.daemon_pid
+        for kind in kinds:
+            pid = self.pid if kind == "launcher" else daemon
+            if pid:
+                os.kill(pid, signal.SIGKILL)
+        if "launcher" in kinds:
+            self.process.wait()
+            # The daemon sees its launcher gone and ends by itself.
+            self.launch()
+        else:
+            wait_until(lambda: self.daemon_pid != daemon, "the daemon is gone", SECONDS)
+        wait_until(self.is_ready, "the daemon is ready again", SECONDS)
+
+    def print_log(self):
+        """The end of the log, as comments, without what went well."""
+        told = [line for line in self.log().splitlines() if '"status":2' not in line]
+        print("\n".join(f"# log: {line}" for line in told[-LOG_LINES:]))
+
+    # --- the host ------------------------------------------------------------------------------
+
+    def strays(self):
+        """{kind: names} of what is on the host and belongs to nothing that is listed."""
+        known = {one["id"] for kind in ("sandboxes", "snapshots") for one in self.listed(kind)}
+        found = {kind: ids - known for kind, ids in
+                 traces(self.data, self.run, self.cgroup).items()}
+        found["backup"] = self._stored_backups() - {one["id"] for one in self.listed("backups")}
+        for store in ("objects", "buckets"):
+            found[f"unfinished of {store}"] = set(names_in(f"{self.data}/daemon/{store}/.tmp"))
+        return {kind: names for kind, names in found.items() if names}
+
+    def _stored_backups(self):
+        """Ids of those that have an object; a folder that a put was about to use is none."""
+        top = f"{self.data}/daemon/objects/backups"
+        return {name for name in names_in(top) if names_in(f"{top}/{name}")}
+
+    def wait_without_strays(self):
+        """Ends are slow in places; they come to an end."""
+        def is_tidy():
+            return not self.strays()
+        try:
+            wait_until(is_tidy, "nothing on the host but what is listed", SECONDS)
+        except AssertionError:
+            raise AssertionError(f"left on the host: {self.strays()}") from None
