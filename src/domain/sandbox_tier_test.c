@@ -142,7 +142,7 @@ static void a_use_does_not_wait_for_a_save(void **state)
     do_ask(world, sandbox_sleep, sandbox);
     tiers_until(tiers, sandbox, SANDBOX_TIER_HIBERNATED);
     for (int i = 0; i < 100 && !tiers->held; i++)
-        world_pass(world, 1);
+        world_pass(world, 10);
     assert_non_null(tiers->held);
     use_once(world, sandbox);
     assert_int_equal(sandbox->status, SANDBOX_RUNNING);

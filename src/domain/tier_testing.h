@@ -145,12 +145,12 @@ static inline void tiers_free(struct tiers *tiers)
     free(tiers);
 }
 
-/* As long as it takes, in seconds of the world. */
+/* As long as it takes, in steps of ten seconds of the world. */
 static inline void tiers_until(struct tiers *tiers, const struct sandbox *sandbox,
                                enum sandbox_tier tier)
 {
-    for (int i = 0; i < 1000 && (sandbox_tier(sandbox) != tier || sandbox->is_held); i++)
-        world_pass(tiers->world, 1);
+    for (int i = 0; i < 100 && (sandbox_tier(sandbox) != tier || sandbox->is_held); i++)
+        world_pass(tiers->world, 10);
     if (sandbox_tier(sandbox) != tier)
         fail_msg("it is %s, not %s", sandbox_tier_text(sandbox_tier(sandbox)),
                  sandbox_tier_text(tier));

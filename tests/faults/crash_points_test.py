@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# timeout: 600
+# timeout: 900
 """The daemon dies at every named crash point (base/crash_point.h) once, in the middle of the operation
 that passes there. Afterwards: what was acknowledged is so, what was under way has happened or has not,
 every sandbox works or is gone, names can be used again, and nothing is left on the host.
@@ -322,6 +322,67 @@ def point_of_hibernation(point):
     run_to_the_end(plane, provoked)
 
 
+def make_and_offload(plane, fine):
+    """All of them into the object store, or until the daemon dies."""
+    for number in range(NTH):
+        plane.make(f"box{number}")
+    for number in range(NTH):
+        name = f"box{number}"
+        plane.boxes[name] = (plane.boxes[name][0], fine)
+        plane.do("sleep", name)
+
+
+def point_of_offload(point):
+    plane = Doomed(point, NTH, "--hibernate-after", "1s", "--offload-after", "1s")
+
+    def provoked():
+        daemon = plane.daemon_pid
+        make_and_offload(plane, ("running", *ASLEEP))
+        wait_until(lambda: plane.daemon_pid != daemon, "the daemon dies", SECONDS)
+    run_to_the_end(plane, provoked)
+
+
+def wait_for_offload(plane):
+    for number in range(NTH):
+        wait_until(lambda name=f"box{number}": plane.sandbox(name)["tier"] == "offloaded",
+                   f"box{number} is in the object store", SECONDS)
+
+
+def point_of_fetch(point):
+    plane = Doomed(point, NTH, "--hibernate-after", "1s", "--offload-after", "1s")
+
+    def provoked():
+        make_and_offload(plane, ("running", *ASLEEP))
+        wait_for_offload(plane)
+        for number in range(NTH):
+            try:
+                plane.do("wake", f"box{number}")
+            except Crashed:
+                equal(number, NTH - 1, "wake that the daemon died of")
+                return
+        raise AssertionError("the daemon did not die")
+    run_to_the_end(plane, provoked)
+
+
+def point_of_collection(point):
+    """Layers of sandboxes that are gone are garbage."""
+    plane = Doomed(point, NTH, "--hibernate-after", "1s", "--offload-after", "1s")
+
+    def provoked():
+        make_and_offload(plane, (None,))
+        wait_for_offload(plane)
+        for number in range(NTH):
+            plane.do("destroy", f"box{number}")
+            try:
+                found = plane.ask_for("POST", f"{NATIVE}/gc", {"grace": 0})
+                equal(found["layers"], 1, "layers that nobody names")
+            except Crashed:
+                equal(number, NTH - 1, "collection that the daemon died of")
+                return
+        raise AssertionError("the daemon did not die")
+    run_to_the_end(plane, provoked)
+
+
 def point_of_purge(point):
     """What was mirrored of a workspace goes behind the answer of its destroy."""
     plane = Doomed(point, NTH)
@@ -391,6 +452,10 @@ def how_to(point):
         return point_of_rebuild
     if point == "workspace.purge.objects":
         return point_of_purge
+    if point.startswith("offload."):
+        return point_of_offload
+    if point in ("restore.fetched", "gc.rows"):
+        return point_of_fetch if point == "restore.fetched" else point_of_collection
     return point_of_store if point.startswith("store.") else point_of_domain
 
 
