@@ -314,6 +314,9 @@ int verb_read(const struct verb *verb, int argc, char *const *argv, struct verb_
     struct reading reading = {.call = ret_call, .argc = argc, .argv = argv};
 
     *ret_call = (struct verb_call){.verb = verb};
+    if (option_count(verb) > VERB_OPTIONS_MAX)
+        return error_set(err, ERR_INTERNAL, 0, "%s has more options than there is room for",
+                         verb->name);
     ret_call->storage = mem_alloc_array(2 * room, sizeof(*ret_call->storage));
     ret_call->words = ret_call->storage;
     ret_call->command = ret_call->storage + room;

@@ -18,7 +18,7 @@
 #include "base/error.h"
 #include "base/text.h"
 
-#define VERB_OPTIONS_MAX 24
+#define VERB_OPTIONS_MAX 48 /* of one verb, the common ones included */
 #define VERB_REPEATS_MAX 64 /* of one option */
 
 struct verb_option {

@@ -325,6 +325,20 @@ static void help_shows_options_common_ones_and_examples(void **state)
     assert_null(strstr(text_string(&out), "--json"));
 }
 
+static void a_verb_of_too_many_options_is_refused(void **state)
+{
+    static struct verb_option many[VERB_OPTIONS_MAX + 1];
+    const struct verb verb = {.name = "many", .options = many};
+    struct verb_call call = {.verb = NULL};
+    struct error err = ERROR_INIT;
+
+    (void) state;
+    for (size_t i = 0; i < VERB_OPTIONS_MAX; i++)
+        many[i] = (struct verb_option){.name = "same"};
+    assert_int_equal(verb_read(&verb, 0, NULL, &call, &err), -1);
+    assert_int_equal(err.code, ERR_INTERNAL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -341,6 +355,7 @@ int main(void)
         cmocka_unit_test(every_document_has_every_verb),
         cmocka_unit_test(what_roff_takes_for_its_own_is_escaped),
         cmocka_unit_test(help_shows_options_common_ones_and_examples),
+        cmocka_unit_test(a_verb_of_too_many_options_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
