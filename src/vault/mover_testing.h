@@ -280,16 +280,14 @@ static inline void expect_code(const struct answer *answer, enum err_code code)
 
 static inline void find_keeper(struct stage *stage)
 {
-    ssize_t length = readlink("/proc/self/exe", stage->keeper, sizeof(stage->keeper) - 64);
-    char *slash;
+    char path[PATH_MAX] = "";
+    const char *slash;
 
-    assert_true(length > 0);
-    stage->keeper[length] = '\0';
-    slash = strrchr(stage->keeper, '/');
-    if (!slash)
-        fail_msg("%s has no folder", stage->keeper);
-    else
-        (void) snprintf(slash, 64, "/programs/burrow-keeper");
+    assert_true(readlink("/proc/self/exe", path, sizeof(path) - 1) > 0);
+    slash = strrchr(path, '/');
+    assert_true(slash && slash - path < PATH_MAX / 2);
+    (void) snprintf(stage->keeper, sizeof(stage->keeper), "%.*s/programs/burrow-keeper",
+                    (int) (slash - path), path);
     assert_int_equal(access(stage->keeper, X_OK), 0);
 }
 
