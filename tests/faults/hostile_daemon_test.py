@@ -24,7 +24,7 @@ enter()
 from launcher import need_launcher  # noqa: E402
 from launcher_once import (  # noqa: E402
     ALL_SEALS, ASSIGN, CREATE, DONE, EXITED, HELLO, KILL, LIST, LISTED, SANDBOX, SUBSCRIBE, Once,
-    bind, code_of, limits, memfd, message, new_id, plan, text)
+    bind, code_of, disk, limits, memfd, message, new_id, plan, text)
 from outpost import cgroup, folder, groups_of  # noqa: E402
 from program import wait_until  # noqa: E402
 from tap import equal, main, skip, test  # noqa: E402
@@ -34,7 +34,7 @@ FULL = os.environ.get("BURROW_FULL") == "1"
 SEED = int(os.environ.get("BURROW_SEED", random.SystemRandom().randrange(1 << 32)))
 CONVERSATIONS = 300 if FULL else 30
 PACKETS = 40
-LAST_MESSAGE = 17  # one more than there is
+LAST_MESSAGE = 23  # one more than there is
 DECOY = "burrow-decoy"  # in every path and name that must not be opened
 
 
@@ -91,6 +91,10 @@ def any_plan(rng, known):
     return memfd(data, ALL_SEALS if rng.random() < 0.9 else 0)
 
 
+def any_disk(rng, known):
+    return disk(rng.randrange(2), rng.choice((None, any_id(rng, known))))
+
+
 def any_body(rng, number, known):
     sandbox = any_id(rng, known).encode()
     if rng.random() < 0.1:
@@ -104,7 +108,11 @@ def any_body(rng, number, known):
         11: sandbox + limits(memory=rng.choice((0, 1, 64 << 20, 1 << 49))),
         13: sandbox + text("/mnt/x") + b"\1",
         14: sandbox + bytes(4), 15: sandbox + bytes(4),
-        16: sandbox + bytes([rng.randrange(4)]) + rng.choice((bytes(26), new_id(rng).encode())),
+        16: (bytes([rng.randrange(12)]) + any_disk(rng, known) + any_disk(rng, known)
+             + rng.choice((bytes(26), new_id(rng).encode())) + bytes(8) + text(rng.choice(("", "host")))),
+        17: sandbox + any_id(rng, known).encode() + bytes([rng.randrange(2)]),
+        20: sandbox + any_id(rng, known).encode() + bytes(8),
+        21: any_disk(rng, known),
     }
     return bodies.get(number, b"" if number in (SUBSCRIBE, CREATE, ASSIGN) else sandbox)
 
@@ -123,7 +131,7 @@ def converse(once, rng, descriptors):
             made = [any_plan(rng, known)]
         fds = made if made or rng.random() < 0.9 else descriptors.some(rng)
         if number == 16:
-            fds = rng.choices(descriptors.all, k=2)
+            fds = rng.choices(descriptors.all, k=3)
         data = message(number, request, any_body(rng, number, known))
         if rng.random() < 0.03:
             data, fds = rng.randbytes(rng.randrange(1, 5000)), descriptors.some(rng)
@@ -187,7 +195,8 @@ def hostile_plans(rng):
         "endless memory": (plan(name, memory=(1 << 64) - 1), ALL_SEALS),
         "hardly any memory": (plan(name, memory=1), ALL_SEALS),
         "hardly any disk": (plan(name, disk=1), ALL_SEALS),
-        "another version": (plan(name, version=2), ALL_SEALS),
+        "another version": (plan(name, version=1), ALL_SEALS),
+        "a disk of nobody's to begin with": (plan(name, origin=disk(1, name)), ALL_SEALS),
         "cut": (good[:-1], ALL_SEALS), "one byte more": (good + b"\0", ALL_SEALS),
         "empty": (b"", ALL_SEALS), "8 MB": (good + bytes(8 << 20), ALL_SEALS),
         "nothing sealed": (good, 0),
@@ -256,7 +265,7 @@ def a_daemon_that_leaves_in_the_middle_leaves_nothing():
         once.greet()
         for request in range(100, 116):
             fd = memfd(plan(new_id(rng), network=request % 2))
-            once.send(message(CREATE, request, version=1), [fd])
+            once.send(message(CREATE, request), [fd])
             os.close(fd)
     nothing_is_left()
 

@@ -19,7 +19,7 @@ import subprocess
 from outpost import cgroup, folder
 from program import clean_environment, program
 
-VERSION = 1
+VERSION = PLAN_VERSION = 2
 HELLO, SUBSCRIBE, LIST, ADOPT, CREATE, ASSIGN, SOCKETS, FREEZE, THAW, KILL, LIMITS, STATS = \
     range(1, 13)
 WELCOME, DONE, SUBSCRIBED, LISTED, SANDBOX, SOCKETS_MADE, STATS_READ, EXITED = \
@@ -49,11 +49,16 @@ def limits(memory=256 << 20, swap=0, pids=64, cpu=1000, disk=64 << 20, files=0):
 
 
 def plan(sandbox, hostname="box", image="host", flags=0, network=0, rules=None, binds=None,
-         version=1, **limit):
-    """Bytes of a plan; `rules` and `binds` are bytes of lists."""
+         version=PLAN_VERSION, origin=None, **limit):
+    """Bytes of a plan; `rules` and `binds` are bytes of lists, `origin` those of a disk."""
     return b"".join([struct.pack("<H", version), sandbox.encode(), text(hostname), text(image),
-                     struct.pack("<I", flags), limits(**limit), bytes([network]),
-                     rules or b"\0\0", binds or b"\0\0"])
+                     struct.pack("<I", flags), origin or disk(0), limits(**limit),
+                     bytes([network]), rules or b"\0\0", binds or b"\0\0"])
+
+
+def disk(which, name=None):
+    """Bytes of a disk: of a sandbox (0) or a snapshot (1), or none."""
+    return bytes([which]) + (name.encode() if name else bytes(26))
 
 
 def bind(source, place):
@@ -135,7 +140,7 @@ class Once:
         return None
 
     def greet(self):
-        hello = struct.pack("<HH", 1, 1) + text("test")
+        hello = struct.pack("<HH", VERSION, VERSION) + text("test")
         assert self.ask(HELLO, hello)[0] == WELCOME
         assert self.ask(SUBSCRIBE)[0] == SUBSCRIBED
 
