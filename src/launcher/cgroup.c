@@ -111,10 +111,10 @@ static int make_from(const struct cgroup *cgroup, size_t first, size_t end, cons
     return 0;
 }
 
-static void remove_made(const struct cgroup *cgroup, size_t made)
+static void remove_made(const struct cgroup *cgroup, size_t first, size_t made)
 {
     /* What made this necessary is the error to tell. */
-    for (size_t i = 0; i < made; i++)
+    for (size_t i = first; i < made; i++)
         (void) cgroup_remove_in(&cgroup->host->hierarchies[i], cgroup);
 }
 
@@ -135,7 +135,7 @@ int cgroup_create_first(const struct cgroup_host *host, const struct id *id,
     if (!id_is_valid(id->text))
         return error_set(err, ERR_INVALID, 0, "no sandbox id");
     if (make_from(&cgroup, 0, count_v2(host), NULL, &made, err) < 0) {
-        remove_made(&cgroup, made);
+        remove_made(&cgroup, 0, made);
         return -1;
     }
     if (made) {
@@ -143,7 +143,7 @@ int cgroup_create_first(const struct cgroup_host *host, const struct id *id,
         *ret_directory = sys_file_open(host->hierarchies[0].base, path, O_RDONLY | O_DIRECTORY, 0);
     }
     if (made && *ret_directory < 0) {
-        remove_made(&cgroup, made);
+        remove_made(&cgroup, 0, made);
         return error_set(err, cgroup_error_code(*ret_directory), *ret_directory,
                          "open the group of %s", id->text);
     }
@@ -151,8 +151,9 @@ int cgroup_create_first(const struct cgroup_host *host, const struct id *id,
     return 0;
 }
 
-int cgroup_create_rest(const struct cgroup *cgroup, const struct cgroup_limits *limits,
-                       const struct id *spare, struct error *err)
+/* What fails is removed, from the hierarchy `first` on. */
+static int create_rest(const struct cgroup *cgroup, const struct cgroup_limits *limits,
+                       const struct id *spare, size_t first, struct error *err)
 {
     const struct cgroup_host *host = cgroup->host;
     size_t made = count_v2(host);
@@ -161,8 +162,18 @@ int cgroup_create_rest(const struct cgroup *cgroup, const struct cgroup_limits *
         make_from(cgroup, count_v2(host), host->count, spare, &made, err) == 0 &&
         cgroup_set_limits(cgroup, limits, err) == 0)
         return 0;
-    remove_made(cgroup, made);
+    remove_made(cgroup, first, made);
     return -1;
+}
+
+/* The janitor may be removing a spare of the same name, of another life of that sandbox, in the
+ * very moment: what is taken then lacks parts. */
+int cgroup_create_rest(const struct cgroup *cgroup, const struct cgroup_limits *limits,
+                       const struct id *spare, struct error *err)
+{
+    if (spare && create_rest(cgroup, limits, spare, count_v2(cgroup->host), NULL) == 0)
+        return 0;
+    return create_rest(cgroup, limits, NULL, 0, err);
 }
 
 int cgroup_create(const struct cgroup_host *host, const struct id *id,

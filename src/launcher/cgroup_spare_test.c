@@ -1,4 +1,5 @@
 #include "launcher/cgroup_file.h"
+#include "launcher/cgroup_internal.h"
 #include "launcher/cgroup_spare.h"
 #include "launcher/cgroup_stats.h"
 #include "launcher/cgroup_test_kit.h"
@@ -331,6 +332,26 @@ static void a_spare_that_is_gone_costs_nothing_but_time(void **state)
     assert_int_equal(cgroup_remove(&next, 0, NULL), 0);
 }
 
+/* As one that is being removed, of which nobody knows yet. */
+static void a_spare_that_lacks_parts_is_made_anew(void **state)
+{
+    struct real *real = *state;
+    struct cgroup first = real_create(real, &some_limits), next;
+    char path[CGROUP_FILE_PATH_SIZE];
+
+    (void) retire(real, &first.id);
+    (void) snprintf(path, sizeof(path), "spare-%s/work", first.id.text);
+    for (size_t i = 0; i < real->host->count; i++)
+        (void) unlinkat(real->host->hierarchies[i].base, path, AT_REMOVEDIR);
+    next = create_from(real, &first.id, &some_limits);
+    for (size_t i = 0; i < real->host->count; i++) {
+        bool found = false;
+
+        assert_true(cgroup_is_complete_in(&real->host->hierarchies[i], &next, &found));
+    }
+    assert_int_equal(cgroup_remove(&next, 0, NULL), 0);
+}
+
 /* Nor is it a sandbox, for whoever lists them. */
 static void a_spare_is_not_listed(void **state)
 {
@@ -358,6 +379,7 @@ int main(void)
         REAL_TESTS(a_group_that_memory_is_charged_to_is_not_kept),
         REAL_TESTS(half_made_groups_are_not_kept),
         REAL_TESTS(a_spare_that_is_gone_costs_nothing_but_time),
+        REAL_TESTS(a_spare_that_lacks_parts_is_made_anew),
         REAL_TESTS(a_spare_is_not_listed),
     };
 
