@@ -63,10 +63,17 @@ static void forget(struct domain *domain, struct template *template)
     template_free(template);
 }
 
+/* A key for one sandbox has nothing to do with what others are made from: it may hold secrets. */
+static bool sees_any(const struct caller *caller)
+{
+    return caller->scope != CALLER_SANDBOX && caller->scope != CALLER_PORT &&
+           caller->scope != CALLER_NOBODY;
+}
+
 struct template *template_find(const struct domain *domain, const struct caller *caller,
                                const char *name, struct error *err)
 {
-    struct template *template = find(domain, &caller->owner, name);
+    struct template *template = sees_any(caller) ? find(domain, &caller->owner, name) : NULL;
 
     if (!template)
         (void) error_set(err, ERR_NOT_FOUND, 0, "no such template '%.64s'", name);
@@ -79,7 +86,7 @@ void template_each(const struct domain *domain, const struct caller *caller,
     LIST_EACH (&domain->templates->all, at) {
         const struct template *template = CONTAINER_OF(at, struct template, link);
 
-        if (id_equal(&template->owner, &caller->owner))
+        if (sees_any(caller) && id_equal(&template->owner, &caller->owner))
             each(context, template);
     }
 }

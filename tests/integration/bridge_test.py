@@ -422,15 +422,21 @@ def a_tunnel_is_a_preview_url():
 
 
 @test
-def buckets_are_checked_and_then_not_available_yet():
-    mount = {"bucket": "b", "mountPath": "/mnt/x", "options": {"endpoint": "https://s3.example"}}
+def buckets_are_mounted_and_unmounted():
+    keys = {"accessKeyId": "a", "secretAccessKey": "b"}
+    mount = {"bucket": "bucket", "mountPath": "/mnt/x",
+             "options": {"endpoint": "http://127.0.0.1:9", "credentials": keys}}
     refused(ask("POST", "/sandbox/bucket/mount", {**mount, "mountPath": "x"}), 400,
             "invalid_request", "absolute")
-    refused(ask("POST", "/sandbox/bucket/mount", mount), 501, "not_implemented",
-            "not available yet")
-    refused(ask("POST", "/sandbox/bucket/unmount", {"mountPath": "/mnt/x"}), 501,
-            "not_implemented", "not available yet")
-    assert not has_sandbox("bucket")
+    refused(ask("POST", "/sandbox/bucket/mount", mount), 502, "mount_error", "127.0.0.1")
+    refused(ask("POST", "/sandbox/bucket/unmount", {"mountPath": "/mnt/x"}), 502, "unmount_error",
+            "nothing is mounted")
+    ours = {"binding": "DATA", "mountPath": "/mnt/x", "options": {"prefix": "/a/"}}
+    equal(good("POST", "/sandbox/bucket/mount", ours), {"ok": True}, "a bucket of ours")
+    execute("bucket", ["/bin/sh", "-c", "echo kept >/mnt/x/file"])
+    equal(good("POST", "/sandbox/bucket/unmount", {"mountPath": "/mnt/x"}), {"ok": True}, "away")
+    equal(good("POST", "/sandbox/bucket/mount", ours), {"ok": True}, "again")
+    equal(execute("bucket", ["cat", "/mnt/x/file"])[0], b"kept\n", "what was written")
 
 
 @test

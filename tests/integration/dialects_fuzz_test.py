@@ -315,7 +315,10 @@ class Target:
         hook = self.plane.call("POST", f"{NATIVE}/webhooks", {"url": "http://127.0.0.1:9/"},
                                key=self.key)
         self.plane.ask("POST", f"{at}/ports", {"port": 8080}, key=self.key)
-        self.things |= {"id": BOX, "session": "session", "process": process["processId"],
+        snapshot = self.plane.call("POST", f"{at}/snapshots", {}, key=self.key)["id"]
+        backup = self.plane.call("POST", f"{at}/backups", {}, key=self.key)["id"]
+        self.plane.call("PUT", f"{NATIVE}/templates/template", {}, key=self.key)
+        self.things |= {"snapshot": snapshot, "backup": backup, "name": "template", "id": BOX, "session": "session", "process": process["processId"],
                         "path": "workspace/file", "context": "nosuch", "port": "8080",
                         "webhook": hook["id"]}
         assert box["status"] == "running", box

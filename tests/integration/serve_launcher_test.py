@@ -39,7 +39,7 @@ def it_is_ready_once_the_launcher_has_answered_and_says_so():
     need_launcher()
     with Service() as service:
         equal(json.loads(get(service.address, "/ready").body),
-              {"ready": True, "sandboxes": True}, "ready")
+              {"ready": True, "sandboxes": True, "objects": True}, "ready")
         assert "sandboxes are ready" in service.log(), service.log()
 
 

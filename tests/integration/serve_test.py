@@ -211,7 +211,7 @@ def health_ready_and_version_are_json():
     with Burrow() as server:
         health = json.loads(get(server.address, "/health").body)
         equal((health["ok"], health["status"], health["service"]), (True, "ok", "burrow"), "health")
-        equal(json.loads(get(server.address, "/ready").body), {"ready": True, "sandboxes": False}, "ready")
+        equal(json.loads(get(server.address, "/ready").body), {"ready": True, "sandboxes": False, "objects": True}, "ready")
         version = json.loads(get(server.address, "/burrow/v1/version").body)["version"]
         equal(run_burrow("version"), (0, f"burrow {version}\n"), "version")
         equal(health["version"], version, "version in health")
@@ -228,7 +228,7 @@ def parse_metrics(text):
                 assert name not in types and rest in ("counter", "gauge", "histogram"), line
                 types[name] = rest
             continue
-        match = re.fullmatch(r'([a-z_:][a-z0-9_:]*)(\{[a-z_]+="[^"\\]*"\})? (\S+)', line)
+        match = re.fullmatch(r'([a-z_:][a-z0-9_:]*)(\{[a-z_]+="[^"\\]*"(?:,[a-z_]+="[^"\\]*")*\})? (\S+)', line)
         assert match, f"malformed: {line}"
         family = re.sub(r"_(bucket|sum|count)$", "", match[1])
         if types.get(family) != "histogram":

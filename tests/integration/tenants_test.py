@@ -45,6 +45,7 @@ PERSIST = ("POST", f"{BRIDGE}/persist")  # reads, though it is a POST
 
 LATER = "not there yet, whoever asks for whatever"
 LAZY = "makes a sandbox of the caller's own where there is none"
+OWN = "of the caller's own, which this walk may have made"
 WEBSOCKET = "426 without an upgrade, whatever is asked for; 404 with one"
 IDEMPOTENT = "removing what is not there is fine; nothing is told by it"
 
@@ -62,8 +63,8 @@ NOT_404 = {
     ("POST", f"{BRIDGE}/session"): LAZY,
     ("GET", f"{BRIDGE}/pty"): LAZY,
     ("POST", f"{BRIDGE}/tunnel/{{port}}"): LAZY,
-    ("POST", f"{BRIDGE}/mount"): LATER,
-    ("POST", f"{BRIDGE}/unmount"): LATER,
+    ("POST", f"{BRIDGE}/mount"): LAZY,
+    ("POST", f"{BRIDGE}/unmount"): LAZY,
     ("POST", f"{STACKMEMORY}/bootstrap"): LAZY,
     ("POST", f"{STACKMEMORY}/exec"): LAZY,
     ("GET", f"{STACKMEMORY}/files"): LAZY,
@@ -71,9 +72,9 @@ NOT_404 = {
     ("GET", f"{STACKMEMORY}/ls"): LAZY,
     ("GET", f"{STACKMEMORY}/terminal"): LAZY,
     ("POST", f"{STACKMEMORY}/destroy"): IDEMPOTENT,
-    ("POST", f"{STACKMEMORY}/mount"): LATER,
-    ("POST", f"{STACKMEMORY}/backup"): LATER,
-    ("POST", f"{STACKMEMORY}/restore"): LATER,
+    ("POST", f"{STACKMEMORY}/mount"): LAZY,
+    ("POST", f"{STACKMEMORY}/backup"): LAZY,
+    ("POST", f"{STACKMEMORY}/restore"): LAZY,
     ("POST", f"{AGENTPOD}/message"): LATER,
     ("GET", f"{AGENTPOD}/opencode"): LATER,
     ("GET", f"{AGENTPOD}/opencode/{{path}}"): LATER,
@@ -87,17 +88,22 @@ NOT_404 = {
     ("POST", "/workflow/{executionId}/terminate"): LATER,
     ("GET", "/api/v2/sandboxes/{id}/terminal"): "the WebSocket opens and is closed with 1008",
     ("GET", f"{BOX}/events"): "an empty list: a log outlives its sandbox, and whoever had it may read on",
+    ("GET", f"{BOX}/snapshots"): "an empty list: snapshots outlive their sandbox",
+    ("PUT", f"{NATIVE}/templates/{{name}}"): OWN,
+    ("DELETE", f"{NATIVE}/templates/{{name}}"): OWN,
     ("GET", f"{BOX}/exec/ws"): WEBSOCKET,
     ("GET", f"{BOX}/terminals"): WEBSOCKET,
     ("DELETE", f"{NATIVE}/users/{{user}}"): "403 for all but administrators",
 }
 
 # GET routes that have another test for Alice's own: WebSockets, and what is passed through.
-NOT_OF_THE_WALK = {pattern for pattern, _ in WEBSOCKETS}
+NOT_OF_THE_WALK = {pattern for pattern, _ in WEBSOCKETS} | {f"{BOX}/diff"}  # which needs a query
 
 
 def is_told_apart(route, told, values, twin, others):
     """Whether the answer about Alice's differs from the one about what does not exist."""
+    if NOT_404.get(route.key) == OWN:
+        return False
     if told.status != twin.status:
         return True
     # Both are new sandboxes of the stranger's own: what is in them may differ.

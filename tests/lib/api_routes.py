@@ -34,6 +34,9 @@ BODIES = {
     ("POST", f"{BOX}/git/clone"): {"url": "file:///nowhere.git"},
     ("POST", f"{BOX}/container/{{path}}"): {"command": "true"},
     ("POST", f"{BOX}/ports"): {"port": 5000},
+    ("POST", f"{BOX}/restore"): {"backup": "8f14e45f-ceea-467f-a8f3-0123456789ab"},
+    ("POST", f"{BOX}/mounts"): {"path": "/mnt/x", "bucket": "bucket"},
+    ("PUT", f"{NATIVE}/templates/{{name}}"): {"labels": {"made": "here"}},
     ("POST", f"{NATIVE}/webhooks"): {"url": "http://127.0.0.1:9/hook"},
     ("PATCH", f"{NATIVE}/webhooks/{{webhook}}"): {"enabled": True},
     ("POST", f"{NATIVE}/users"): {"name": "somebody"},
@@ -59,6 +62,8 @@ BODIES = {
 QUERIES = {
     ("GET", f"{BOX}/archive"): "?path=/workspace",
     ("PUT", f"{BOX}/archive"): "?path=/workspace",
+    ("DELETE", f"{BOX}/mounts"): "?path=/mnt/x",
+    ("GET", f"{BOX}/diff"): "?from=nosuch",
     ("GET", f"{STACKMEMORY}/files"): "?path=/workspace/secret",
     ("GET", f"{STACKMEMORY}/ls"): "?path=/workspace",
 }

@@ -52,6 +52,10 @@ class World:
         self.put_inside()
         self.webhook = self.call("POST", f"{NATIVE}/webhooks",
                                  {"url": f"http://127.0.0.1:9/{self.mark}"})
+        self.snapshot = self.call("POST", f"{self.at}/snapshots", {"name": f"snap-{self.mark}"})
+        self.backup = self.call("POST", f"{self.at}/backups", {"name": f"back-{self.mark}"})
+        self.call("POST", f"{self.at}/sync", {})
+        self.call("PUT", f"{NATIVE}/templates/alicetemplate", {"labels": {"of": self.mark}})
         self.spare = self.make_key(user=self.user["id"], scope="read", name=f"spare-{self.mark}")
         self.strangers = {}
 
@@ -83,14 +87,17 @@ class World:
         return {"id": box, "session": f"session-{self.mark}", "process": self.process,
                 "path": "workspace/secret", "context": self.context, "port": PORT,
                 "webhook": self.webhook["id"], "user": self.user["id"], "key": self.spare["id"],
-                "executionId": self.box["id"], "rest": "something"}
+                "executionId": self.box["id"], "rest": "something",
+                "snapshot": self.snapshot["id"], "backup": self.backup["id"],
+                "name": "alicetemplate"}
 
     @property
     def marks(self):
         """What nobody else must ever read."""
         return [self.mark, self.mail, self.box["id"], self.little["id"], "alicebox", "alicelittle",
                 self.port["token"], self.process, self.context, self.webhook["id"],
-                self.user["id"], self.spare["id"], self.key_made["id"]]
+                self.user["id"], self.spare["id"], self.key_made["id"], self.snapshot["id"],
+                self.backup["id"]]
 
     @property
     def narrow_marks(self):

@@ -137,7 +137,8 @@ await report.run('many commands at once do not mix', async () => {
 
 await report.run('a bucket that cannot be reached is refused, and says so', async () => {
   const error = await failure(session.mountBucket({
-    bucket: 'bucket', mountPath: '/workspace/mnt', options: { endpoint: 'http://127.0.0.1:9' } }));
+    bucket: 'bucket', mountPath: '/workspace/mnt', options: { endpoint: 'http://127.0.0.1:9',
+      credentials: { accessKeyId: 'a', secretAccessKey: 'b' } } }));
   equal(error.constructor.name, 'SandboxMountError', 'class');
   equal(error.details.status, 502, 'status');
   check(error.details.reason.includes('127.0.0.1'), `says so: ${error.details.reason}`);
