@@ -80,7 +80,8 @@ static int carry(const struct porter_task *task, struct error *err)
         return host_not_there(err);
     switch (task->work) {
     case PORTER_SNAPSHOT:
-        must(!target->has_snapshot);
+        if (target->has_snapshot) /* as the pool says it */
+            return error_set(err, ERR_CONFLICT, EEXIST, "there is such a snapshot");
         target->has_snapshot = true;
         return 0;
     case PORTER_FORK:
