@@ -441,14 +441,15 @@ static bool are_zeros(const char *bytes, size_t length)
     return bytes[0] == '\0' && memcmp(bytes, bytes + 1, length - 1) == 0;
 }
 
-/* Zeros become a hole again: a sparse file must not fill the disk when it comes back. */
+/* Zeros become a hole again: a sparse file must not fill the disk when it comes back. Also the
+ * shortest piece of them: how a stream is cut is nobody's choice, and one byte takes a block. */
 static int bytes_came(void *owner, const char *bytes, size_t length, struct error *err)
 {
     struct tar_extract *extract = owner;
     int r = 0;
 
     extract->bytes += length;
-    extract->ends_in_hole = length >= TAR_BLOCK && are_zeros(bytes, length);
+    extract->ends_in_hole = length > 0 && are_zeros(bytes, length);
     if (!extract->ends_in_hole)
         r = sys_file_write_full(extract->file, bytes, length);
     else if (lseek(extract->file, (off_t) length, SEEK_CUR) < 0)

@@ -129,7 +129,7 @@ os.chdir(root)
 for folder, folders, files in sorted(os.walk(b".")):
     for name in sorted(folders + files):
         show(os.path.join(folder, name))
-print(os.stat("hard").st_ino == os.stat("deep/plain").st_ino, os.stat("sparse").st_blocks < 65536)  # half of it, at least, is holes
+print(os.stat("hard").st_ino == os.stat("deep/plain").st_ino, os.stat("sparse").st_blocks < 1000)
 """
 
 
