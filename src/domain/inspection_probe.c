@@ -166,12 +166,12 @@ static void complain_of_bytes(struct probe *probe)
 
 static void read_on(struct probe *probe);
 
-/* Of reading it. One that was only listed may go, or be replaced, meanwhile. */
+/* Of reading it. What was replaced meanwhile is there; and one that was only listed may go. */
 static void failed(struct probe *probe, const struct error *failure)
 {
-    bool is_gone = failure->code == ERR_NOT_FOUND || failure->code == ERR_CONFLICT;
+    bool is_gone = failure->code == ERR_NOT_FOUND;
 
-    if (is_gone && probe->aim == PROBE_CONTENT) {
+    if (failure->code == ERR_CONFLICT || (is_gone && probe->aim == PROBE_CONTENT)) {
         probe_end(probe);
     } else if (is_gone) {
         complain(probe, "its object %s is not there", probe->key);

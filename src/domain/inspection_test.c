@@ -349,6 +349,51 @@ static void end_backend(void *self)
     (void) self;
 }
 
+static int give_head(void *self, struct objects_work *work, const char *key,
+                     struct object_info *ret_info, struct error *err)
+{
+    (void) self, (void) work, (void) key, (void) err;
+    *ret_info = (struct object_info){.size = 5, .tag = "old"};
+    return 0;
+}
+
+static int refuse_get(void *self, struct objects_work *work, const char *key,
+                      const struct object_range *range, const char *only_tag,
+                      struct objects_sink *sink, struct object_info *ret_info, struct error *err)
+{
+    (void) self, (void) work, (void) key, (void) range, (void) sink, (void) ret_info;
+    return error_set(err, strcmp(only_tag, "old") == 0 ? ERR_CONFLICT : ERR_INTERNAL, 0,
+                     "replaced");
+}
+
+static int give_no_list(void *self, struct objects_work *work, const struct object_query *query,
+                        struct object_list *ret_list, struct error *err)
+{
+    (void) self, (void) work, (void) query, (void) err;
+    *ret_list = (struct object_list){.count = 0};
+    return 0;
+}
+
+static void one_that_is_replaced_while_it_is_read_is_not_lost(void **state)
+{
+    const struct objects_backend backend = {.head = give_head,
+                                            .get = refuse_get,
+                                            .list = give_no_list,
+                                            .end = end_backend,
+                                            .text = "busy"};
+    struct care *care = *state;
+    struct objects *busy = objects_new(&care->world->loop, &backend, 1);
+    bool is_closed = false;
+
+    care_add_backup(care, CARE_BACKUP, "ready", "bytes");
+    care->world->domain->options.objects = busy;
+    expect_findings(care, true, "");
+    assert_int_equal(care->inspected.backups, 1);
+    care->world->domain->options.objects = care->objects;
+    objects_close(busy, care_closed, &is_closed);
+    TURN_UNTIL(&care->world->loop, is_closed);
+}
+
 /* What cannot be looked at is not lost. */
 static void a_store_that_is_away_ends_it(void **state)
 {
@@ -402,6 +447,7 @@ int main(void)
         CARE_TEST(objects_of_nobody_are_garbage),
         CARE_TEST(many_objects_come_page_by_page),
         CARE_TEST(one_at_a_time),
+        CARE_TEST(one_that_is_replaced_while_it_is_read_is_not_lost),
         CARE_TEST(a_store_that_is_away_ends_it),
         CARE_TEST(a_domain_that_closes_ends_it),
     };
