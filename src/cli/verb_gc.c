@@ -1,4 +1,4 @@
-/* burrow gc: take away stored layers that nobody names any more. */
+/* burrow gc: take away what is stored and nobody names any more. */
 #include <stdio.h>
 
 #include "cli/verb_client.h"
@@ -28,8 +28,10 @@ static int collect(struct verb_call *call, struct client *client, struct error *
     if (verb_flag(call, "json"))
         verb_print_json(reply.json);
     else
-        (void) printf("%lld layers taken away, %lld bytes; %lld kept\n",
-                      number(reply.json, "layers"), number(reply.json, "bytes"),
+        (void) printf("%lld layers, %lld objects of backups and %lld snapshots taken away, %lld "
+                      "bytes; %lld layers kept\n",
+                      number(reply.json, "layers"), number(reply.json, "objects"),
+                      number(reply.json, "snapshots"), number(reply.json, "bytes"),
                       number(reply.json, "kept"));
     return 0;
 }
@@ -41,10 +43,12 @@ static int run(struct verb_call *call)
 
 const struct verb verb_gc = {
     .name = "gc",
-    .summary = "Take away stored layers that nobody names any more",
+    .summary = "Take away what is stored and nobody names any more",
     .arguments = "",
     .options = options,
-    .details = "The daemon does it by itself, see `--gc-every` of `burrow serve`. Nothing that a "
-               "sandbox or\nsnapshot needs is ever taken away.",
+    .details =
+        "Layers of disks, objects of backups, snapshots without a row. The daemon does it "
+        "by itself, see\n`--gc-every` of `burrow serve`. Nothing that a sandbox, snapshot or "
+        "backup needs is ever taken\naway.",
     .run = run,
 };

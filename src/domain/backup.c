@@ -209,6 +209,7 @@ struct purge {
     struct caller caller;
     struct backup backup; /* dir is owned, name is not kept */
     const char *event;
+    bool is_gone; /* for everybody: what is left is ours to do */
     backup_purged *done;
     void *context;
 };
@@ -222,7 +223,7 @@ static void purge_end(struct purge *purge, const struct error *failure)
                     log_text("backup", purge->backup.id), log_text("error", failure->message));
     domain->backups->purging--;
     if (purge->done)
-        purge->done(purge->context, failure);
+        purge->done(purge->context, purge->is_gone ? NULL : failure);
     free((char *) purge->backup.dir);
     free(purge);
     domain->works--;
@@ -232,11 +233,8 @@ static void purge_end(struct purge *purge, const struct error *failure)
 static void row_gone(void *context, const struct error *failure,
                      const struct store_receipt *receipt)
 {
-    struct purge *purge = context;
-
-    if (!failure)
-        event_kept(purge->domain, receipt);
-    purge_end(purge, failure);
+    (void) receipt;
+    purge_end(context, failure);
 }
 
 static void objects_gone(void *context, const struct error *failure)
@@ -253,17 +251,67 @@ static void objects_gone(void *context, const struct error *failure)
     condition.value = store_text(purge->backup.id);
     change = store_begin(purge->domain->options.store);
     store_delete(change, STORE_BACKUP, &condition, 1);
-    if (purge->event)
-        backup_add_event(purge->domain, change, &purge->caller, &purge->backup, purge->event);
     domain_commit(purge->domain, change, row_gone, purge);
+}
+
+static void remove_objects(struct purge *purge)
+{
+    const struct vault *vault = purge->domain->options.vault;
+    char prefix[BACKUP_KEY_SIZE];
+
+    backup_key(prefix, purge->backup.id, "");
+    vault->remove_prefix(vault->self, prefix, objects_gone, purge);
+}
+
+static void marked(void *context, const struct error *failure, const struct store_receipt *receipt)
+{
+    struct purge *purge = context;
+    struct error err = ERROR_INIT;
+
+    if (failure && failure->code != ERR_NOT_FOUND) { /* somebody else was faster */
+        purge_end(purge, failure);
+        return;
+    }
+    purge->is_gone = true;
+    if (!failure)
+        event_kept(purge->domain, receipt);
+    CRASH_POINT("backup.delete.kept");
+    if (domain_is_open(purge->domain, &err))
+        remove_objects(purge);
+    else
+        purge_end(purge, &err);
+}
+
+/* As one that was never finished, by a daemon of long ago: nobody sees it from now on, and what is
+ * not removed now is collected, also after a restart. */
+static void mark(struct purge *purge)
+{
+    struct store_transaction *change = store_begin(purge->domain->options.store);
+    const struct backup *backup = &purge->backup;
+    static const uint8_t no_sum[VAULT_SUM_SIZE];
+    struct store_value values[STORE_BACKUP_COLUMN_COUNT];
+
+    values[STORE_BACKUP_ID] = store_text(backup->id);
+    values[STORE_BACKUP_OWNER] = store_text(backup->owner.text);
+    values[STORE_BACKUP_SANDBOX] = store_text(backup->sandbox.text);
+    values[STORE_BACKUP_DIR] = store_text(backup->dir);
+    values[STORE_BACKUP_NAME] = store_null();
+    values[STORE_BACKUP_SIZE] = store_integer((int64_t) backup->size);
+    values[STORE_BACKUP_SHA256] = store_bytes(no_sum, sizeof(no_sum));
+    values[STORE_BACKUP_TTL] = store_integer(backup->ttl);
+    values[STORE_BACKUP_STATE] = store_text("making");
+    values[STORE_BACKUP_DETAIL] = store_text("deleted");
+    values[STORE_BACKUP_CREATED] = store_integer(0);
+    values[STORE_BACKUP_EXPIRES] = store_integer(backup->expires_ms);
+    store_update(change, STORE_BACKUP, values);
+    backup_add_event(purge->domain, change, &purge->caller, backup, purge->event);
+    domain_commit(purge->domain, change, marked, purge);
 }
 
 void backup_purge(struct domain *domain, const struct caller *caller, const struct backup *backup,
                   const char *event, backup_purged *done, void *context)
 {
-    const struct vault *vault = domain->options.vault;
     struct purge *purge = mem_alloc(sizeof(*purge));
-    char prefix[BACKUP_KEY_SIZE];
 
     *purge = (struct purge){.domain = domain,
                             .caller = *caller,
@@ -274,8 +322,10 @@ void backup_purge(struct domain *domain, const struct caller *caller, const stru
     purge->backup.dir = mem_copy_text(backup->dir);
     domain->works++;
     domain->backups->purging++;
-    backup_key(prefix, backup->id, "");
-    vault->remove_prefix(vault->self, prefix, objects_gone, purge);
+    if (event)
+        mark(purge);
+    else
+        remove_objects(purge);
 }
 
 static void deleted(void *context, const struct error *failure)
@@ -326,9 +376,12 @@ static void found_old(void *context, const struct error *failure, const struct s
         bool was_ready = strcmp(rows->rows[i][STORE_BACKUP_STATE].bytes, "ready") == 0;
         struct backup backup = backup_of_row(rows->rows[i]);
         struct caller caller = caller_system();
+        bool was_deleted = backup.created_ms == 0;
 
         LOG_INFO(domain->options.log, "a backup is collected", log_text("backup", backup.id),
-                 log_text("why", was_ready ? "it expired" : "it was never finished"));
+                 log_text("why", was_ready     ? "it expired"
+                                 : was_deleted ? "it was deleted"
+                                               : "it was never finished"));
         backup_purge(domain, &caller, &backup, was_ready ? "backup.expired" : NULL, NULL, NULL);
     }
 }

@@ -9,8 +9,9 @@
  *
  *     row "making" ──► snapshot ──► archive, meta.json ──► row "ready", event ──► answer
  *
- * A row that says "making" after a restart, and one that has expired, is collected: first the
- * objects, then the row. Answers come exactly once, from the loop, never from inside a call. */
+ * One that is deleted, or has expired, says "making" again before its objects go, so that what is
+ * seen is always whole. Rows that say so after a restart, or after a delete, are collected: first
+ * the objects, then the row. Answers come exactly once, from the loop, never from inside a call. */
 #pragma once
 
 #include "base/uuid.h"
@@ -71,7 +72,7 @@ void backup_restore(struct domain *domain, const struct caller *caller, struct s
 void backup_find(struct domain *domain, const struct caller *caller, const char *id,
                  backup_done *done, void *context);
 
-/* The objects, then the row. */
+/* Gone for everybody; its objects too, or, when the store is away, as soon as it is back. */
 void backup_delete(struct domain *domain, const struct caller *caller, const char *id,
                    backup_done *done, void *context);
 

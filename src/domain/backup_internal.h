@@ -21,8 +21,10 @@ void backup_key(char ret_key[static BACKUP_KEY_SIZE], const char *id, const char
 /* A row as a backup that borrows from it. */
 struct backup backup_of_row(const struct store_value *row);
 
-/* Objects, then row, with an event of this type (static; NULL: none, nobody knew of it). Nothing is
- * checked. `done` may be NULL. */
+/* With an event of this type (static) one that others know of: its row says "making" first, so that
+ * nobody sees it any more, then its objects go, then the row. NULL: nobody knew of it. Fails only
+ * when it is still there for others; what is left then is collected later. Nothing is checked.
+ * `done` may be NULL. */
 typedef void backup_purged(void *context, const struct error *failure);
 void backup_purge(struct domain *domain, const struct caller *caller, const struct backup *backup,
                   const char *event, backup_purged *done, void *context);

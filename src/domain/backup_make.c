@@ -151,6 +151,20 @@ static void on_ready(void *context, const struct error *failure,
     succeed(making);
 }
 
+/* As of the vault: a store that refuses our key is no lack of rights of who asked, and where it is
+ * only the log is told. */
+static void fail_to_store(struct making *making, const struct error *failure)
+{
+    struct error err = *failure;
+
+    if (objects_make_plain(making->domain->options.objects, &err))
+        LOG_WARNING(making->domain->options.log, "the object store failed",
+                    log_text("error", failure->message));
+    if (err.code == ERR_FORBIDDEN)
+        err.code = ERR_UNAVAILABLE;
+    fail(making, &err);
+}
+
 static void on_meta(void *context, const struct error *failure, const struct object_info *info)
 {
     struct making *making = context;
@@ -159,7 +173,7 @@ static void on_meta(void *context, const struct error *failure, const struct obj
 
     (void) info;
     if (failure) {
-        fail(making, failure);
+        fail_to_store(making, failure);
         return;
     }
     if (is_cut_short(making))

@@ -465,27 +465,73 @@ static void a_restart_collects_what_was_never_finished(void **state)
     assert_int_equal(memory->removals, 1);
 }
 
+static struct heard away_with(struct memory *memory, const char *id)
+{
+    struct heard heard = {0};
+
+    backup_delete(memory->world->domain, &memory->world->caller, id, on_backup, &heard);
+    TURN_UNTIL(&memory->world->loop, heard.times);
+    return heard;
+}
+
 static void it_is_deleted_with_its_objects(void **state)
+{
+    struct memory *memory = *state;
+    struct sandbox *sandbox = world_create(memory->world, "demo");
+    struct heard made = make(memory, sandbox, &(struct backup_spec){.ttl = 0}), heard;
+
+    expect_good(&made);
+    heard = away_with(memory, made.backup.id);
+    expect_good(&heard);
+    assert_int_equal(memory->removals, 1);
+    heard = find(memory, made.backup.id);
+    expect(&heard, ERR_BACKUP_NOT_FOUND);
+    heard = away_with(memory, made.backup.id);
+    expect(&heard, ERR_BACKUP_NOT_FOUND);
+    world_pass(memory->world, 100);
+    assert_int_equal(memory->removals, 1); /* nothing is left to do */
+    expect_events(memory->world, &sandbox->id, "sandbox.created backup.created backup.deleted");
+}
+
+static void a_store_that_is_away_does_not_keep_it_from_being_deleted(void **state)
 {
     struct memory *memory = *state;
     struct world *world = memory->world;
     struct sandbox *sandbox = world_create(world, "demo");
-    struct heard made = make(memory, sandbox, &(struct backup_spec){.ttl = 0}), heard = {0};
+    struct heard made = make(memory, sandbox, &(struct backup_spec){.ttl = 0}), heard;
+    struct id id = sandbox->id;
 
     expect_good(&made);
     memory->fail_remove = ERR_UNAVAILABLE;
-    backup_delete(world->domain, &world->caller, made.backup.id, on_backup, &heard);
-    TURN_UNTIL(&world->loop, heard.times);
-    expect(&heard, ERR_UNAVAILABLE);
-    heard = find(memory, made.backup.id);
-    expect_good(&heard);
-    memory->fail_remove = ERR_NONE;
-    heard = (struct heard){.times = 0};
-    backup_delete(world->domain, &world->caller, made.backup.id, on_backup, &heard);
-    TURN_UNTIL(&world->loop, heard.times);
+    heard = away_with(memory, made.backup.id);
     expect_good(&heard);
     heard = find(memory, made.backup.id);
     expect(&heard, ERR_BACKUP_NOT_FOUND);
+    world_pass(world, 40);
+    assert_true(memory->removals > 1); /* tried again */
+    world_close(world);
+    memory->fail_remove = ERR_NONE;
+    memory->removals = 0;
+    world_open(world); /* also by the next daemon */
+    world_pass(world, 100);
+    assert_int_equal(memory->removals, 1);
+    expect_events(world, &id, "sandbox.created backup.created backup.deleted sandbox.error");
+}
+
+static void a_row_that_cannot_be_kept_leaves_it_as_it_was(void **state)
+{
+    struct memory *memory = *state;
+    struct sandbox *sandbox = world_create(memory->world, "demo");
+    struct heard made = make(memory, sandbox, &(struct backup_spec){.ttl = 0}), heard;
+
+    expect_good(&made);
+    world_wait(memory->world);
+    memory->world->refuse_commit = 1;
+    heard = away_with(memory, made.backup.id);
+    expect(&heard, ERR_NO_SPACE);
+    assert_int_equal(memory->removals, 0);
+    heard = find(memory, made.backup.id);
+    expect_good(&heard);
 }
 
 #define MEMORY_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -502,6 +548,8 @@ int main(void)
         MEMORY_TEST(others_do_not_see_it),
         MEMORY_TEST(a_restart_collects_what_was_never_finished),
         MEMORY_TEST(it_is_deleted_with_its_objects),
+        MEMORY_TEST(a_store_that_is_away_does_not_keep_it_from_being_deleted),
+        MEMORY_TEST(a_row_that_cannot_be_kept_leaves_it_as_it_was),
     };
 
     return cmocka_run_group_tests_name("backup", tests, NULL, NULL);

@@ -7,32 +7,32 @@
 #include "base/auto.h"
 #include "base/crash_point.h"
 #include "base/memory.h"
+#include "base/uuid.h"
 #include "domain/domain_internal.h"
 #include "domain/domain_life.h"
 #include "domain/domain_modules.h"
-#include "domain/sandbox_set.h"
+#include "domain/layer_marks.h"
+#include "domain/snapshot_internal.h"
 #include "domain/snapshot_set.h"
-#include "domain/stored_disk.h"
-#include "json/json_read.h"
+#include "objects/objects.h"
 
-#define PREFIX    "layers/"
+#define LAYERS    "layers/"
+#define BACKUPS   "backups/"
 #define PAGE      32 /* a row each: fits a transaction */
-#define MARK_SIZE (ID_LENGTH + 1 + VAULT_LAYER_SIZE)
 #define NS_PER_MS UINT64_C(1000000)
-
-struct mark {
-    char text[MARK_SIZE]; /* "<owner>/<id>" */
-};
 
 struct collection {
     struct domain_task task;
     struct domain *domain;
-    int64_t before_ms;  /* younger ones stay */
-    struct mark *marks; /* owned, sorted: what is named */
-    size_t mark_count;
-    char *after;      /* owned: cursor of the next page; NULL: this is the last */
-    char *keys[PAGE]; /* owned: garbage of this page */
+    int64_t before_ms; /* younger ones stay */
+    struct layer_marks marks;
+    bool is_at_backups; /* layers come first */
+    char *after;        /* owned: cursor of the next page; NULL: this is the last */
+    char *keys[PAGE];   /* owned: garbage of this page; of backups: also what may be */
+    uint64_t sizes[PAGE];
     size_t key_count;
+    size_t next_key; /* of backups: whose row is asked for */
+    bool was_busy;
     struct collected collected;
     collector_done *done;
     void *context;
@@ -54,14 +54,16 @@ static void end(struct collection *collection, const struct error *failure)
 
     if (collection->is_counted)
         domain->is_collecting = false;
-    LOG_INFO(domain->options.log, failure ? "layers were not collected" : "layers were collected",
+    LOG_INFO(domain->options.log, failure ? "garbage was not collected" : "garbage was collected",
              log_text("error", failure ? failure->message : ""),
              log_number("layers", (int64_t) collection->collected.layers),
+             log_number("objects", (int64_t) collection->collected.objects),
+             log_number("snapshots", (int64_t) collection->collected.snapshots),
              log_number("bytes", (int64_t) collection->collected.bytes));
     if (collection->done)
         collection->done(collection->context, failure, failure ? NULL : &collection->collected);
     forget_keys(collection);
-    free(collection->marks);
+    layer_marks_done(&collection->marks);
     free(collection->after);
     free(collection);
     domain->works--;
@@ -75,105 +77,38 @@ static void refuse(struct domain_task *task)
     end(collection, &collection->failure);
 }
 
-/* --- marks ----------------------------------------------------------------------------------- */
-
-static int compare(const void *a, const void *b)
-{
-    return strcmp(((const struct mark *) a)->text, ((const struct mark *) b)->text);
-}
-
-static void add_marks(struct collection *collection, const struct id *owner,
-                      const struct stored_disk *disk)
-{
-    size_t count = collection->mark_count;
-
-    collection->marks =
-        mem_resize(collection->marks, (count + disk->count) * sizeof(*collection->marks));
-    for (size_t i = 0; i < disk->count; i++)
-        (void) snprintf(collection->marks[count + i].text, MARK_SIZE, "%s/%s", owner->text,
-                        disk->layers[i].id);
-    collection->mark_count += disk->count;
-}
-
-/* A JSON array of ids. */
-static int mark_snapshot(struct collection *collection, const struct snapshot *snapshot,
-                         struct error *err)
-{
-    const struct json_limits limits = {
-        .size = STORED_DISK_MAX, .depth = 2, .values = JSON_VALUES_MAX};
-    AUTO(json) json_t *ids = json_read(snapshot->layers, strlen(snapshot->layers), &limits, err);
-    json_t *id;
-    size_t i;
-
-    if (!ids || !json_is_array(ids))
-        return error_set(err, ERR_INTERNAL, 0, "the layers of snapshot %s cannot be read",
-                         snapshot->id.text);
-    json_array_foreach (ids, i, id) {
-        struct vault_layer layer = {.id = ""};
-
-        (void) snprintf(layer.id, sizeof(layer.id), "%s",
-                        json_is_string(id) ? json_string_value(id) : "");
-        add_marks(collection, &snapshot->owner,
-                  &(struct stored_disk){.layers = &layer, .count = 1});
-    }
-    return 0;
-}
-
-static int mark_snapshots(struct collection *collection, struct error *err)
-{
-    LIST_EACH (&collection->domain->snapshots->all, at) {
-        const struct snapshot *snapshot = CONTAINER_OF(at, struct snapshot, link);
-
-        if (snapshot->layers && mark_snapshot(collection, snapshot, err) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-/* One row that cannot be read and nothing is collected: who knows what it names. */
-static int mark_all(struct collection *collection, struct error *err)
-{
-    LIST_EACH (&collection->domain->sandboxes->all, at) {
-        const struct sandbox *sandbox = CONTAINER_OF(at, struct sandbox, link);
-        AUTO(stored_disk) struct stored_disk disk = {.layers = NULL};
-
-        if (!sandbox->stored)
-            continue;
-        if (stored_disk_read(sandbox->stored, &disk, err) < 0)
-            return -1;
-        add_marks(collection, &sandbox->owner, &disk);
-    }
-    if (mark_snapshots(collection, err) < 0)
-        return -1;
-    if (collection->mark_count)
-        qsort(collection->marks, collection->mark_count, sizeof(*collection->marks), compare);
-    return 0;
-}
-
-static bool is_marked(const struct collection *collection, const char *name)
-{
-    struct mark wanted;
-
-    (void) snprintf(wanted.text, sizeof(wanted.text), "%s", name);
-    return collection->mark_count && bsearch(&wanted, collection->marks, collection->mark_count,
-                                             sizeof(*collection->marks), compare);
-}
-
 /* --- a page ---------------------------------------------------------------------------------- */
 
 static void list_page(struct collection *collection);
 
+static void look_at_snapshots(struct collection *collection);
+
 static void on_deleted(void *context, const struct error *failure)
 {
     struct collection *collection = context;
-    bool is_last = collection->after == NULL;
 
     forget_keys(collection);
-    if (failure || is_last)
+    if (failure) {
         end(collection, failure);
-    else
+    } else if (collection->after || !collection->is_at_backups) {
+        collection->is_at_backups |= collection->after == NULL;
         list_page(collection);
+    } else {
+        look_at_snapshots(collection);
+    }
 }
+
+static void delete_objects(struct collection *collection)
+{
+    if (collection->key_count)
+        (void) objects_delete(collection->domain->options.objects,
+                              (const char *const *) collection->keys, collection->key_count,
+                              on_deleted, collection);
+    else
+        on_deleted(collection, NULL);
+}
+
+/* --- layers ---------------------------------------------------------------------------------- */
 
 static void on_rows_gone(void *context, const struct error *failure,
                          const struct store_receipt *receipt)
@@ -189,15 +124,13 @@ static void on_rows_gone(void *context, const struct error *failure,
         return;
     }
     CRASH_POINT("gc.rows");
-    (void) objects_delete(collection->domain->options.objects,
-                          (const char *const *) collection->keys, collection->key_count, on_deleted,
-                          collection);
+    delete_objects(collection);
 }
 
 /* "layers/<owner>/<id>" */
 static void delete_row(struct store_transaction *change, const char *key)
 {
-    const char *owner = key + strlen(PREFIX), *slash = strchr(owner, '/');
+    const char *owner = key + strlen(LAYERS), *slash = strchr(owner, '/');
     const struct store_condition is_it[] = {
         {.column = STORE_LAYER_OWNER,
          .comparison = STORE_EQUAL,
@@ -210,13 +143,13 @@ static void delete_row(struct store_transaction *change, const char *key)
     store_delete(change, STORE_LAYER, is_it, ARRAY_COUNT(is_it));
 }
 
-static void delete_garbage(struct collection *collection)
+static void delete_layers(struct collection *collection)
 {
     struct domain *domain = collection->domain;
     struct store_transaction *change;
 
     if (collection->key_count == 0) {
-        on_deleted(collection, NULL);
+        delete_objects(collection);
         return;
     }
     change = store_begin(domain->options.store);
@@ -225,17 +158,126 @@ static void delete_garbage(struct collection *collection)
     domain_commit(domain, change, on_rows_gone, collection);
 }
 
-static void look_at(struct collection *collection, const struct object_entry *entry)
+static bool is_named(const struct collection *collection, const char *name)
 {
-    const char *name = entry->key + strlen(PREFIX);
+    return strlen(name) >= LAYER_MARK_SIZE || layer_marks_have(&collection->marks, name);
+}
 
-    if (strlen(name) >= MARK_SIZE || entry->modified_ms >= collection->before_ms ||
-        is_marked(collection, name)) {
-        collection->collected.kept++; /* also what is none of ours */
+/* --- backups --------------------------------------------------------------------------------- */
+
+static void ask_rows(struct collection *collection);
+
+/* "backups/<id>/..."; "": none of ours. */
+static void backup_of_key(const char *key, char ret_id[static UUID_SIZE])
+{
+    const char *id = key + strlen(BACKUPS);
+    size_t length = strcspn(id, "/");
+
+    (void) snprintf(ret_id, UUID_SIZE, "%.*s", (int) length, length == UUID_LENGTH ? id : "");
+    if (!uuid_is_valid(ret_id))
+        ret_id[0] = '\0';
+}
+
+static void on_backup_row(void *context, const struct error *failure, const struct store_rows *rows)
+{
+    struct collection *collection = context;
+    struct error err = ERROR_INIT;
+    size_t at = collection->next_key;
+
+    if (!failure && !domain_is_open(collection->domain, &err))
+        failure = &err;
+    if (failure) {
+        end(collection, failure);
         return;
     }
-    collection->collected.layers++;
-    collection->collected.bytes += entry->size;
+    if (rows->count == 0) {
+        collection->collected.objects++;
+        collection->collected.bytes += collection->sizes[at];
+        collection->next_key++;
+    } else {
+        free(collection->keys[at]);
+        collection->keys[at] = collection->keys[--collection->key_count];
+        collection->sizes[at] = collection->sizes[collection->key_count];
+    }
+    ask_rows(collection);
+}
+
+/* Of keys that may be garbage; those that have one are taken off the page. The row comes before the
+ * objects and goes after them: without one they are nobody's, and stay so. */
+static void ask_rows(struct collection *collection)
+{
+    struct store_condition is_it = {.column = STORE_BACKUP_ID, .comparison = STORE_EQUAL};
+    const struct store_query query = {
+        .kind = STORE_BACKUP, .conditions = &is_it, .condition_count = 1, .limit = 1};
+    char id[UUID_SIZE];
+
+    if (collection->next_key == collection->key_count) {
+        collection->next_key = 0;
+        delete_objects(collection);
+        return;
+    }
+    backup_of_key(collection->keys[collection->next_key], id);
+    is_it.value = store_text(id);
+    domain_find(collection->domain, &query, on_backup_row, collection);
+}
+
+/* --- snapshots ------------------------------------------------------------------------------- */
+
+/* What is under way has snapshots without a row. */
+static bool is_busy(const struct collection *collection)
+{
+    return collection->domain->works > 1;
+}
+
+/* Whoever took one in passing failed to delete it, or was answered that it failed when it had not.
+ */
+static void on_snapshots(void *context, const struct error *failure, const struct id *ids,
+                         size_t count)
+{
+    struct collection *collection = context;
+    struct domain *domain = collection->domain;
+    bool is_quiet =
+        !failure && !collection->was_busy && !is_busy(collection) && domain->stage == DOMAIN_OPEN;
+
+    for (size_t i = 0; is_quiet && i < count; i++)
+        if (!snapshot_set_by_id(domain, ids[i].text) && !snapshot_is_doomed(domain, &ids[i])) {
+            collection->collected.snapshots++;
+            snapshot_doom(domain, &ids[i]);
+        }
+    end(collection, failure);
+}
+
+static void look_at_snapshots(struct collection *collection)
+{
+    struct provider *provider = collection->domain->options.provider;
+
+    collection->was_busy = is_busy(collection);
+    if (provider && provider_capabilities(provider) & PROVIDER_SNAPSHOTS && !collection->was_busy)
+        provider_list_snapshots(provider, on_snapshots, collection);
+    else
+        end(collection, NULL);
+}
+
+/* --- pages ----------------------------------------------------------------------------------- */
+
+static void look_at(struct collection *collection, const struct object_entry *entry)
+{
+    char id[UUID_SIZE] = "";
+    bool is_kept = entry->modified_ms >= collection->before_ms;
+
+    if (collection->is_at_backups)
+        backup_of_key(entry->key, id);
+    else
+        is_kept |= is_named(collection, entry->key + strlen(LAYERS));
+    if (is_kept || (collection->is_at_backups && !*id)) {
+        collection->collected.kept += !collection->is_at_backups; /* also what is none of ours */
+        return;
+    }
+    if (!collection->is_at_backups) {
+        collection->collected.layers++;
+        collection->collected.bytes += entry->size;
+    }
+    collection->sizes[collection->key_count] = entry->size;
     collection->keys[collection->key_count++] = mem_copy_text(entry->key);
 }
 
@@ -254,12 +296,17 @@ static void on_listed(void *context, const struct error *failure, const struct o
     collection->after = list->next ? mem_copy_text(list->next) : NULL;
     for (size_t i = 0; i < list->count; i++)
         look_at(collection, &list->entries[i]);
-    delete_garbage(collection);
+    if (collection->is_at_backups)
+        ask_rows(collection);
+    else
+        delete_layers(collection);
 }
 
 static void list_page(struct collection *collection)
 {
-    const struct object_query query = {.prefix = PREFIX, .after = collection->after, .limit = PAGE};
+    const struct object_query query = {.prefix = collection->is_at_backups ? BACKUPS : LAYERS,
+                                       .after = collection->after,
+                                       .limit = PAGE};
 
     (void) objects_list(collection->domain->options.objects, &query, on_listed, collection);
 }
@@ -275,10 +322,11 @@ static int check(struct collection *collection, struct error *err)
     if (!domain->options.objects)
         return error_set(err, ERR_UNAVAILABLE, 0, "there is no object store");
     if (domain->is_collecting)
-        return error_set(err, ERR_UNAVAILABLE, 0, "layers are being collected already");
+        return error_set(err, ERR_UNAVAILABLE, 0, "garbage is being collected already");
     if (domain->saves)
         return error_set(err, ERR_UNAVAILABLE, 0, "a disk is being stored; try again later");
-    return mark_all(collection, err);
+    /* One row that cannot be read and nothing is collected. */
+    return layer_marks_read(domain, &collection->marks, err);
 }
 
 void collector_run(struct domain *domain, uint64_t grace_ms, collector_done *done, void *context)

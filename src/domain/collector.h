@@ -1,7 +1,10 @@
-/* The collector: takes away layers of disks that nobody names any more.
+/* The collector: takes away layers of disks that nobody names any more, objects of backups that
+ * have no row, and snapshots on this machine that have none.
  *
  *     marks: what sandboxes (`stored`) and snapshots (`layers`) name
  *       ──► list "layers/", page by page ──► rows go ──► objects go
+ *     list "backups/", page by page ──► rows are looked for ──► objects without one go
+ *     list snapshots, when nothing is under way ──► those without a row go
  *
  * A layer goes when nothing names it and its object is older than the grace time. Nothing counts
  * references, so that no count can be wrong.
@@ -25,8 +28,11 @@
 #define COLLECTOR_GRACE_MS ((uint64_t) 3600 * 1000)
 
 struct collected {
-    uint64_t layers, bytes; /* taken away */
-    uint64_t kept;          /* layers that stay */
+    uint64_t layers;    /* taken away, as all of these */
+    uint64_t objects;   /* of backups */
+    uint64_t snapshots; /* begun: they go behind the answer */
+    uint64_t bytes;     /* of layers and objects */
+    uint64_t kept;      /* layers that stay */
 };
 
 typedef void collector_done(void *context, const struct error *failure,

@@ -72,6 +72,7 @@ struct domain {
     size_t saves;        /* disks that are being stored: sandbox_offload.c */
     uint64_t collect_ns; /* monotonic: when the collector is due; 0: not known yet */
     bool is_collecting;  /* layers are being deleted: none may be stored meanwhile */
+    bool is_inspecting;  /* inspection.c */
     size_t works;        /* things under way that end with an answer of ours: sandbox_wish.h */
     domain_done *closed; /* while closing */
     void *closed_context;

@@ -78,6 +78,14 @@ static void doom(struct domain *domain, const struct id *id, void (*done)(void *
     take_down(doomed);
 }
 
+bool snapshot_is_doomed(const struct domain *domain, const struct id *id)
+{
+    LIST_EACH (&domain->snapshots->doomed, at)
+        if (id_equal(&CONTAINER_OF(at, struct doomed, link)->id, id))
+            return true;
+    return false;
+}
+
 void snapshot_doom(struct domain *domain, const struct id *id)
 {
     doom(domain, id, NULL, NULL);

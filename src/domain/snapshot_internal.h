@@ -51,6 +51,7 @@ void snapshot_add_event(struct domain *domain, struct store_transaction *change,
 
 /* Whose row is gone, or never was: have the provider delete it, again until it is gone. */
 void snapshot_doom(struct domain *domain, const struct id *id);
+bool snapshot_is_doomed(const struct domain *domain, const struct id *id);
 void snapshot_doom_again(struct domain *domain); /* once a second */
 void snapshot_doom_end(struct domain *domain);
 

@@ -264,9 +264,10 @@ static int find_record(struct disk_pool *pool, enum disk_pool_set set, const str
 
     if (disk_pool_check_id(id, err) < 0)
         return -1;
-    if (!disk_pool_is_limited(pool))
-        return error_set(err, ERR_NOT_IMPLEMENTED, 0, "this pool counts nothing: %s", pool->reason);
     r = folder = disk_pool_open_entry(pool, set, id);
+    /* Whether it is there can be told of every pool. */
+    if (r >= 0 && !disk_pool_is_limited(pool))
+        return error_set(err, ERR_NOT_IMPLEMENTED, 0, "this pool counts nothing: %s", pool->reason);
     if (r >= 0)
         r = sys_btrfs_inspect(folder, &subvolume);
     if (r < 0)

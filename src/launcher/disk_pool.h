@@ -263,6 +263,10 @@ struct disk_pool_space {
 /* How full it is, for `doctor` and for a watch that warns in time. Inline. */
 int disk_pool_space(struct disk_pool *pool, struct disk_pool_space *ret_space, struct error *err);
 
+/* Whether something new may begin: ERR_NO_SPACE below the reserve, ERR_UNAVAILABLE when it is
+ * read-only. Everything that makes a disk asks by itself, too. Inline. */
+int disk_pool_check_space(struct disk_pool *pool, struct error *err);
+
 /* Give freed blocks of a sparse file back to the filesystem beneath. Returns how many bytes were
  * free; 0 where there is nothing to do. Slow: 0.1 s and more, now and then. */
 int disk_pool_trim(struct disk_pool *pool, uint64_t *ret_bytes, struct error *err);

@@ -47,8 +47,6 @@ extern const char *const disk_pool_set_nouns[];
 /* Every name that reaches the kernel passes here. */
 int disk_pool_check_id(const struct id *id, struct error *err);
 int disk_pool_check_limit(uint64_t limit, struct error *err);
-/* ERR_NO_SPACE below the reserve, ERR_UNAVAILABLE when it is read-only. */
-int disk_pool_check_space(struct disk_pool *pool, struct error *err);
 
 /* The folders of a disk, those of it that are missing. -errno. */
 int disk_pool_make_parts(int folder);

@@ -302,6 +302,8 @@ static void fall_back_without(void (*hide)(void), void (*show)(void))
     CHECK_EQUAL(test_error.code, ERR_NOT_IMPLEMENTED);
     CHECK_EQUAL(disk_pool_usage(pool, DISK_POOL_DISKS, &id, &usage, &test_error), -1);
     CHECK_EQUAL(test_error.code, ERR_NOT_IMPLEMENTED);
+    CHECK_EQUAL(disk_pool_usage(pool, DISK_POOL_DISKS, &other, &usage, &test_error), -1);
+    CHECK_EQUAL(test_error.code, ERR_NOT_FOUND);
     disk_pool_free(TAKE_PTR(pool));
     /* The machine has it all again, but the disks are where they are. */
     show();

@@ -1,5 +1,6 @@
 /* Snapshots, forks and going back, by the protocol of a whole launcher, on both kinds of pool. */
 #include <dirent.h>
+#include <sys/mount.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 
@@ -595,6 +596,36 @@ static void a_death_at_any_moment_leaves_one_whole_disk(void **state)
     }
 }
 
+static void set_read_only(const struct kit *kit, bool is_read_only)
+{
+    char path[PATH_MAX];
+
+    (void) snprintf(path, sizeof(path), "%s/data/pool/store", kit->folder);
+    assert_int_equal(mount(NULL, path, NULL, MS_REMOUNT | (is_read_only ? MS_RDONLY : 0), NULL), 0);
+}
+
+/* As after an error of the disk beneath. */
+static void a_pool_that_is_read_only_refuses_forks(void **state)
+{
+    struct kit *kit = *state;
+    struct wire_plan plan = kit_plan(), fork;
+    struct id first = id_new();
+    struct kit_answer answer;
+
+    NEEDS_LAUNCHER(kit);
+    kit_create(kit, &plan);
+    (void) snapshot(kit, &plan.id, &first, false);
+    stop(kit, &plan.id);
+    set_read_only(kit, true);
+    fork = fork_plan(WIRE_DISK_OF_SNAPSHOT, &first);
+    kit_ask_plan(kit, WIRE_MESSAGE_CREATE, &fork, &answer);
+    kit_expect_failure(&answer, ERR_UNAVAILABLE);
+    set_read_only(kit, false);
+    kit_create(kit, &fork);
+    assert_int_equal(count_in(kit, "disks"), 2);
+    assert_int_equal(kit_stop(kit), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 #define PLAIN(name)                                                                                \
     {                                                                                              \
@@ -611,6 +642,7 @@ int main(void)
         TEST(one_that_was_frozen_stays_frozen),
         TEST(a_freeze_that_comes_meanwhile_stays),
         TEST(what_cannot_be_is_refused),
+        TEST(a_pool_that_is_read_only_refuses_forks),
         TEST(a_porter_that_dies_is_replaced),
         TEST(a_death_at_any_moment_leaves_one_whole_disk),
         PLAIN(forks_begin_with_what_was_there),

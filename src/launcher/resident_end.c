@@ -184,6 +184,7 @@ static void taken_down(struct janitor_job *job, const struct error *failure)
                     log_text("reason", failure->message));
         note_failure(resident);
         resident_answer_killers(resident, true, failure);
+        answer_failed_start(resident); /* it may take for ever: who asked has waited long enough */
         resident->timer.fire = take_down_again;
         event_timer_set(all->loop, &resident->timer, AGAIN_MS);
     } else {

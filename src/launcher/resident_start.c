@@ -227,7 +227,10 @@ static int start_fork(struct resident *resident, const struct wire_plan *plan, s
     struct residents *all = resident->all;
     struct resident *source;
 
-    if (residents_find_source(all, &plan->origin, &source, err) < 0)
+    /* Of what is begun something may be left, and on a pool that is read-only nobody can take it
+     * away. */
+    if (residents_find_source(all, &plan->origin, &source, err) < 0 ||
+        disk_pool_check_space(all->site->host.pool, err) < 0)
         return -1;
     /* The record comes before the disk that it stands for. */
     if (resident_write_record(resident, err) < 0)

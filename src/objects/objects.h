@@ -172,6 +172,11 @@ struct objects_call *objects_check(struct objects *objects, objects_done *done, 
 /* "folder DATA/objects", "s3 https://host/bucket": for people, without secrets. Borrowed. */
 const char *objects_text(const struct objects *objects);
 
+/* A message that tells where the store is (endpoint, bucket, folder) becomes a sentence for
+ * clients, which does not. Code and errno stay. Returns whether it was one: log the message before.
+ */
+bool objects_make_plain(const struct objects *objects, struct error *err);
+
 struct objects_counters {
     uint64_t calls, failures, retries, bytes_in, bytes_out;
     size_t queued, running;

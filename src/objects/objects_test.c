@@ -334,6 +334,33 @@ static void answers_may_be_thrown_away(void **state)
 
 #define OBJECTS_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+static void expect_plain(const struct contract *contract, enum err_code code, const char *message,
+                         const char *expected)
+{
+    struct error err = ERROR_INIT;
+
+    (void) error_set(&err, code, 0, "%s", message);
+    err.system = ENOSPC;
+    assert_int_equal(objects_make_plain(contract->objects, &err), strcmp(message, expected) != 0);
+    assert_string_equal(err.message, expected);
+    assert_int_equal(err.code, code);
+    assert_int_equal(err.system, ENOSPC);
+}
+
+static void clients_are_not_told_where_the_store_is(void **state)
+{
+    const struct contract *contract = *state;
+
+    expect_plain(contract, ERR_UNAVAILABLE, "a gate: connect to host:1: refused",
+                 "the object store is not available; the daemon's log says more");
+    expect_plain(
+        contract, ERR_FORBIDDEN, "store the layer: a gate: the signature is wrong",
+        "store the layer: the object store refuses the daemon; the daemon's log says more");
+    expect_plain(contract, ERR_NO_SPACE, "write 'key' in a gate: No space left on device",
+                 "write 'key': the object store is full; the daemon's log says more");
+    expect_plain(contract, ERR_INTERNAL, "the keeper died", "the keeper died");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -346,6 +373,7 @@ int main(void)
         OBJECTS_TEST(an_answer_may_close),
         OBJECTS_TEST(progress_is_told_while_it_goes_on),
         OBJECTS_TEST(failures_are_passed_on_and_counted),
+        OBJECTS_TEST(clients_are_not_told_where_the_store_is),
         OBJECTS_TEST(answers_may_be_thrown_away),
     };
 

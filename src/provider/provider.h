@@ -284,7 +284,8 @@ void provider_roll_back(struct provider *provider, const struct id *sandbox,
                         void *context);
 
 /* Bytes that this disk or snapshot alone has on its account, as of the last few seconds.
- * ERR_NOT_IMPLEMENTED where nothing is counted: measure it with a disk job. */
+ * ERR_NOT_FOUND: it is not there, which is looked at anew. ERR_NOT_IMPLEMENTED: it is, and nothing
+ * is counted here: measure it with a disk job. */
 typedef void provider_bytes_done(void *context, const struct error *failure, uint64_t bytes);
 void provider_disk_usage(struct provider *provider, const struct provider_disk *disk,
                          provider_bytes_done *done, void *context);

@@ -100,14 +100,25 @@ bool work_begin(struct work *work, struct mover *mover,
     return work_goes_on(work);
 }
 
+/* Whoever asked is told what failed, and only the log where. */
+static void make_plain(struct work *work)
+{
+    struct error said = work->failure;
+
+    if (objects_make_plain(work->mover->objects, &work->failure))
+        LOG_WARNING(work->mover->log, "the object store failed", log_text("error", said.message));
+}
+
 void work_end(struct work *work, const struct error *failure)
 {
     if (work->is_over)
         return;
     work->is_over = true;
     work->failed = failure != NULL;
-    if (failure)
+    if (failure) {
         work->failure = *failure;
+        make_plain(work);
+    }
     /* A store that refuses our key is no lack of rights of who asked. */
     if (work->failure.code == ERR_FORBIDDEN)
         work->failure.code = ERR_UNAVAILABLE;

@@ -55,6 +55,7 @@ OPERATIONS = {
 
 # Points that are not called after their operation: which it is, and how often it passes there.
 OTHERS = {
+    "backup.delete.kept": ("unbackup", 1),
     "backup.delete.objects": ("unbackup", 1),
     "backup.restore.restored": ("restore", 1),
     "workspace.sync.begun": ("sync", 1),
@@ -93,7 +94,6 @@ class Doomed(ControlPlane):
         self.boxes = {}  # name: (id, statuses it may have)
         self.snapshots = {}  # name: states it may have; None: it is gone
         self.backups = {}  # name: whether it is there; None: it may be
-        self.is_deleting = point == "backup.delete.objects"
 
     def ask_for(self, method, path, body=None):
         try:
@@ -191,6 +191,13 @@ class Doomed(ControlPlane):
         equal(found, {}, "sandboxes nobody asked for")
         self.check_snapshots()
         self.check_backups()
+        self.check_promises()
+
+    def check_promises(self):
+        """Everything that is known of is there, byte by byte."""
+        found = self.call("POST", f"{NATIVE}/fsck", {"deep": True}, timeout=SECONDS)
+        lost = [one for one in found["findings"] if one["is"] == "lost"]
+        equal((found["lost"], lost), (0, []), "what fsck says is lost")
 
     def found_snapshots(self):
         return self.call("GET", f"{NATIVE}/snapshots?limit=1000", timeout=SECONDS)["snapshots"]
@@ -207,15 +214,11 @@ class Doomed(ControlPlane):
             self.ask_for("DELETE", f"{NATIVE}/sandboxes/{opened}")
 
     def check_backups(self):
-        """Those that are there can be restored. One whose deletion was cut off may have lost its
-        archive, which is why it must go when it is asked for again."""
+        """Those that are there can be restored, also those whose deletion was cut off."""
         found = self.found_backups()
         for name, is_there in self.backups.items():
             assert is_there in (None, name in found), f"backup {name}: {is_there}, {found}"
             if name not in found:
-                continue
-            if is_there is None and self.is_deleting:
-                self.ask_for("DELETE", f"{NATIVE}/backups/{found[name]}")
                 continue
             box = self.do("create", f"{name}-restored")["id"]
             self.ask_for("POST", f"{NATIVE}/sandboxes/{box}/restore", {"backup": found[name]})

@@ -127,7 +127,8 @@ def a_folder_that_is_read_only_says_so():
     with Plane("--stock", "0") as plane:
         plane.begin()
         change_modes(objects_of(plane), 0o500)
-        refused(AWAY, "backup", plane.back_up)
+        message = refused(AWAY, "backup", plane.back_up)
+        assert plane.data not in message and plane.data in plane.log(), message
         plane.must_run_on()
         equal(plane.backup_contents(plane.backup), {"kept": sum_of(KEPT)}, "the backup")
         change_modes(objects_of(plane), 0o700)
@@ -228,6 +229,7 @@ def a_store_that_is_away_or_silent_harms_nothing():
             finally:
                 swift.resume()
             plane.must_be_whole()
+            plane.check_promises()
             assert swift.secret_key not in plane.log(), "the secret is in the log"
             plane.end()
 
@@ -241,7 +243,7 @@ def a_wrong_secret_is_told_and_not_shown():
             plane.create("box", network="none")
             plane.fill("box", "kept", KEPT)
             message = refused(AWAY, "backup", plane.back_up)
-            assert WRONG_SECRET not in message, message
+            assert WRONG_SECRET not in message and BUCKET not in message, message
             assert "secret" in plane.log() and WRONG_SECRET not in plane.log(), "the log"
             plane.must_run_on()
             equal(plane.listed("backups"), [], "backups")

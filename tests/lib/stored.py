@@ -7,6 +7,7 @@
         plane.snapshot_contents(snapshot["id"])         # of a sandbox that is made from it
         plane.backup_contents(backup["id"])             # restored into a sandbox of its own
         plane.kill_hard("launcher", "daemon")           # and wait for the next ones
+        plane.check_promises()                          # fsck finds nothing lost
         plane.strays()                                  # {} unless something nobody knows is there
 """
 
@@ -74,6 +75,12 @@ class StoredPlane(ControlPlane):
         found = self.contents(box)
         self.call("DELETE", f"{NATIVE}/sandboxes/{box}", timeout=SECONDS)
         return found
+
+    def check_promises(self, deep=True):
+        """`burrow fsck`: everything that is known of is there, byte by byte."""
+        found = self.call("POST", f"{NATIVE}/fsck", {"deep": deep}, timeout=SECONDS)
+        lost = [one for one in found["findings"] if one["is"] == "lost"]
+        assert found["lost"] == 0 and not lost, f"fsck: {found['lost']} lost: {lost}"
 
     def listed(self, kind):
         """All "sandboxes", "snapshots" or "backups" there are, each once."""

@@ -56,6 +56,7 @@ void native_get_sandbox_events(struct http_request *request);
 
 /* collect.c */
 void native_collect(struct http_request *request);
+void native_inspect(struct http_request *request);
 
 /* backup.c */
 void native_backup(struct http_request *request);

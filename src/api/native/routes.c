@@ -138,8 +138,11 @@ static const struct http_route routes[] = {
      .reply_schema = EVENTS_SCHEMA, .parameters = EVENTS_QUERY},
     {"POST", "/burrow/v1/db/backup", native_backup, "Copy all that the daemon keeps into a file",
      .access = ACCESS_ADMIN, .request_schema = BACKUP_SCHEMA},
-    {"POST", "/burrow/v1/gc", native_collect, "Take away stored layers that nobody names",
+    {"POST", "/burrow/v1/gc", native_collect, "Take away what is stored and nobody names",
      .access = ACCESS_ADMIN, .request_schema = COLLECT_SCHEMA},
+    {"POST", "/burrow/v1/fsck", native_inspect,
+     "Look whether everything that is promised is there; changes nothing", .access = ACCESS_ADMIN,
+     .request_schema = INSPECT_SCHEMA},
 
     {"GET", CONTAINER, native_container, "The sandbox's own container API, also its WebSockets",
      .access = ACCESS_ENTER},

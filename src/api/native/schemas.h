@@ -34,6 +34,10 @@
     "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{"                         \
     "\"grace\":" DURATION_SCHEMA "}}"
 
+#define INSPECT_SCHEMA                                                                             \
+    "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{"                         \
+    "\"deep\":{\"type\":\"boolean\"}}}"
+
 #define SPEC_SCHEMA                                                                                \
     "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{\"name\":{\"type\""       \
     ":\"string\"},\"template\":{\"type\":\"string\"},\"image\":{\"type\":\"string\"},"             \

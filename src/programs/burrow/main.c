@@ -166,6 +166,7 @@ static const struct verb *const verbs[] = {
     &verb_db_check,
     &verb_db_rotate_keys,
     &verb_gc,
+    &verb_fsck,
     &verb_serve,
     &verb_settings,
     &verb_doctor,
