@@ -247,6 +247,7 @@ static void make_environment(struct agent *agent, const char *const *own)
 {
     const char *version = environment_get(own, "SANDBOX_VERSION");
     const char *workspace = environment_get(own, "BURROW_WORKSPACE");
+    const char *directory = environment_get(own, "BURROW_DIRECTORY");
     struct account account;
     const char *home = account_read(getuid(), &account) == 0 ? account.home : "/";
 
@@ -254,6 +255,7 @@ static void make_environment(struct agent *agent, const char *const *own)
     agent->first_environment = environment_merge(agent->environment, NULL, 0);
     agent->version = version ? version : BURROW_VERSION;
     agent->workspace = workspace && workspace[0] == '/' ? workspace : AGENT_DIRECTORY;
+    agent->directory = directory && directory[0] == '/' ? directory : AGENT_DIRECTORY;
 }
 
 /* Something to read from that is empty. Where there is no /dev, a pipe without a writer. */

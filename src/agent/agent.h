@@ -53,6 +53,9 @@ struct agent {
     const char **environment;       /* owned: what commands start from */
     const char **first_environment; /* owned: the same, before anybody changed it */
     const char *workspace;          /* AGENT_DIRECTORY, or what $BURROW_WORKSPACE says; borrowed */
+    /* Where commands and sessions begin: AGENT_DIRECTORY, or what the image wants and the launcher
+     * says in $BURROW_DIRECTORY; borrowed. */
+    const char *directory;
     struct worker_link *worker;
     struct reaper *reaper;
     struct exec_set execs;

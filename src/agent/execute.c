@@ -140,7 +140,7 @@ static void write_note(const struct execute_call *call, const struct exec_result
                         (unsigned long long) call->ask.timeout_ms);
     else if (is_directory_failure(result))
         (void) snprintf(ret_note, NOTE_SIZE, "Failed to change directory to %s: %s\n",
-                        call->ask.directory ? call->ask.directory : AGENT_DIRECTORY,
+                        call->ask.directory ? call->ask.directory : call->agent->directory,
                         strerrordesc_np(-result->error));
 }
 
@@ -191,7 +191,7 @@ static void start_alone(struct execute_call *call)
             {
                 .arguments = ask->arguments,
                 .environment = environment,
-                .directory = ask->directory ? ask->directory : AGENT_DIRECTORY,
+                .directory = ask->directory ? ask->directory : call->agent->directory,
                 .any_directory = !ask->directory,
                 .user = ask->user,
             },

@@ -213,7 +213,7 @@ static void start(struct run *run, const struct run_request *ask, struct pool *p
                 .arguments = ask->arguments,
                 .shell_command = ask->command,
                 .environment = environment,
-                .directory = ask->directory ? ask->directory : AGENT_DIRECTORY,
+                .directory = ask->directory ? ask->directory : run->agent->directory,
                 .any_directory = !ask->directory,
                 .user = ask->user,
             },

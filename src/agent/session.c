@@ -140,7 +140,7 @@ void session_question_take(struct session *session, const struct text *sections)
 static void answer_without_session(struct loop_task *task)
 {
     struct session_query *query = CONTAINER_OF(task, struct session_query, task);
-    struct session_context context = {.directory = AGENT_DIRECTORY,
+    struct session_context context = {.directory = query->agent->directory,
                                       .environment = query->agent->environment};
 
     query->on_context(query, &context, NULL);
@@ -203,7 +203,7 @@ void session_directory(const struct agent *agent, const char *id, char ret_path[
     if (read_directory(session, ret_path))
         return;
     if (!path || access(path, X_OK) < 0)
-        path = AGENT_DIRECTORY;
+        path = agent->directory;
     if (access(path, X_OK) < 0)
         path = home && access(home, X_OK) == 0 ? home : "/";
     (void) snprintf(ret_path, PATH_MAX, "%s", path);

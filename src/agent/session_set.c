@@ -360,7 +360,7 @@ static void start_shell(struct session *session)
         environment_merge(session->agent->environment, settings->changes, settings->change_count);
     const struct session_shell_options options = {
         .environment = environment,
-        .directory = settings->directory ? settings->directory : AGENT_DIRECTORY,
+        .directory = settings->directory ? settings->directory : session->agent->directory,
     };
     struct exec_result failed = {.stage = LAUNCH_STAGE_FORK};
 

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "agent/file_walk.h"
-#include "agent/tar_header.h"
 #include "base/memory.h"
+#include "base/tar_header.h"
 #include "sys/sys_file.h"
 
 /* Of a file at a time, and entries in one piece. */

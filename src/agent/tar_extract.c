@@ -5,10 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
-#include "agent/tar_reader.h"
 #include "base/memory.h"
+#include "base/tar_reader.h"
 #include "base/text.h"
 #include "sys/sys_file.h"
 
@@ -320,6 +321,22 @@ static int begin_file(struct tar_extract *extract, int parent, const struct tar_
     return r < 0 ? r : 0;
 }
 
+/* What the file system, or the kernel, will not have is left out; -ENOSPC, -EDQUOT. `is_owners`: it
+ * belongs to whom the archive says, and may have capabilities. */
+static int set_attributes(const struct tar_attributes *attributes, int file, bool is_owners)
+{
+    struct tar_attribute attribute;
+    size_t at = 0;
+
+    while (tar_attributes_next(attributes, &at, &attribute)) {
+        if ((is_owners || !attribute.is_capability) &&
+            fsetxattr(file, attribute.name, attribute.value, attribute.length, 0) < 0 &&
+            (errno == ENOSPC || errno == EDQUOT))
+            return -errno;
+    }
+    return 0;
+}
+
 static void abandon_file(struct tar_extract *extract)
 {
     extract->file = fd_close(extract->file);
@@ -345,7 +362,7 @@ static int end_file(struct tar_extract *extract)
         mode &= 01777;
     if (fchmod(extract->file, mode) < 0)
         return -errno;
-    r = tar_attributes_set(&extract->attributes, extract->file, is_owners);
+    r = set_attributes(&extract->attributes, extract->file, is_owners);
     if (r < 0)
         return r;
     (void) futimens(extract->file, times); /* not all have times */

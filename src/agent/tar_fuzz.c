@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "agent/tar_extract.h"
-#include "agent/tar_header.h"
+#include "base/tar_header.h"
 #include "sys/sys_file.h"
 #include "sys/sys_tree.h"
 

@@ -8,9 +8,9 @@
 #include "agent/agent_test.h"
 #include "agent/tar_export.h"
 #include "agent/tar_extract.h"
-#include "agent/tar_header.h"
-#include "agent/tar_reader.h"
 #include "base/memory.h"
+#include "base/tar_header.h"
+#include "base/tar_reader.h"
 #include "sys/sys_file.h"
 #include "sys/sys_tree.h"
 

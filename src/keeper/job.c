@@ -7,6 +7,7 @@
 #include "base/auto.h"
 #include "keeper/archive_make.h"
 #include "keeper/archive_unpack.h"
+#include "keeper/image_import.h"
 #include "keeper/layer_pack.h"
 #include "keeper/layer_unpack.h"
 #include "keeper/tree_copy.h"
@@ -80,6 +81,20 @@ static int run_read(const struct job *job, struct error *err)
     return tree_read(job->disk, job->input, job->data, job->output, err);
 }
 
+/* Their input is an archive; without one, the disk is a layout. */
+static int run_import(const struct job *job, struct error *err)
+{
+    const struct image_import import = {
+        .archive = job->input,
+        .layout = job->disk,
+        .layers = job->base,
+        .target = job->target,
+        .limits = {IMAGE_BYTES_MAX, IMAGE_ENTRIES_MAX, IMAGE_FREE_MIN},
+    };
+
+    return image_import(&import, job->output, err);
+}
+
 static const struct job_kind kinds[] = {
     {"delete", .has_disk = true, .run = run_delete},
     {"measure", .has_disk = true, .run = run_measure},
@@ -93,6 +108,8 @@ static const struct job_kind kinds[] = {
     {"unarchive", .has_data = true, .run = run_unarchive},
     {"scan", .has_disk = true, .run = run_scan},
     {"read", .has_disk = true, .has_data = true, .run = run_read},
+    {"import", .has_base = true, .has_target = true, .run = run_import},
+    {"import-layout", .has_disk = true, .has_base = true, .has_target = true, .run = run_import},
 };
 
 const struct job_kind *job_find(const char *name)

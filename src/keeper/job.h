@@ -11,6 +11,8 @@
  *     unarchive               archive_unpack.h; input: a file, data: a tar stream
  *     scan DISK               tree_scan.h, a view; input: options
  *     read DISK               tree_read.h, a view; input: paths, data: contents
+ *     import BASE TARGET      image_import.h; BASE: the layers there are, input: an archive
+ *     import-layout DISK BASE TARGET  the same; DISK: an OCI layout
  *
  * DISK and BASE are read (delete alone changes its DISK), TARGET is written. Of a job that works on
  * a view, DISK shows what the sandbox saw; all others see the upper folder of the overlay, with its

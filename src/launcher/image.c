@@ -1,19 +1,32 @@
 #include "launcher/image.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "launcher/folder_rules.h"
 #include "launcher/image_internal.h"
+#include "launcher/image_layers.h"
+#include "sys/sys_file.h"
+
+AUTO_DEFINE_PTR(closedir, DIR, (void) closedir);
 
 /* How long a folder that was checked is taken at its word, when neither it nor the list changed. */
 #define IMAGE_TRUST_NS UINT64_C(1000000000)
 
 void image_view_done(struct image_view *view)
 {
-    view->lower = fd_close(view->lower);
+    for (size_t i = 0; i < view->lower_count; i++)
+        view->lowers[i] = fd_close(view->lowers[i]);
+    view->lower_count = 0;
+    for (char **variable = view->environment; variable && *variable; variable++)
+        free(*variable);
+    free(view->environment);
+    view->environment = NULL;
     for (size_t i = 0; i < view->mount_count; i++)
         view->mounts[i].source = fd_close(view->mounts[i].source);
     view->mount_count = 0;
@@ -74,8 +87,10 @@ static int copy_view(const struct image_view *from, struct image_view *ret_view,
     AUTO(image_view) struct image_view view = *from;
     bool failed = false;
 
-    view.lower = fcntl(from->lower, F_DUPFD_CLOEXEC, 3);
-    failed |= view.lower < 0;
+    for (size_t i = 0; i < view.lower_count; i++) {
+        view.lowers[i] = fcntl(from->lowers[i], F_DUPFD_CLOEXEC, 3);
+        failed |= view.lowers[i] < 0;
+    }
     for (size_t i = 0; i < view.mount_count; i++) {
         if (from->mounts[i].source < 0)
             continue;
@@ -140,19 +155,160 @@ static int open_registered(struct image_registry *registry, const char *name, in
     return *ret_folder < 0 ? error_set(err, ERR_UNAVAILABLE, errno, "open image '%s'", name) : 0;
 }
 
+/* --- imported ones -------------------------------------------------------------------------- */
+
+int image_put(struct image_registry *registry, const char *name, const struct wire_image *image,
+              struct error *err)
+{
+    AUTO(text) struct text text = TEXT_INIT(WIRE_IMAGE_TEXT_MAX);
+    int r;
+
+    if (refuse_host(name, err) < 0 || folder_registry_check_name(&registry->names, name, err) < 0 ||
+        wire_image_write(image, &text, err) < 0)
+        return -1;
+    r = sys_file_replace(registry->names.folder, name, text.data, text.length, 0600);
+    return r < 0 ? error_set(err, error_code_from_errno(r), r, "register image '%s'", name) : 0;
+}
+
+/* Whether the entry of that name is one that was imported, and what it says. 1, 0, -1. */
+static int read_imported(const struct image_registry *registry, const char *name,
+                         struct wire_image *ret_image, struct error *err)
+{
+    AUTO(close)
+    int file = sys_file_open(registry->names.folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+    AUTO(free) char *bytes = NULL;
+    ssize_t length;
+
+    if (file == -ENOENT)
+        return error_set(err, ERR_NOT_FOUND, 0, "there is no image '%s'", name);
+    if (file < 0 || !folder_is_ours(file))
+        return 0; /* the registry of folders says why not */
+    bytes = mem_alloc(WIRE_IMAGE_TEXT_MAX + 1);
+    length = sys_file_read_full(file, bytes, WIRE_IMAGE_TEXT_MAX + 1);
+    if (length < 0 || !wire_image_is_one(bytes, (size_t) length))
+        return 0;
+    if (wire_image_read(bytes, (size_t) length, ret_image, err) < 0)
+        return error_wrap(err, "image '%s'", name);
+    return 1;
+}
+
+int image_read(struct image_registry *registry, const char *name, struct wire_image *ret_image,
+               struct error *err)
+{
+    int r;
+
+    if (folder_registry_check_name(&registry->names, name, err) < 0)
+        return -1;
+    r = read_imported(registry, name, ret_image, err);
+    if (r == 0)
+        return error_set(err, ERR_INVALID, 0, "image '%s' was not imported", name);
+    return r < 0 ? -1 : 0;
+}
+
+static bool is_our_setting(const char *variable)
+{
+    return strncmp(variable, "BURROW_", strlen("BURROW_")) == 0;
+}
+
+/* What the agent is started with, and gives to programs. Its own settings are not an image's to
+ * make, but for the folder to work in. */
+static char **make_environment(const struct wire_image *image)
+{
+    const struct wire_image_words *variables = &image->by_key[WIRE_IMAGE_ENV];
+    const char *folder = wire_image_word(image, WIRE_IMAGE_WORKDIR);
+    char **environment = mem_alloc_array(variables->count + 2, sizeof(*environment));
+    size_t count = 0;
+
+    for (size_t i = 0; i < variables->count; i++) {
+        if (!is_our_setting(variables->words[i]))
+            environment[count++] = mem_copy_text(variables->words[i]);
+    }
+    if (*folder) {
+        AUTO(text) struct text setting = TEXT_INIT(WIRE_IMAGE_WORD_MAX + 32);
+
+        text_format(&setting, "BURROW_DIRECTORY=%s", folder);
+        environment[count++] = text_take(&setting);
+    }
+    return environment;
+}
+
+static int open_imported(struct image_registry *registry, const char *name,
+                         const struct wire_image *image, struct image_view *ret_view,
+                         struct error *err)
+{
+    const struct wire_image_words *layers = &image->by_key[WIRE_IMAGE_LAYER];
+    AUTO(image_view) struct image_view view = IMAGE_VIEW_INIT;
+
+    for (size_t i = layers->count; i > 0; i--) {
+        int layer = image_layer_open(registry, layers->words[i - 1], err);
+
+        if (layer < 0)
+            return error_wrap(err, "image '%s'", name);
+        view.lowers[view.lower_count++] = layer;
+    }
+    view.environment = make_environment(image);
+    *ret_view = image_view_take(&view);
+    return 0;
+}
+
+/* --- all of them ---------------------------------------------------------------------------- */
+
 int image_open(struct image_registry *registry, const char *name, struct image_view *ret_view,
                struct error *err)
 {
-    int lower;
+    AUTO(wire_image) struct wire_image image = WIRE_IMAGE_INIT;
+    int lower, imported;
 
     if (strcmp(name, IMAGE_HOST) == 0) {
-        if (registry->host.lower < 0)
+        if (!registry->host.lower_count)
             return error_set(err, ERR_UNAVAILABLE, 0, "image '" IMAGE_HOST "' is not prepared");
         return copy_view(&registry->host, ret_view, err);
     }
+    if (folder_registry_check_name(&registry->names, name, err) < 0)
+        return -1;
+    imported = is_still_right(registry, name, clock_monotonic_ns(clock_system()))
+                   ? 0
+                   : read_imported(registry, name, &image, err);
+    if (imported < 0)
+        return -1;
+    if (imported)
+        return open_imported(registry, name, &image, ret_view, err);
     if (open_registered(registry, name, &lower, err) < 0)
         return -1;
-    *ret_view = (struct image_view){.lower = lower};
+    *ret_view = (struct image_view){.lowers = {lower}, .lower_count = 1};
+    return 0;
+}
+
+static int compare_entries(const void *left, const void *right)
+{
+    return strcmp(((const struct folder_entry *) left)->name,
+                  ((const struct folder_entry *) right)->name);
+}
+
+/* Those of the imported. */
+static int list_imported(struct image_registry *registry, struct folder_entry **entries,
+                         size_t *count, struct error *err)
+{
+    int fd = sys_file_open(registry->names.folder, ".", O_RDONLY | O_DIRECTORY, 0);
+    AUTO(closedir) DIR *files = fd < 0 ? NULL : fdopendir(fd);
+    struct dirent *file;
+
+    if (!files) {
+        (void) fd_close(fd);
+        return error_set(err, ERR_INTERNAL, fd < 0 ? fd : errno, "list the images");
+    }
+    while ((file = readdir(files)) && *count < FOLDERS_MAX) {
+        AUTO(wire_image) struct wire_image image = WIRE_IMAGE_INIT;
+
+        if (!folder_name_is_valid(file->d_name) ||
+            read_imported(registry, file->d_name, &image, NULL) != 1)
+            continue;
+        *entries = mem_resize(*entries, (*count + 1) * sizeof(**entries));
+        (*entries)[*count] = (struct folder_entry){.folder = ""};
+        (void) snprintf((*entries)[*count].name, sizeof((*entries)[*count].name), "%.*s",
+                        FOLDER_NAME_MAX, file->d_name);
+        *count += 1;
+    }
     return 0;
 }
 
@@ -163,8 +319,11 @@ int image_list(struct image_registry *registry, struct folder_entry **ret_entrie
     struct folder_entry *entries;
     size_t count, kept = 1;
 
-    if (folder_registry_list(&registry->names, &registered, &count, err) < 0)
+    if (folder_registry_list(&registry->names, &registered, &count, err) < 0 ||
+        list_imported(registry, &registered, &count, err) < 0)
         return -1;
+    if (count > 0)
+        qsort(registered, count, sizeof(*registered), compare_entries);
     entries = mem_alloc_array(count + 1, sizeof(*entries));
     memcpy(entries[0].name, IMAGE_HOST, sizeof(IMAGE_HOST));
     for (size_t i = 0; i < count; i++) {

@@ -1,15 +1,16 @@
 /* Images: the read-only roots that sandboxes start from.
  *
- * Root registers folders by name; a plan names the image and never a path. The registry is a
- * root-owned folder with one small file per image (its content is the folder's path), so that it
- * can be read, backed up and repaired by hand:
+ * Root registers folders by name, or imports images (image_import.h); a plan names the image and
+ * never a path. The registry is a root-owned folder with one small file per image, so that it can
+ * be read, backed up and repaired by hand:
  *
- *     DATA/images/debian-12     "/srv/images/debian-12\n"
+ *     DATA/images/debian-12         "/srv/images/debian-12\n", or what wire/wire_image.h says
  *     DATA/images/.host/<digest>/   skeletons of the built-in image `host`, see image_host.h
+ *     DATA/images/.layers/<digest>/ trees of imported layers, shared by images: image_layers.h
  *
  * A view is what the executor needs to build a root from an image:
  *
- *     lower      the overlay's one lower layer, as an idmapped, read-only copy of its mount
+ *     lowers     the overlay's lower layers, which become idmapped, read-only copies of mounts
  *     mounts     what is then attached in the merged root, in this order
  *
  * Overlay cannot show a folder at another place than its own (a layer's /usr is the merged /usr)
@@ -25,6 +26,7 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "launcher/folder_registry.h"
+#include "wire/wire_image.h"
 
 #define IMAGE_NAME_MAX FOLDER_NAME_MAX
 
@@ -32,6 +34,7 @@
 #define IMAGE_HOST "host"
 
 #define IMAGE_MOUNTS_MAX  12
+#define IMAGE_LOWERS_MAX  WIRE_IMAGE_LAYERS_MAX
 #define IMAGE_DIGEST_SIZE 65
 
 /* One thing to attach in the merged root. */
@@ -43,7 +46,10 @@ struct image_mount {
 };
 
 struct image_view {
-    int lower; /* owned, O_PATH */
+    int lowers[IMAGE_LOWERS_MAX]; /* owned, O_PATH; the topmost first */
+    size_t lower_count;
+    /* Owned: what programs in it find in their environment, NULL at its end; NULL: nothing. */
+    char **environment;
     struct image_mount mounts[IMAGE_MOUNTS_MAX];
     size_t mount_count;
     char digest[IMAGE_DIGEST_SIZE]; /* identity in hex, "" when it has none */
@@ -51,7 +57,7 @@ struct image_view {
 
 #define IMAGE_VIEW_INIT                                                                            \
     {                                                                                              \
-        .lower = -EBADF                                                                            \
+        .lower_count = 0                                                                           \
     }
 
 void image_view_done(struct image_view *view);
@@ -77,15 +83,26 @@ bool image_name_is_valid(const char *name);
 int image_add(struct image_registry *registry, const char *name, const char *folder,
               struct error *err);
 
-/* Forget a name; the folder and running sandboxes stay. ERR_NOT_FOUND. */
+/* Forget a name; the folder or the layers, and running sandboxes, stay. ERR_NOT_FOUND. */
 int image_remove(struct image_registry *registry, const char *name, struct error *err);
 
+/* Register what was imported, its layers being there: image_import.h. Acknowledged means on disk.
+ */
+int image_put(struct image_registry *registry, const char *name, const struct wire_image *image,
+              struct error *err);
+
+/* What was imported under a name. ERR_NOT_FOUND: nothing; ERR_INVALID: it is a folder, or its entry
+ * is damaged. */
+int image_read(struct image_registry *registry, const char *name, struct wire_image *ret_image,
+               struct error *err);
+
 /* What an image needs now; its folder is checked again as in image_add, at most once a second.
- * ERR_NOT_FOUND: no such name, or its folder is gone; ERR_UNAVAILABLE: `host` before
+ * ERR_NOT_FOUND: no such name, or its folder or a layer is gone; ERR_UNAVAILABLE: `host` before
  * image_host_prepare. Inline: a microsecond for `host`, some 0.2 ms for a folder. */
 int image_open(struct image_registry *registry, const char *name, struct image_view *ret_view,
                struct error *err);
 
-/* All images by name, `host` first, which has no folder (""). The caller frees the array. */
+/* All images by name, `host` first. Only those that are folders have one, others "". The caller
+ * frees the array. */
 int image_list(struct image_registry *registry, struct folder_entry **ret_entries,
                size_t *ret_count, struct error *err);

@@ -372,7 +372,8 @@ int image_host_prepare(struct image_registry *registry, const struct image_host_
     if (r >= 0)
         r = make_digest(root, options, view.digest);
     if (r >= 0)
-        r = view.lower = open_skeleton(skeletons, view.digest, root, options);
+        r = view.lowers[0] = open_skeleton(skeletons, view.digest, root, options);
+    view.lower_count = r >= 0;
     if (r >= 0)
         r = add_mounts(&view, root, options);
     if (r < 0)

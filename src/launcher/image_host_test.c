@@ -138,19 +138,19 @@ static void only_what_is_public_comes_in(void **state)
     prepare(&place, &view);
     (void) umask(022);
     for (size_t i = 0; i < ARRAY_COUNT(hidden); i++) {
-        if (exists(view.lower, hidden[i]))
+        if (exists(view.lowers[0], hidden[i]))
             fail_msg("'%s' is in the image", hidden[i]);
     }
-    expect_text(view.lower, "etc/mime.types", "text/plain txt");
-    expect_text(view.lower, "etc/java-17-openjdk/deep/jvm.cfg", "-server");
-    expect_text(view.lower, "etc/ssl/certs/own.pem", "own certificate");
-    expect_text(view.lower, "etc/resolv.conf", "nameserver 192.0.2.53\n");
-    expect_link(view.lower, "etc/ssl/certs/hash.0", "good.pem");
-    expect_link(view.lower, "etc/alternatives/awk", "/usr/bin/mawk");
-    expect_link(view.lower, "etc/localtime", "/usr/share/zoneinfo/Etc/UTC");
-    expect_link(view.lower, "home/user/workspace", "/workspace");
-    expect_link(view.lower, "home/workspace", "/workspace");
-    expect_link(view.lower, "bin", "usr/bin");
+    expect_text(view.lowers[0], "etc/mime.types", "text/plain txt");
+    expect_text(view.lowers[0], "etc/java-17-openjdk/deep/jvm.cfg", "-server");
+    expect_text(view.lowers[0], "etc/ssl/certs/own.pem", "own certificate");
+    expect_text(view.lowers[0], "etc/resolv.conf", "nameserver 192.0.2.53\n");
+    expect_link(view.lowers[0], "etc/ssl/certs/hash.0", "good.pem");
+    expect_link(view.lowers[0], "etc/alternatives/awk", "/usr/bin/mawk");
+    expect_link(view.lowers[0], "etc/localtime", "/usr/share/zoneinfo/Etc/UTC");
+    expect_link(view.lowers[0], "home/user/workspace", "/workspace");
+    expect_link(view.lowers[0], "home/workspace", "/workspace");
+    expect_link(view.lowers[0], "bin", "usr/bin");
     end_place(&place);
 }
 
@@ -180,7 +180,7 @@ static void modes_do_not_depend_on_the_umask(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(expected); i++) {
         struct stat status;
 
-        assert_int_equal(fstatat(view.lower, expected[i].path, &status, 0), 0);
+        assert_int_equal(fstatat(view.lowers[0], expected[i].path, &status, 0), 0);
         assert_int_equal(status.st_mode, expected[i].mode);
         assert_int_equal(status.st_uid, expected[i].owner);
     }
@@ -239,8 +239,8 @@ static void a_skeleton_serves_one_package_state(void **state)
     prepare(&place, &first);
     prepare(&place, &second);
     assert_string_equal(first.digest, second.digest);
-    assert_int_equal(fstat(first.lower, &one), 0);
-    assert_int_equal(fstat(second.lower, &two), 0);
+    assert_int_equal(fstat(first.lowers[0], &one), 0);
+    assert_int_equal(fstat(second.lowers[0], &two), 0);
     assert_int_equal(one.st_ino, two.st_ino);
     write_text(place.host, "var/lib/dpkg/status", "Package: two\n", 0644);
     prepare(&place, &third);
@@ -249,7 +249,7 @@ static void a_skeleton_serves_one_package_state(void **state)
     count_skeletons(&place, 2);
     assert_int_equal(image_host_prune(place.registry, &err), 0);
     count_skeletons(&place, 1);
-    assert_true(exists(third.lower, "etc/passwd"));
+    assert_true(exists(third.lowers[0], "etc/passwd"));
     end_place(&place);
 }
 
@@ -391,7 +391,7 @@ static void live_in_the_host_image(void)
     leave_chroot();
     CHECK_EQUAL(sys_mount_path_propagate("/", MS_PRIVATE, true), 0);
     inside.user_namespace = make_test_user_namespace();
-    inside.lower = make_test_lower(inside.view.lower, inside.user_namespace);
+    inside.lower = make_test_lower(inside.view.lowers[0], inside.user_namespace);
     inside.disk = sys_mount_copy(folder, "", false);
     CHECK_EQUAL(sys_mount_set_id_map(inside.disk, inside.user_namespace), 0);
     for (size_t i = 0; i < inside.view.mount_count; i++)

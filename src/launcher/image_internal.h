@@ -16,7 +16,7 @@ struct image_seen {
 
 struct image_registry {
     struct folder_registry names; /* owned */
-    struct image_view host;       /* owned; no lower: not prepared */
+    struct image_view host;       /* owned; no lowers: not prepared */
     struct image_seen last;       /* owned */
 };
 

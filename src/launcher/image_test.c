@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "launcher/image.h"
+#include "launcher/image_layers.h"
 #include "sys/sys_test.h"
 
 /* A registry, and a folder that can be an image, both in a scratch folder. */
@@ -69,10 +70,10 @@ static void an_image_is_added_opened_listed_and_removed(void **state)
     assert_int_equal(image_add(place.registry, "mine", place.image, &err), 0);
     assert_int_equal(image_open(place.registry, "mine", &view, &err), 0);
     assert_int_equal(view.mount_count, 0);
-    assert_int_equal(fstat(view.lower, &lower), 0);
+    assert_int_equal(fstat(view.lowers[0], &lower), 0);
     assert_int_equal(stat(place.image, &folder), 0);
     assert_int_equal(lower.st_ino, folder.st_ino);
-    assert_true(is_close_on_exec(view.lower));
+    assert_true(is_close_on_exec(view.lowers[0]));
     assert_int_equal(image_list(place.registry, &entries, &count, &err), 0);
     assert_int_equal(count, 3);
     assert_string_equal(entries[0].name, "host");
@@ -214,6 +215,85 @@ static void entries_are_not_trusted_blindly(void **state)
     end_place(&place);
 }
 
+#define LOWER "1111111111111111111111111111111111111111111111111111111111111111"
+#define UPPER "2222222222222222222222222222222222222222222222222222222222222222"
+
+static void put_image(const struct place *place, const char *name, const char *first,
+                      const char *second)
+{
+    AUTO(wire_image) struct wire_image image = WIRE_IMAGE_INIT;
+
+    assert_int_equal(wire_image_add(&image, WIRE_IMAGE_LAYER, first, &err), 0);
+    if (second)
+        assert_int_equal(wire_image_add(&image, WIRE_IMAGE_LAYER, second, &err), 0);
+    assert_int_equal(wire_image_add(&image, WIRE_IMAGE_ENV, "A=b", &err), 0);
+    assert_int_equal(wire_image_add(&image, WIRE_IMAGE_ENV, "BURROW_DIRECTORY=/x", &err), 0);
+    assert_int_equal(wire_image_add(&image, WIRE_IMAGE_WORKDIR, "/srv", &err), 0);
+    if (image_put(place->registry, name, &image, &err) < 0)
+        fail_msg("%s", err.message);
+}
+
+static void an_imported_image_is_its_layers_the_upper_first(void **state)
+{
+    AUTO(image_view) struct image_view view = IMAGE_VIEW_INIT;
+    AUTO(wire_image) struct wire_image image = WIRE_IMAGE_INIT;
+    AUTO(free) struct folder_entry *entries = NULL;
+    AUTO(close) int layers = -EBADF;
+    struct stat expected, found;
+    struct place place;
+    size_t count;
+
+    (void) state;
+    make_place(&place);
+    layers = image_layers_open(place.registry, &err);
+    assert_true(layers >= 0);
+    put_image(&place, "mine", LOWER, UPPER);
+    assert_int_equal(image_open(place.registry, "mine", &view, &err), -1);
+    assert_int_equal(err.code, ERR_NOT_FOUND);
+    assert_int_equal(mkdirat(layers, LOWER, 0755), 0);
+    assert_int_equal(mkdirat(layers, UPPER, 0755), 0);
+    assert_int_equal(image_open(place.registry, "mine", &view, &err), 0);
+    assert_int_equal(view.lower_count, 2);
+    assert_int_equal(fstatat(layers, UPPER, &expected, 0), 0);
+    assert_int_equal(fstat(view.lowers[0], &found), 0);
+    assert_int_equal(expected.st_ino, found.st_ino);
+    assert_string_equal(view.environment[0], "A=b");
+    assert_string_equal(view.environment[1], "BURROW_DIRECTORY=/srv");
+    assert_null(view.environment[2]);
+    assert_int_equal(image_add(place.registry, "folder", place.image, &err), 0);
+    assert_int_equal(image_list(place.registry, &entries, &count, &err), 0);
+    assert_int_equal(count, 3);
+    assert_string_equal(entries[1].name, "folder");
+    assert_string_equal(entries[2].name, "mine");
+    assert_string_equal(entries[2].folder, "");
+    assert_int_equal(image_read(place.registry, "mine", &image, &err), 0);
+    assert_int_equal(image.by_key[WIRE_IMAGE_LAYER].count, 2);
+    assert_int_equal(image_read(place.registry, "folder", &image, &err), -1);
+    assert_int_equal(err.code, ERR_INVALID);
+    end_place(&place);
+}
+
+static void layers_that_no_image_has_are_pruned(void **state)
+{
+    AUTO(close) int layers = -EBADF;
+    struct place place;
+    struct stat status;
+    size_t count;
+
+    (void) state;
+    make_place(&place);
+    layers = image_layers_open(place.registry, &err);
+    assert_int_equal(mkdirat(layers, LOWER, 0755), 0);
+    assert_int_equal(mkdirat(layers, UPPER, 0755), 0);
+    assert_int_equal(mkdirat(layers, ".new-x", 0755), 0);
+    put_image(&place, "mine", LOWER, NULL);
+    assert_int_equal(image_layers_prune(place.registry, &count, &err), 0);
+    assert_int_equal(count, 2);
+    assert_int_equal(fstatat(layers, LOWER, &status, 0), 0);
+    assert_int_equal(fstatat(layers, UPPER, &status, 0), -1);
+    end_place(&place);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -222,6 +302,8 @@ int main(void)
         cmocka_unit_test(places_of_the_host_are_refused),
         cmocka_unit_test(folders_that_others_can_change_are_refused),
         cmocka_unit_test(entries_are_not_trusted_blindly),
+        cmocka_unit_test(an_imported_image_is_its_layers_the_upper_first),
+        cmocka_unit_test(layers_that_no_image_has_are_pruned),
     };
 
     return cmocka_run_group_tests_name("image", tests, NULL, NULL);

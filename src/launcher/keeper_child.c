@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -30,8 +32,12 @@
 #define TARGET_PLACE "/target"
 
 /* What a view is made of; gone from the root when it is made. */
-#define VIEW_UPPER STAGE "/upper"
-#define VIEW_LOWER STAGE "/lower"
+#define VIEW_UPPER  STAGE "/upper"
+#define VIEW_LOWERS STAGE "/l"
+
+/* The place of one lower layer, "/tmp/l/127", and all of them in the words of overlay. */
+#define LOWER_SIZE  16
+#define LOWERS_SIZE (IMAGE_LOWERS_MAX * LOWER_SIZE)
 
 #define DATA_FD   3
 #define STATUS_FD 4
@@ -68,6 +74,11 @@ static const struct keeper_task_row tasks[KEEPER_TASK_COUNT] = {
     [KEEPER_SCAN] = {"scan", .disk = DISK_PLACE, .is_view = true, .capabilities = TO_READ},
     [KEEPER_READ] = {"read", .disk = DISK_PLACE, .is_view = true, .has_data = true,
                      .capabilities = TO_READ},
+    [KEEPER_IMPORT] = {"import", .base = BASE_PLACE, .target = TARGET_PLACE, .has_folders = true,
+                       .capabilities = TO_WRITE},
+    [KEEPER_IMPORT_LAYOUT] = {"import-layout", .disk = DISK_PLACE, .base = BASE_PLACE,
+                              .target = TARGET_PLACE, .has_folders = true,
+                              .capabilities = TO_WRITE},
 };
 
 const struct keeper_task_row *keeper_task_row(enum keeper_task task)
@@ -99,12 +110,11 @@ static int receive_mounts(struct keeper_child *child)
 {
     const struct keeper_task_row *task = &tasks[child->task];
     const bool wanted[KEEPER_MOUNTS_MAX] = {
-        [KEEPER_MOUNT_IMAGE] = task->is_view,
         [KEEPER_MOUNT_DISK] = task->disk != NULL,
         [KEEPER_MOUNT_BASE] = child->has_base,
         [KEEPER_MOUNT_TARGET] = task->target != NULL,
     };
-    int fds[KEEPER_MOUNTS_MAX];
+    int fds[KEEPER_MOUNTS_MAX + IMAGE_LOWERS_MAX];
     size_t count = 0, next = 0;
     char byte;
     ssize_t got;
@@ -121,7 +131,9 @@ static int receive_mounts(struct keeper_child *child)
         if (wanted[i] != (child->mounts[i] >= 0))
             return -EPIPE;
     }
-    return got == 1 && next == count ? 0 : -EPIPE;
+    while (next < count && child->lower_count < IMAGE_LOWERS_MAX)
+        child->lowers[child->lower_count++] = fds[next++];
+    return got == 1 && next == count && task->is_view == (child->lower_count > 0) ? 0 : -EPIPE;
 }
 
 /* `work` has the limits, and is missing where a hierarchy has one group for both. */
@@ -167,9 +179,8 @@ static int separate_mounts(struct keeper_child *child)
 static int mount_root(struct keeper_child *child)
 {
     static const struct sys_mount_option options[] = {
-        {"mode", "0755"}, {"size", "64k"}, {"nr_inodes", "16"}, {NULL, NULL}};
+        {"mode", "0755"}, {"size", "64k"}, {"nr_inodes", "160"}, {NULL, NULL}};
     const char *const places[KEEPER_MOUNTS_MAX] = {
-        [KEEPER_MOUNT_IMAGE] = VIEW_LOWER,
         [KEEPER_MOUNT_DISK] = tasks[child->task].is_view ? VIEW_UPPER : STAGE DISK_PLACE,
         [KEEPER_MOUNT_BASE] = STAGE BASE_PLACE,
         [KEEPER_MOUNT_TARGET] = STAGE TARGET_PLACE,
@@ -194,23 +205,64 @@ static int drop_place(const char *place)
     return r < 0 ? r : result(rmdir(place));
 }
 
-/* The overlay has copies of its own of the two mounts, so they need not be seen. No redirections
- * and no metadata-only copies: `userxattr` switches off what a stranger could write for overlay to
- * follow. */
+static void name_lower(size_t index, char ret_path[static LOWER_SIZE])
+{
+    (void) snprintf(ret_path, LOWER_SIZE, VIEW_LOWERS "/%u",
+                    (unsigned int) (index % IMAGE_LOWERS_MAX));
+}
+
+/* Attach what lies under the view, and say where in the words of overlay. */
+static int attach_lowers(const struct keeper_child *child, char *options, size_t size)
+{
+    size_t used = strlen(options);
+    int r = result(mkdir(VIEW_LOWERS, 0700));
+
+    for (size_t i = 0; r == 0 && i < child->lower_count; i++) {
+        char path[LOWER_SIZE];
+
+        name_lower(i, path);
+        if (mkdir(path, 0700) < 0)
+            return -errno;
+        r = sys_mount_attach(child->lowers[i], AT_FDCWD, path);
+        used += (size_t) snprintf(options + used, size - used, ":%s", path);
+    }
+    (void) snprintf(options + used, size - used, ",userxattr");
+    return r;
+}
+
+static int drop_lowers(const struct keeper_child *child)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < child->lower_count; i++) {
+        char path[LOWER_SIZE];
+
+        name_lower(i, path);
+        r = drop_place(path);
+    }
+    return r < 0 ? r : result(rmdir(VIEW_LOWERS));
+}
+
+/* The overlay has copies of its own of the mounts, so they need not be seen. No redirections and no
+ * metadata-only copies: `userxattr` switches off what a stranger could write for overlay to follow.
+ */
 static int mount_view(struct keeper_child *child)
 {
+    char options[LOWERS_SIZE + 64] = "lowerdir=" UPPER_OF(VIEW_UPPER);
     int r;
 
     if (!tasks[child->task].is_view)
         return 0;
     if (mkdir(STAGE DISK_PLACE, 0700) < 0)
         return -errno;
+    r = attach_lowers(child, options, sizeof(options));
+    if (r < 0)
+        return r;
     r = sys_mount_path_plain("overlay", STAGE DISK_PLACE, "overlay",
-                             MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_NOATIME,
-                             "lowerdir=" UPPER_OF(VIEW_UPPER) ":" VIEW_LOWER ",userxattr");
+                             MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_NOATIME, options);
     if (r == 0)
         r = drop_place(VIEW_UPPER);
-    return r < 0 ? r : drop_place(VIEW_LOWER);
+    return r < 0 ? r : drop_lowers(child);
 }
 
 static int pivot(struct keeper_child *child)

@@ -7,13 +7,7 @@
 #include "launcher/keeper_job.h"
 
 /* The mounts a job may have, in the order they are sent. */
-enum keeper_mount {
-    KEEPER_MOUNT_IMAGE, /* what lies under a view */
-    KEEPER_MOUNT_DISK,
-    KEEPER_MOUNT_BASE,
-    KEEPER_MOUNT_TARGET,
-    KEEPER_MOUNTS_MAX
-};
+enum keeper_mount { KEEPER_MOUNT_DISK, KEEPER_MOUNT_BASE, KEEPER_MOUNT_TARGET, KEEPER_MOUNTS_MAX };
 
 struct keeper_child {
     const struct keeper_host *host;
@@ -26,6 +20,8 @@ struct keeper_child {
     int data;                  /* what becomes 3, or -EBADF */
     bool has_base;
     int mounts[KEEPER_MOUNTS_MAX]; /* by enum keeper_mount; -EBADF for those it has not */
+    int lowers[IMAGE_LOWERS_MAX];  /* sent behind them: what lies under a view, topmost first */
+    size_t lower_count;
 };
 
 /* What a failed child writes before it exits. */
@@ -41,7 +37,8 @@ struct keeper_task_row {
     const char *disk, *base, *target;
     bool may_lack_base;
     bool is_view;
-    bool writes; /* to the disk; the target is always written */
+    bool writes;      /* to the disk; the target is always written */
+    bool has_folders; /* of the host, no disks */
     bool has_data;
     const char *const *capabilities;
 };

@@ -58,6 +58,7 @@ static const struct row rows[] = {
     ALLOW(getdents64),
     ALLOW(readlinkat),
     ALLOW(fchdir),
+    ALLOW(fstatfs),
     ALLOW(llistxattr),
     ALLOW(lgetxattr),
     /* Where content lies, and whether two folders are of one filesystem: sys_extents.h. */

@@ -26,7 +26,7 @@
 /* --- the mounts that need the child's user namespace ---------------------------------------- */
 
 struct keeper_mounts {
-    int fds[KEEPER_MOUNTS_MAX]; /* owned */
+    int fds[KEEPER_MOUNTS_MAX + IMAGE_LOWERS_MAX]; /* owned */
     size_t count;
 };
 
@@ -39,61 +39,105 @@ static void keeper_mounts_done(struct keeper_mounts *mounts)
 
 AUTO_DEFINE(keeper_mounts, struct keeper_mounts, keeper_mounts_done);
 
-static int add_disk(const struct keeper_host *host, const struct keeper_disk *disk, bool writes,
-                    int users, struct keeper_mounts *mounts, struct error *err)
+/* Reading leaves no traces: noatime. */
+static int restrict_mount(int mount, bool writes)
 {
-    /* Reading leaves no traces: noatime. */
     struct sys_mount_attributes change = {
         .set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NOATIME |
                (writes ? 0 : MOUNT_ATTR_RDONLY),
         .clear = MOUNT_ATTR__ATIME,
     };
+
+    return sys_mount_change(mount, "", &change);
+}
+
+static int add_disk(const struct keeper_host *host, const struct keeper_disk *disk, bool writes,
+                    int users, struct keeper_mounts *mounts, struct error *err)
+{
     int mount, r;
 
     if (disk_pool_mount_disk(host->pool, disk->set, &disk->id, users, &mount, err) < 0)
         return -1;
     mounts->fds[mounts->count++] = mount;
-    r = sys_mount_change(mount, "", &change);
+    r = restrict_mount(mount, writes);
     return r < 0 ? error_set(err, ERR_INTERNAL, r, "restrict the mount of disk %s", disk->id.text)
                  : 0;
 }
 
-/* What lies under a view: the one layer of the image. */
-static int add_image(const struct keeper_host *host, const char *image, int users,
-                     struct keeper_mounts *mounts, struct error *err)
+/* One of the layers of the image. */
+static int add_lower(int lower, int users, struct keeper_mounts *mounts)
 {
     struct sys_mount_attributes change = {.set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
                                                  MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY};
+    int mount = sys_mount_copy(lower, "", false);
+    int r;
+
+    if (mount < 0)
+        return mount;
+    mounts->fds[mounts->count++] = mount;
+    r = sys_mount_set_id_map(mount, users);
+    return r < 0 ? r : sys_mount_change(mount, "", &change);
+}
+
+/* What lies under a view. */
+static int add_image(const struct keeper_host *host, const char *image, int users,
+                     struct keeper_mounts *mounts, struct error *err)
+{
     AUTO(image_view) struct image_view view = IMAGE_VIEW_INIT;
-    int mount, r;
+    int r = 0;
 
     if (!host->images)
         return error_set(err, ERR_NOT_IMPLEMENTED, 0, "there are no images here");
     if (image_open(host->images, image, &view, err) < 0)
         return -1;
-    mount = sys_mount_copy(view.lower, "", false);
-    if (mount < 0)
-        return error_set(err, ERR_INTERNAL, mount, "copy the mount of image %s", image);
-    mounts->fds[mounts->count++] = mount;
-    r = sys_mount_set_id_map(mount, users);
-    if (r == 0)
-        r = sys_mount_change(mount, "", &change);
+    for (size_t i = 0; r == 0 && i < view.lower_count; i++)
+        r = add_lower(view.lowers[i], users, mounts);
     return r < 0 ? error_set(err, ERR_INTERNAL, r, "restrict the mount of image %s", image) : 0;
 }
 
-/* In the order of enum keeper_mount. */
+static int add_folder(int folder, bool writes, int users, struct keeper_mounts *mounts,
+                      struct error *err)
+{
+    int mount, r;
+
+    if (folder < 0)
+        return 0;
+    mount = sys_mount_copy(folder, "", false);
+    if (mount < 0)
+        return error_set(err, ERR_INTERNAL, mount, "copy the mount of a folder");
+    mounts->fds[mounts->count++] = mount;
+    r = sys_mount_set_id_map(mount, users);
+    if (r == 0)
+        r = restrict_mount(mount, writes);
+    return r < 0 ? error_set(err, ERR_INTERNAL, r,
+                             "restrict the mount of a folder (a file system without id maps?)")
+                 : 0;
+}
+
+static int add_folders(const struct keeper_folders *folders, int users,
+                       struct keeper_mounts *mounts, struct error *err)
+{
+    if (add_folder(folders->disk, false, users, mounts, err) < 0 ||
+        add_folder(folders->base, false, users, mounts, err) < 0)
+        return -1;
+    return add_folder(folders->target, true, users, mounts, err);
+}
+
+/* In the order of enum keeper_mount, then the image. */
 static int add_mounts(const struct keeper_host *host, const struct keeper_spec *spec, int users,
                       struct keeper_mounts *mounts, struct error *err)
 {
     const struct keeper_task_row *task = keeper_task_row(spec->task);
 
-    if (task->is_view && add_image(host, spec->image, users, mounts, err) < 0)
-        return -1;
+    if (task->has_folders)
+        return add_folders(spec->folders, users, mounts, err);
     if (task->disk && add_disk(host, &spec->disk, task->writes, users, mounts, err) < 0)
         return -1;
     if (spec->base.id.text[0] && add_disk(host, &spec->base, false, users, mounts, err) < 0)
         return -1;
-    return task->target ? add_disk(host, &spec->target, true, users, mounts, err) : 0;
+    if (task->target && add_disk(host, &spec->target, true, users, mounts, err) < 0)
+        return -1;
+    return task->is_view ? add_image(host, spec->image, users, mounts, err) : 0;
 }
 
 static int map_ids(pid_t pid, const struct id_range *ids, struct error *err)
@@ -225,7 +269,7 @@ static int start_child(const struct keeper_host *host, const struct keeper_spec 
         .standard = {streams->input < 0 ? null : streams->input,
                      streams->output < 0 ? null : streams->output, null},
         .data = -EBADF,
-        .has_base = spec->base.id.text[0] != '\0',
+        .has_base = spec->base.id.text[0] || (spec->folders && spec->folders->base >= 0),
     };
     if (keeper_job_has_data(spec->task))
         child.data = streams->data < 0 ? null : streams->data;
@@ -243,11 +287,18 @@ static int check(const struct keeper_spec *spec, struct error *err)
     if ((unsigned int) spec->task >= KEEPER_TASK_COUNT)
         return error_set(err, ERR_INVALID, 0, "no such keeper job");
     task = keeper_task_row(spec->task);
+    if (task->has_folders != (spec->folders != NULL))
+        return error_set(err, ERR_INVALID, 0, "a job '%s' works on other things", task->name);
+    if (spec->folders) {
+        has_disk = spec->folders->disk >= 0;
+        has_base = spec->folders->base >= 0;
+        has_target = spec->folders->target >= 0;
+    }
     if (has_disk != (task->disk != NULL) || has_target != (task->target != NULL) ||
         (has_base ? !task->base : task->base && !task->may_lack_base) ||
         (task->is_view && !spec->image))
         return error_set(err, ERR_INVALID, 0, "these are not the disks of a job '%s'", task->name);
-    if (has_disk && has_target && spec->disk.set == spec->target.set &&
+    if (!spec->folders && has_disk && has_target && spec->disk.set == spec->target.set &&
         strcmp(spec->disk.id.text, spec->target.id.text) == 0)
         return error_set(err, ERR_INVALID, 0, "a disk cannot be copied onto itself");
     return 0;

@@ -58,6 +58,8 @@ enum keeper_task {
     KEEPER_UNARCHIVE, /* the squashfs of the input as tar; no disk at all; data */
     KEEPER_SCAN,      /* a line per entry of a folder of a view, with sums */
     KEEPER_READ,      /* files of a view; data */
+    KEEPER_IMPORT,    /* an archive with an image into `target`; `base`: the layers there are */
+    KEEPER_IMPORT_LAYOUT, /* the same from the folder `disk` */
     KEEPER_TASK_COUNT
 };
 
@@ -66,9 +68,16 @@ struct keeper_disk { /* an empty id: none */
     struct id id;
 };
 
+/* Folders of the host in the place of disks; their ids are those on the disk. All borrowed; -EBADF:
+ * none. */
+struct keeper_folders {
+    int disk, base, target;
+};
+
 struct keeper_spec {
     enum keeper_task task;
     struct keeper_disk disk, base, target; /* those that the task speaks of; pack: maybe a base */
+    const struct keeper_folders *folders;  /* of an import, in their place; borrowed for the call */
     const char *image;                     /* of a view; borrowed for the call */
     struct cgroup_limits limits; /* all 0: no group. A list of a huge folder takes 64 MB */
 };
@@ -123,7 +132,7 @@ int keeper_job_finish(const struct keeper_host *host, struct keeper_job *job,
  *     those that only read   dac_read_search   to read whatever the modes say
  *     delete                 dac_override      to change folders whatever the modes say
  *                            fowner            in sticky folders too
- *     copy, unpack           both of these, and fowner also for times and modes
+ *     copy, unpack, import   both of these, and fowner also for times and modes
  *                            chown             owners
  *                            fsetid            set-id bits of groups that are not ours
  *     unarchive              none

@@ -1,4 +1,5 @@
 /* Real jobs of the real burrow-keeper on real disks: what they do and how they end. */
+#include "launcher/image_layers.h"
 #include "launcher/keeper_job_test_kit.h"
 
 /* --- what jobs do --------------------------------------------------------------------------- */
@@ -361,6 +362,56 @@ static void a_copy_is_the_same_to_the_sandbox(void **state)
     run_with_keeper(copy_and_compare);
 }
 
+/* The same with an image of several layers: the upper ones are on top. */
+static void look_at_layers(void)
+{
+    static const char *const digests[] = {
+        "1111111111111111111111111111111111111111111111111111111111111111",
+        "2222222222222222222222222222222222222222222222222222222222222222",
+    };
+    struct stage stage;
+    struct keeper_spec spec = {.task = KEEPER_SCAN, .image = "layers"};
+    AUTO(wire_image) struct wire_image image = WIRE_IMAGE_INIT;
+    AUTO(close) int upper = -EBADF, layers = -EBADF;
+    AUTO(free) char *said = NULL;
+
+    set_stage(&stage, &small_pool);
+    spec.disk = make_keeper_disk(&stage, 0);
+    upper = open_part(&stage, &spec.disk.id, DISK_UPPER);
+    make_view(&stage, upper);
+    layers = image_layers_open(stage.host.images, &test_error);
+    CHECK(layers >= 0);
+    for (size_t i = 0; i < ARRAY_COUNT(digests); i++) {
+        AUTO(close) int layer = -EBADF, folder = -EBADF;
+
+        CHECK_EQUAL(mkdirat(layers, digests[i], 0755), 0);
+        layer = openat(layers, digests[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        CHECK_EQUAL(mkdirat(layer, "workspace", 0755), 0);
+        folder = openat(layer, "workspace", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        put(folder, "both", 0, i ? 0600 : 0644);
+        put(folder, i ? "upper" : "lower", 0, 0644);
+        if (i)
+            CHECK_EQUAL(mknodat(folder, "gone", S_IFCHR, 0), 0);
+        else
+            put(folder, "gone", 0, 0644);
+        CHECK_OK(wire_image_add(&image, WIRE_IMAGE_LAYER, digests[i], &test_error));
+    }
+    CHECK_OK(image_put(stage.host.images, "layers", &image, &test_error));
+    said = run_whole_job(&stage, &spec, workspace, -EBADF, 0);
+    check_says(said, "{\"path\":\"both\",\"type\":\"file\",\"mode\":\"0600\"");
+    check_says(said, "{\"path\":\"upper\",");
+    check_says(said, "{\"path\":\"lower\",");
+    check_says(said, "{\"path\":\"new\",");
+    CHECK(strstr(said, "gone") == NULL);
+    strike_stage(&stage);
+}
+
+static void a_view_of_several_layers_is_what_the_sandbox_saw(void **state)
+{
+    (void) state;
+    run_with_keeper(look_at_layers);
+}
+
 static void a_view_is_what_the_sandbox_saw(void **state)
 {
     (void) state;
@@ -414,6 +465,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(a_copy_is_the_same_to_the_sandbox, remove_groups),
         cmocka_unit_test_teardown(a_view_is_what_the_sandbox_saw, remove_groups),
+        cmocka_unit_test_teardown(a_view_of_several_layers_is_what_the_sandbox_saw, remove_groups),
         cmocka_unit_test_teardown(a_snapshot_becomes_a_layer_and_a_disk, remove_groups),
         cmocka_unit_test_teardown(a_folder_becomes_an_archive_and_a_stream, remove_groups),
         cmocka_unit_test_teardown(a_disk_of_a_plain_pool_is_deleted, remove_groups),

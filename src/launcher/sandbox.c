@@ -113,12 +113,14 @@ static int make_mounts(const struct child *child, int users, struct mounts *moun
     const struct image_view *image = child->image;
     const struct sandbox_plan *plan = child->plan;
 
-    if (add_copy(mounts, image->lower, true, users, err) < 0)
-        return -1;
     if (disk_pool_mount_disk(child->host->pool, DISK_POOL_DISKS, &plan->id, users,
                              &mounts->fds[mounts->count], err) < 0)
         return -1;
     mounts->count++;
+    for (size_t i = 0; i < image->lower_count; i++) {
+        if (add_copy(mounts, image->lowers[i], true, users, err) < 0)
+            return -1;
+    }
     for (size_t i = 0; i < image->mount_count; i++) {
         const struct image_mount *part = &image->mounts[i];
 

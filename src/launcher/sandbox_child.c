@@ -25,6 +25,9 @@
 /* The agent finds its descriptors from here on. */
 #define AGENT_FIRST_FD 3
 
+/* The image's, the folder to work in, ours, and the end. */
+#define AGENT_VARIABLES_MAX (WIRE_IMAGE_WORDS_MAX + 8)
+
 static int result(long r)
 {
     return r < 0 ? -errno : 0;
@@ -62,7 +65,7 @@ static int receive_resources(struct child *child)
     if (got != (ssize_t) sizeof(delivery) ||
         count != (size_t) delivery.agent_count + delivery.work_count + delivery.victims_count +
                      delivery.mount_count ||
-        delivery.mount_count < CHILD_FIXED_COUNT)
+        delivery.mount_count < CHILD_FIRST_LOWER + child->image->lower_count)
         return -EPIPE;
     child->entry.agent_count = delivery.agent_count;
     child->entry.work_count = delivery.work_count;
@@ -214,12 +217,42 @@ static int open_null_stdio(void)
     return 0;
 }
 
+static bool has_variable(char *const *environment, const char *variable)
+{
+    size_t length = strcspn(variable, "=") + 1;
+
+    for (; environment && *environment; environment++) {
+        if (strncmp(*environment, variable, length) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The image's variables, and ours where it has none. */
+static void fill_environment(const struct child *child,
+                             const char *ret_environment[static AGENT_VARIABLES_MAX])
+{
+    static const char *const ours[] = {
+        "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "HOME=/root",
+        "LANG=C.UTF-8",
+    };
+    char *const *theirs = child->image->environment;
+    size_t count = 0;
+
+    for (size_t i = 0; i < ARRAY_COUNT(ours); i++) {
+        if (!has_variable(theirs, ours[i]))
+            ret_environment[count++] = ours[i];
+    }
+    for (; theirs && *theirs; theirs++)
+        ret_environment[count++] = *theirs;
+    ret_environment[count] = NULL;
+}
+
 /* The filter comes last: what follows it is only exec. */
 static int exec_agent(struct child *child)
 {
-    static char *const environment[] = {
-        (char *) (uintptr_t) "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-        (char *) (uintptr_t) "HOME=/root", (char *) (uintptr_t) "LANG=C.UTF-8", NULL};
+    const char *environment[AGENT_VARIABLES_MAX];
     char listen[8], cgroups[64] = "", victims[8];
     const char *argv[SANDBOX_ARGUMENTS_MAX] = {"burrow-agent", "--listen-fd", listen};
     size_t used = 0;
@@ -244,11 +277,12 @@ static int exec_agent(struct child *child)
         argv[argc++] = "--victims-fd";
         argv[argc++] = victims;
     }
+    fill_environment(child, environment);
     r = load_filter(child);
     if (r < 0)
         return r;
-    return result(syscall(SYS_execveat, agent, "", (char *const *) (uintptr_t) argv, environment,
-                          AT_EMPTY_PATH));
+    return result(syscall(SYS_execveat, agent, "", (char *const *) (uintptr_t) argv,
+                          (char *const *) (uintptr_t) environment, AT_EMPTY_PATH));
 }
 
 static const struct {

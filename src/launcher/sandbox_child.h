@@ -6,9 +6,10 @@
 #include "launcher/sandbox.h"
 
 /* Descriptors that only exist once the child's user namespace does, sent over the socket. */
-enum { CHILD_LOWER, CHILD_DISK, CHILD_FIXED_COUNT };
-#define CHILD_MOUNTS_MAX (CHILD_FIXED_COUNT + IMAGE_MOUNTS_MAX + SANDBOX_BINDS_MAX)
-#define CHILD_FDS_MAX    (2 * CGROUP_HIERARCHY_MAX + 1 + CHILD_MOUNTS_MAX)
+enum { CHILD_DISK, CHILD_FIRST_LOWER };
+#define CHILD_MOUNTS_MAX                                                                           \
+    (CHILD_FIRST_LOWER + IMAGE_LOWERS_MAX + IMAGE_MOUNTS_MAX + SANDBOX_BINDS_MAX)
+#define CHILD_FDS_MAX (2 * CGROUP_HIERARCHY_MAX + 1 + CHILD_MOUNTS_MAX)
 
 /* Whether a test left this wall out; never so in production. */
 #define CHILD_IS_OPEN(child, name) (((child)->host->open_walls & SANDBOX_WALL_BIT(name)) != 0)
@@ -27,7 +28,7 @@ struct child {
     int socket;                /* the child's end: descriptors come in here */
     int status;                /* the child's end: failures go out here */
     int listener;
-    int mounts[CHILD_MOUNTS_MAX]; /* as received: fixed ones, the image's, then the binds */
+    int mounts[CHILD_MOUNTS_MAX]; /* as received: disk, lowers, the image's mounts, binds */
     size_t next_mount;            /* the first that is not yet in its place */
     int shares;                   /* /proc/sys/user, writable */
     int their_socket;             /* the launcher's end, which the child has a copy of */

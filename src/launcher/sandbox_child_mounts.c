@@ -26,6 +26,11 @@
 #define PROC    STAGE "/proc"
 #define EMPTY   STAGE "/empty"
 #define SHARED  STAGE "/shm"
+#define LOWERS  STAGE "/l"
+
+/* The place of one lower layer, "/tmp/l/127", and all of them in the words of overlay. */
+#define LOWER_SIZE  16
+#define LOWERS_SIZE (IMAGE_LOWERS_MAX * LOWER_SIZE)
 
 /* Files in memory: one for so much of their size, because the kernel's own memory for one is less.
  */
@@ -73,8 +78,8 @@ static int mount_stage(const struct child *child)
 
 int child_mount_stage(struct child *child)
 {
-    static const char *const folders[] = {STAGE "/lower", STAGE "/disk", ROOT,  DEVICES,
-                                          PROC,           EMPTY,         SHARED};
+    static const char *const folders[] = {LOWERS, STAGE "/disk", ROOT,  DEVICES,
+                                          PROC,   EMPTY,         SHARED};
     int r = mount_stage(child);
 
     /* /dev not with a sticky bit: there the kernel refuses O_CREAT on files of others, which is how
@@ -183,20 +188,43 @@ int child_mount_proc(struct child *child)
 
 /* --- the root -------------------------------------------------------------------------------- */
 
+static void name_lower(size_t index, char ret_path[static LOWER_SIZE])
+{
+    (void) snprintf(ret_path, LOWER_SIZE, LOWERS "/%u", (unsigned int) (index % IMAGE_LOWERS_MAX));
+}
+
 int child_attach_layers(struct child *child)
 {
-    int r = sys_mount_attach(child->mounts[CHILD_LOWER], AT_FDCWD, STAGE "/lower");
+    int r = sys_mount_attach(child->mounts[CHILD_DISK], AT_FDCWD, STAGE "/disk");
 
-    return r < 0 ? r : sys_mount_attach(child->mounts[CHILD_DISK], AT_FDCWD, STAGE "/disk");
+    for (size_t i = 0; r == 0 && i < child->image->lower_count; i++) {
+        char path[LOWER_SIZE];
+
+        name_lower(i, path);
+        if (mkdir(path, 0755) < 0)
+            return -errno;
+        r = sys_mount_attach(child->mounts[CHILD_FIRST_LOWER + i], AT_FDCWD, path);
+    }
+    return r;
 }
 
 int child_mount_root(struct child *child)
 {
     unsigned long no_set_id = CHILD_IS_OPEN(child, NO_SET_ID) ? 0 : MS_NOSUID;
+    char options[LOWERS_SIZE + 128] = "lowerdir=";
+    size_t used = strlen(options);
 
-    return sys_mount_path_plain("overlay", ROOT, "overlay", no_set_id | MS_NODEV,
-                                "lowerdir=" STAGE "/lower,upperdir=" STAGE "/disk/" DISK_UPPER
-                                ",workdir=" STAGE "/disk/" DISK_WORK ",userxattr");
+    for (size_t i = 0; i < child->image->lower_count; i++) {
+        char path[LOWER_SIZE];
+
+        name_lower(i, path);
+        used +=
+            (size_t) snprintf(options + used, sizeof(options) - used, "%s%s", i ? ":" : "", path);
+    }
+    (void) snprintf(options + used, sizeof(options) - used,
+                    ",upperdir=" STAGE "/disk/" DISK_UPPER ",workdir=" STAGE "/disk/" DISK_WORK
+                    ",userxattr");
+    return sys_mount_path_plain("overlay", ROOT, "overlay", no_set_id | MS_NODEV, options);
 }
 
 /* A folder of the new root, by a path of which the disk's owner may have made links: those are not
@@ -261,13 +289,17 @@ int child_check_places(struct child *child)
         if (place < 0)
             return place;
     }
+    /* Everything around a sandbox knows this folder, images of containers do not have it. What has
+     * that name already stays. */
+    if (child->image->environment && mkdirat(root, "workspace", 0755) < 0 && errno != EEXIST)
+        return -errno;
     return 0;
 }
 
 int child_mount_image_parts(struct child *child)
 {
     AUTO(close) int root = sys_file_open(AT_FDCWD, ROOT, O_PATH | O_DIRECTORY, 0);
-    size_t next = CHILD_FIXED_COUNT;
+    size_t next = CHILD_FIRST_LOWER + child->image->lower_count;
     int r = root < 0 ? root : 0;
 
     for (size_t i = 0; r == 0 && i < child->image->mount_count; i++) {

@@ -68,15 +68,17 @@ static int own_folder(char ret_path[static PATH_MAX], struct error *err)
     return 0;
 }
 
-/* A program as a sealed image that sandboxes cannot read. */
-static int load_program(const char *folder, const char *name, int *ret_image, struct error *err)
+int site_load_program(const char *folder, const char *name, int *ret_image, struct error *err)
 {
     AUTO(free) char *bytes = NULL;
     AUTO(close) int image = -EBADF;
-    char path[PATH_MAX];
+    char path[PATH_MAX], beside[PATH_MAX];
     size_t length = 0;
     int r;
 
+    if (!folder && own_folder(beside, err) < 0)
+        return -1;
+    folder = folder ? folder : beside;
     if (join(path, sizeof(path), folder, name, err) < 0)
         return -1;
     r = sys_file_read_all(AT_FDCWD, path, PROGRAM_MAX, &bytes, &length);
@@ -92,13 +94,9 @@ static int load_program(const char *folder, const char *name, int *ret_image, st
 
 static int load_programs(struct site *site, const char *given, struct error *err)
 {
-    char beside[PATH_MAX];
-
-    if (!given && own_folder(beside, err) < 0)
+    if (site_load_program(given, "burrow-agent", &site->host.agent, err) < 0)
         return -1;
-    if (load_program(given ? given : beside, "burrow-agent", &site->host.agent, err) < 0)
-        return -1;
-    return load_program(given ? given : beside, "burrow-keeper", &site->keeper, err);
+    return site_load_program(given, "burrow-keeper", &site->keeper, err);
 }
 
 /* --- parts ----------------------------------------------------------------------------------- */

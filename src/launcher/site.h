@@ -63,6 +63,10 @@ void site_close(struct site *site);
 /* The router, found or made when first asked for (5 ms). Borrowed. */
 int site_router(struct site *site, struct router **ret_router, struct error *err);
 
+/* A program of ours as a sealed image that sandboxes cannot read, the caller's. `folder`: where it
+ * is; NULL: where this program is. */
+int site_load_program(const char *folder, const char *name, int *ret_image, struct error *err);
+
 /* A folder that only root can change: made with mode 0755 when missing, otherwise checked. Returns
  * 0, or -1 with ERR_FORBIDDEN. */
 int site_folder(const char *path, struct error *err);

@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 /* Most descriptors in one message; the kernel's own limit is 253. */
-#define SYS_FD_PASS_MAX 64
+#define SYS_FD_PASS_MAX 192
 
 /* Send `length` bytes (at least one: an empty message cannot be told from the end) and duplicates
  * of `count` descriptors, which stay the caller's. Returns the bytes sent, on SOCK_STREAM perhaps

@@ -1,4 +1,5 @@
-/* burrow-launcher image|bind add|rm|ls: folders that root registers by name. */
+/* burrow-launcher image|bind add|rm|ls: folders that root registers by name; and images that are
+ * imported (verb_image_import.h). */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -13,6 +14,7 @@
 #include "launcher/image.h"
 #include "launcher/site.h"
 #include "programs/launcher/verb.h"
+#include "programs/launcher/verb_image_import.h"
 #include "sys/sys_file.h"
 
 /* One of the two registries: the other pointer is NULL. */
@@ -38,16 +40,18 @@ static bool is_image(const struct list *list)
 
 static void print_usage(const struct list *list, FILE *out)
 {
-    (void) fprintf(out,
-                   "usage: burrow %s [--data DIR] add NAME DIR | rm NAME | ls\n"
-                   "\n"
-                   "%s\n"
-                   "The folder must be root's alone; / /etc /root /home /proc /sys /dev and what "
-                   "contains them are refused.\n",
-                   list->noun,
-                   is_image(list)
-                       ? "Folders with a root file system, which sandboxes may start from by "
-                         "name, read-only."
+    (void) fprintf(
+        out,
+        "usage: burrow %s [--data DIR] add NAME DIR | rm NAME | ls%s\n"
+        "\n"
+        "%s\n"
+        "The folder must be root's alone; / /etc /root /home /proc /sys /dev and what "
+        "contains them are refused.\n",
+        list->noun, is_image(list) ? " | import NAME FILE|DIR | inspect NAME | prune" : "",
+        is_image(list) ? "What sandboxes may start from by name, read-only: folders with a root "
+                         "file system (add), and\nimages of containers (import: an archive of "
+                         "`docker save`, or an OCI layout as a folder or in one\nfile). Layers of "
+                         "images that were removed go with prune."
                        : "Folders that sandboxes may be shown by name, read-only.");
 }
 
@@ -100,7 +104,10 @@ static int run_remove(struct list *list, char **words, struct error *err)
 
 static void print_entry(const char *name, const char *folder)
 {
-    (void) printf("%-24s %s\n", name, *folder ? folder : "(built in: this machine's /usr)");
+    const char *nowhere =
+        strcmp(name, IMAGE_HOST) == 0 ? "(built in: this machine's /usr)" : "(imported)";
+
+    (void) printf("%-24s %s\n", name, *folder ? folder : nowhere);
 }
 
 static int run_list(struct list *list, char **words, struct error *err)
@@ -121,15 +128,32 @@ static int run_list(struct list *list, char **words, struct error *err)
     return r;
 }
 
+static int run_import(struct list *list, char **words, struct error *err)
+{
+    return verb_image_import(list->images, list->run, words, err);
+}
+
+static int run_inspect(struct list *list, char **words, struct error *err)
+{
+    return verb_image_inspect(list->images, words, err);
+}
+
+static int run_prune(struct list *list, char **words, struct error *err)
+{
+    (void) words;
+    return verb_image_prune(list->images, list->run, err);
+}
+
 static const struct {
     const char *name;
     int words;
     bool makes;
+    bool only_images;
     int (*run)(struct list *list, char **words, struct error *err);
 } actions[] = {
-    {"add", 2, true, run_add},
-    {"rm", 1, false, run_remove},
-    {"ls", 0, false, run_list},
+    {"add", 2, true, false, run_add},         {"rm", 1, false, false, run_remove},
+    {"ls", 0, false, false, run_list},        {"import", 2, true, true, run_import},
+    {"inspect", 1, false, true, run_inspect}, {"prune", 0, false, true, run_prune},
 };
 
 static int run_action(struct list *list, int count, char **words)
@@ -137,7 +161,8 @@ static int run_action(struct list *list, int count, char **words)
     struct error err = ERROR_INIT;
 
     for (size_t i = 0; count > 0 && i < ARRAY_COUNT(actions); i++) {
-        if (strcmp(actions[i].name, words[0]) != 0 || actions[i].words != count - 1)
+        if (strcmp(actions[i].name, words[0]) != 0 || actions[i].words != count - 1 ||
+            (actions[i].only_images && !is_image(list)))
             continue;
         if (!verb_is_root(list->noun))
             return VERB_REFUSED;

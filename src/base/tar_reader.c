@@ -1,4 +1,4 @@
-#include "agent/tar_reader.h"
+#include "base/tar_reader.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -192,6 +192,11 @@ static char plain_type(char type, const char *path)
                : 0;
 }
 
+static bool is_device(char type)
+{
+    return type == TAR_CHARACTER || type == TAR_BLOCK_DEV;
+}
+
 static const char *why_refused(char type)
 {
     switch (type) {
@@ -252,6 +257,8 @@ static int begin_entry(struct tar_reader *reader, const struct tar_header *heade
         return refuse(reader, err, "the archive has too many entries");
     if (reader->extra.is_sparse)
         return refuse(reader, err, why_refused('S'));
+    if (!entry.type && reader->takes_devices && is_device(header->type))
+        entry.type = header->type;
     if (!entry.type)
         return refuse(reader, err, why_refused(header->type));
     reader->left = entry.size;

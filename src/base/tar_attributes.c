@@ -1,14 +1,14 @@
-#include "agent/tar_attributes.h"
+#include "base/tar_attributes.h"
 
-#include <errno.h>
-#include <linux/limits.h>
 #include <string.h>
-#include <sys/xattr.h>
 
 #define PREFIX     "SCHILY.xattr."
 #define USER       "user."
 #define OVERLAY    "user.overlay."
 #define CAPABILITY "security.capability"
+
+/* The kernel has none longer. */
+#define NAME_LENGTH_MAX 255
 
 void tar_attributes_done(struct tar_attributes *attributes)
 {
@@ -29,7 +29,7 @@ static bool is_capability(const char *name, size_t length)
 
 static bool is_wanted(const char *name, size_t length)
 {
-    if (length > XATTR_NAME_MAX || memchr(name, '\0', length))
+    if (length > NAME_LENGTH_MAX || memchr(name, '\0', length))
         return false;
     return is_capability(name, length) ||
            (has_prefix(name, length, USER) && !has_prefix(name, length, OVERLAY));
@@ -61,22 +61,19 @@ void tar_attributes_copy(struct tar_attributes *to, const struct tar_attributes 
         text_append_bytes(&to->bytes, from->bytes.data, from->bytes.length);
 }
 
-int tar_attributes_set(const struct tar_attributes *attributes, int file, bool is_owners)
+bool tar_attributes_next(const struct tar_attributes *attributes, size_t *at,
+                         struct tar_attribute *ret_attribute)
 {
     const struct text *bytes = &attributes->bytes;
 
-    for (size_t at = 0; at < bytes->length;) {
-        const char *name = bytes->data + at;
-        size_t name_length = strlen(name), length;
-
-        at += name_length + 1;
-        memcpy(&length, bytes->data + at, sizeof(length));
-        at += sizeof(length);
-        if ((is_owners || !is_capability(name, name_length)) &&
-            fsetxattr(file, name, bytes->data + at, length, 0) < 0 &&
-            (errno == ENOSPC || errno == EDQUOT))
-            return -errno;
-        at += length;
-    }
-    return 0;
+    if (*at >= bytes->length)
+        return false;
+    ret_attribute->name = bytes->data + *at;
+    *at += strlen(ret_attribute->name) + 1;
+    memcpy(&ret_attribute->length, bytes->data + *at, sizeof(ret_attribute->length));
+    *at += sizeof(ret_attribute->length);
+    ret_attribute->value = bytes->data + *at;
+    *at += ret_attribute->length;
+    ret_attribute->is_capability = is_capability(ret_attribute->name, strlen(ret_attribute->name));
+    return true;
 }

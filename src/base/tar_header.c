@@ -1,4 +1,4 @@
-#include "agent/tar_header.h"
+#include "base/tar_header.h"
 
 #include <errno.h>
 #include <inttypes.h>

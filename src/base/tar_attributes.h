@@ -27,6 +27,13 @@ bool tar_attributes_take(struct tar_attributes *attributes, const char *key, siz
 
 void tar_attributes_copy(struct tar_attributes *to, const struct tar_attributes *from);
 
-/* Give them to an open file. What the file system, or the kernel, will not have is left out;
- * -ENOSPC, -EDQUOT. `is_owners`: it belongs to whom the archive says, and may have capabilities. */
-int tar_attributes_set(const struct tar_attributes *attributes, int file, bool is_owners);
+struct tar_attribute {
+    const char *name;
+    const char *value; /* not terminated */
+    size_t length;
+    bool is_capability; /* for the owner of a file to have */
+};
+
+/* One after the other: `*at` begins with 0. False at the end. What is returned is borrowed. */
+bool tar_attributes_next(const struct tar_attributes *attributes, size_t *at,
+                         struct tar_attribute *ret_attribute);

@@ -2,12 +2,13 @@
  *
  * Understands ustar, pax, GNU's long names and large numbers, and old tar. What it passes on is
  * bounded (paths and links TAR_PATH_MAX, entries TAR_ENTRIES_MAX) but nothing more: where a path
- * leads is the owner's to judge. Devices, sparse files and parts of volumes are refused. */
+ * leads is the owner's to judge. Sparse files and parts of volumes are refused, and devices unless
+ * `takes_devices` is set. */
 #pragma once
 
-#include "agent/tar_attributes.h"
-#include "agent/tar_header.h"
 #include "base/error.h"
+#include "base/tar_attributes.h"
+#include "base/tar_header.h"
 
 /* As many as a backup may have: what was archived must come back. */
 #define TAR_ENTRIES_MAX ((uint64_t) 64 << 20)
@@ -46,6 +47,7 @@ enum tar_reader_state {
 struct tar_reader {
     const struct tar_reader_events *events; /* borrowed: static */
     void *owner;                            /* borrowed */
+    bool takes_devices; /* they are passed on, as TAR_CHARACTER and TAR_BLOCK_DEV */
     enum tar_reader_state state;
     unsigned char block[TAR_BLOCK];
     size_t filled;      /* of the block */

@@ -1,0 +1,118 @@
+#include "launcher/image_layers.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "launcher/image_internal.h"
+#include "sys/sys_file.h"
+#include "sys/sys_tree.h"
+
+#define LAYERS ".layers"
+
+AUTO_DEFINE_PTR(closedir, DIR, (void) closedir);
+
+int image_layers_open(struct image_registry *registry, struct error *err)
+{
+    int r = sys_file_make_directories(registry->names.folder, LAYERS, 0700);
+
+    if (r == 0)
+        r = sys_file_open(registry->names.folder, LAYERS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+    return r < 0 ? error_set(err, error_code_from_errno(r), r, "open the layers of images") : r;
+}
+
+int image_layer_open(struct image_registry *registry, const char *digest, struct error *err)
+{
+    AUTO(close) int layers = -EBADF;
+    int layer;
+
+    if (!wire_image_is_digest(digest))
+        return error_set(err, ERR_INVALID, 0, "'%.80s' is no layer", digest);
+    layers = sys_file_open(registry->names.folder, LAYERS, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+    layer =
+        layers < 0 ? layers : sys_file_open(layers, digest, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+    if (layer == -ENOENT)
+        return error_set(err, ERR_NOT_FOUND, 0, "layer %.12s is gone; import the image again",
+                         digest);
+    return layer < 0 ? error_set(err, ERR_INTERNAL, layer, "open layer %.12s", digest) : layer;
+}
+
+/* --- taking away ---------------------------------------------------------------------------- */
+
+struct digests {
+    char (*texts)[WIRE_IMAGE_DIGEST_LENGTH + 1]; /* owned */
+    size_t count;
+};
+
+static void digests_done(struct digests *digests)
+{
+    free(digests->texts);
+}
+
+AUTO_DEFINE(digests, struct digests, digests_done);
+
+static void add_layers(struct digests *used, const struct wire_image *image)
+{
+    const struct wire_image_words *layers = &image->by_key[WIRE_IMAGE_LAYER];
+
+    used->texts = mem_resize(used->texts, (used->count + layers->count) * sizeof(*used->texts));
+    for (size_t i = 0; i < layers->count; i++)
+        memcpy(used->texts[used->count++], layers->words[i], sizeof(*used->texts));
+}
+
+/* An entry that cannot be read fails all of it: its layers would look unused. */
+static int find_used(struct image_registry *registry, struct digests *used, struct error *err)
+{
+    AUTO(free) struct folder_entry *entries = NULL;
+    size_t count;
+
+    if (image_list(registry, &entries, &count, err) < 0)
+        return -1;
+    for (size_t i = 1; i < count; i++) {
+        AUTO(wire_image) struct wire_image image = WIRE_IMAGE_INIT;
+
+        if (entries[i].folder[0])
+            continue;
+        if (image_read(registry, entries[i].name, &image, err) < 0)
+            return -1;
+        add_layers(used, &image);
+    }
+    return 0;
+}
+
+static bool is_used(const struct digests *used, const char *name)
+{
+    for (size_t i = 0; i < used->count; i++) {
+        if (strcmp(used->texts[i], name) == 0)
+            return true;
+    }
+    return false;
+}
+
+int image_layers_prune(struct image_registry *registry, size_t *ret_count, struct error *err)
+{
+    AUTO(digests) struct digests used = {.count = 0};
+    int layers = image_layers_open(registry, err), r = 0;
+    AUTO(closedir) DIR *entries = layers < 0 ? NULL : fdopendir(layers);
+    struct dirent *entry;
+
+    *ret_count = 0;
+    if (layers < 0)
+        return -1;
+    if (!entries) {
+        (void) fd_close(layers);
+        return error_set(err, ERR_INTERNAL, errno, "list the layers of images");
+    }
+    if (find_used(registry, &used, err) < 0)
+        return -1;
+    while (r == 0 && (entry = readdir(entries))) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+            is_used(&used, entry->d_name))
+            continue;
+        r = sys_tree_delete(layers, entry->d_name);
+        *ret_count += r == 0;
+    }
+    return r < 0 ? error_set(err, error_code_from_errno(r), r, "delete a layer") : 0;
+}

@@ -1,0 +1,167 @@
+#include "programs/launcher/verb_image_import.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/image_import.h"
+#include "launcher/image_layers.h"
+#include "launcher/keeper_filter.h"
+#include "launcher/site.h"
+#include "sys/sys_file.h"
+
+/* What a keeper needs that has no disks to work on. */
+struct tools {
+    struct keeper_host host;
+    struct seccomp_filter filter;
+    struct process_limits limits;
+};
+
+static void tools_done(struct tools *tools)
+{
+    id_range_table_free(tools->host.ids);
+    tools->host.program = fd_close(tools->host.program);
+}
+
+AUTO_DEFINE(tools, struct tools, tools_done);
+
+static int open_ids(const char *run, struct id_range_table **ret_ids, struct error *err)
+{
+    char path[PATH_MAX];
+    struct id_range_options options = {.folder = path};
+
+    if (site_folder(run, err) < 0)
+        return -1;
+    if (snprintf(path, sizeof(path), "%s/ids", run) >= (int) sizeof(path))
+        return error_set(err, ERR_INVALID, 0, "the path of the run folder is too long");
+    return id_range_table_open(&options, ret_ids, err);
+}
+
+static int tools_open(struct tools *tools, const char *run, struct error *err)
+{
+    int r = keeper_filter_init(&tools->filter);
+
+    if (r == 0)
+        r = process_limits_plan(&tools->limits, 0);
+    if (r < 0)
+        return error_set(err, ERR_INTERNAL, r, "prepare the walls");
+    tools->host.filter = &tools->filter;
+    tools->host.limits = &tools->limits;
+    if (open_ids(run, &tools->host.ids, err) < 0)
+        return -1;
+    return site_load_program(NULL, "burrow-keeper", &tools->host.program, err);
+}
+
+static void show_progress(void *context, uint64_t number, uint64_t count, bool is_new)
+{
+    (void) context;
+    (void) printf("layer %" PRIu64 " of %" PRIu64 ": %s\n", number, count,
+                  is_new ? "unpacked" : "here already");
+    (void) fflush(stdout);
+}
+
+int verb_image_import(struct image_registry *images, const char *run, char **words,
+                      struct error *err)
+{
+    AUTO(tools) struct tools tools = {.host = {.program = -EBADF}};
+    AUTO(close) int source = sys_file_open(AT_FDCWD, words[1], O_RDONLY | O_NONBLOCK, 0);
+    struct image_import import = {.name = words[0], .source = source, .progress = show_progress};
+
+    if (source < 0)
+        return error_set(err, error_code_from_errno(source), source, "open '%s'", words[1]);
+    if (tools_open(&tools, run, err) < 0)
+        return -1;
+    return image_import(images, &tools.host, &import, err);
+}
+
+/* As in its entry, one word after the other; bytes that a terminal would take for its own are
+ * shown as '?'. */
+static void print_word(const char *name, const char *word)
+{
+    (void) printf("%-12s", name);
+    for (; *word; word++)
+        (void) putchar((unsigned char) *word < ' ' || *word == 0x7f ? '?' : *word);
+    (void) putchar('\n');
+}
+
+static const struct {
+    enum wire_image_key key;
+    const char *name;
+} shown[] = {
+    {WIRE_IMAGE_LAYER, "layer"},
+    {WIRE_IMAGE_ENV, "env"},
+    {WIRE_IMAGE_USER, "user"},
+    {WIRE_IMAGE_WORKDIR, "workdir"},
+    {WIRE_IMAGE_ENTRYPOINT, "entrypoint"},
+    {WIRE_IMAGE_CMD, "cmd"},
+    {WIRE_IMAGE_PORT, "port"},
+};
+
+static int print_folder(struct image_registry *images, const char *name, struct error *err)
+{
+    AUTO(free) struct folder_entry *entries = NULL;
+    size_t count;
+
+    if (image_list(images, &entries, &count, err) < 0)
+        return -1;
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(entries[i].name, name) == 0 && entries[i].folder[0]) {
+            print_word("folder", entries[i].folder);
+            return 0;
+        }
+    }
+    return error_set(err, ERR_NOT_FOUND, 0, "there is no image '%s'", name);
+}
+
+int verb_image_inspect(struct image_registry *images, char **words, struct error *err)
+{
+    AUTO(wire_image) struct wire_image image = WIRE_IMAGE_INIT;
+
+    if (strcmp(words[0], IMAGE_HOST) == 0) {
+        print_word("built in", "this machine's /usr");
+        return 0;
+    }
+    if (!images)
+        return error_set(err, ERR_NOT_FOUND, 0, "there is no image '%s'", words[0]);
+    if (image_read(images, words[0], &image, err) < 0)
+        return err->code == ERR_INVALID ? print_folder(images, words[0], err) : -1;
+    for (size_t i = 0; i < ARRAY_COUNT(shown); i++) {
+        const struct wire_image_words *list = &image.by_key[shown[i].key];
+
+        for (size_t j = 0; j < list->count; j++)
+            print_word(shown[i].name, list->words[j]);
+    }
+    return 0;
+}
+
+int verb_image_prune(struct image_registry *images, const char *run, struct error *err)
+{
+    AUTO(free) struct id_range_entry *entries = NULL;
+    struct id_range_table *ids = NULL;
+    size_t count = 0, deleted;
+    int r;
+
+    if (!images) {
+        (void) puts("0 deleted");
+        return 0;
+    }
+    if (open_ids(run, &ids, err) < 0)
+        return -1;
+    r = id_range_list(ids, &entries, &count, err);
+    id_range_table_free(ids);
+    if (r < 0)
+        return -1;
+    if (count)
+        return error_set(err, ERR_CONFLICT, 0,
+                         "%zu sandboxes or jobs run, which may use the layers: try again without",
+                         count);
+    if (image_layers_prune(images, &deleted, err) < 0)
+        return -1;
+    (void) printf("%zu deleted\n", deleted);
+    return 0;
+}
