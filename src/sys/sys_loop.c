@@ -101,13 +101,16 @@ static int number_of(const char *name)
     return (int) number;
 }
 
-/* Comparing devices and inodes finds the file under any name and in any mount namespace. */
-static bool is_backed_by(int device, const struct stat *file)
+/* Comparing devices and inodes finds the file under any name and in any mount namespace. A device
+ * that does not say what it holds may hold the file: only one that is free is passed over. */
+static int is_backed_by(int device, const struct stat *file)
 {
     struct loop_info64 info = {.lo_flags = 0};
+    int result = call(device, LOOP_GET_STATUS64, &info);
 
-    return call(device, LOOP_GET_STATUS64, &info) == 0 && info.lo_device == file->st_dev &&
-           info.lo_inode == file->st_ino;
+    if (result < 0)
+        return result == -ENXIO ? 0 : result;
+    return info.lo_device == file->st_dev && info.lo_inode == file->st_ino;
 }
 
 int sys_loop_find(int file, char ret_path[static SYS_LOOP_PATH_SIZE])
@@ -126,9 +129,12 @@ int sys_loop_find(int file, char ret_path[static SYS_LOOP_PATH_SIZE])
     while ((entry = readdir(devices))) {
         int number = number_of(entry->d_name);
         AUTO(close) int device = number < 0 ? -EBADF : open_device(number, ret_path);
-
         /* Once it is open here, its last user leaving does not clear it any more. */
-        if (device >= 0 && is_backed_by(device, &status))
+        int found = device < 0 ? 0 : is_backed_by(device, &status);
+
+        if (found < 0)
+            return found;
+        if (found)
             return TAKE_FD(device);
     }
     return -ENOENT;
