@@ -1,6 +1,7 @@
 /* A disk that is stored comes back:
  *
- *     what is left here is deleted ──► fetched ──► a snapshot of it, where that costs nothing
+ *     what is left here is deleted ──► fetched, without the layers that a snapshot here has
+ *       ──► a snapshot of it, where that costs nothing
  *       ──► commit (stored: nothing; the snapshot has the layers) ──► the wish goes on
  *
  * Until that commit the stored disk is the one that counts, so whatever happens before leaves it
@@ -23,12 +24,23 @@ struct restore {
     struct sandbox_wish *wish;
     struct stored_disk disk;
     void (*next)(struct sandbox_wish *wish);
+    struct snapshot *start; /* pinned: it is what the first layers make; NULL: all are fetched */
+    size_t start_layers;
     struct id copy;
     struct snapshot *base; /* of the set, not kept yet; NULL: none is made */
 };
 
+static void drop_start(struct restore *restore)
+{
+    struct snapshot *start = TAKE_PTR(restore->start);
+
+    if (start)
+        snapshot_unpin(restore->wish->domain, start);
+}
+
 static void restore_free(struct restore *restore)
 {
+    drop_start(restore);
     stored_disk_done(&restore->disk);
     free(restore);
 }
@@ -177,11 +189,18 @@ static void on_copied(void *context, const struct error *failure,
 
 /* --- fetched --------------------------------------------------------------------------------- */
 
+static void fetch(struct restore *restore);
+
 static void on_fetched(void *context, const struct error *failure)
 {
     struct restore *restore = context;
     struct domain *domain = restore->wish->domain;
 
+    if (failure && restore->start && domain->stage == DOMAIN_OPEN) {
+        drop_start(restore); /* what is here may be at fault; the store has all of it */
+        fetch(restore);
+        return;
+    }
     if (failure) {
         fail(restore, failure);
         return;
@@ -200,9 +219,18 @@ static void fetch(struct restore *restore)
 {
     const struct sandbox *sandbox = restore->wish->sandbox;
     const struct vault *vault = restore->wish->domain->options.vault;
+    struct vault_fetch what = {.target = sandbox->id,
+                               .owner = sandbox->owner,
+                               .disk_bytes = sandbox->spec.limits.disk_bytes,
+                               .layers = restore->disk.layers,
+                               .count = restore->disk.count};
 
-    vault->fetch_disk(vault->self, restore->disk.layers, restore->disk.count, &sandbox->owner,
-                      &sandbox->id, sandbox->spec.limits.disk_bytes, NULL, on_fetched, restore);
+    if (restore->start) {
+        what.start = (struct provider_disk){PROVIDER_OF_SNAPSHOT, restore->start->id};
+        what.layers += restore->start_layers;
+        what.count -= restore->start_layers;
+    }
+    vault->fetch_disk(vault->self, &what, NULL, on_fetched, restore);
 }
 
 static void on_dropped(void *context, const struct error *failure)
@@ -238,9 +266,11 @@ void sandbox_bring_back(struct sandbox_wish *wish, void (*next)(struct sandbox_w
         fail(restore, &err);
     } else if (stored_disk_read(sandbox->stored, &restore->disk, &err) < 0) {
         fail(restore, &err);
-    } else if (sandbox->is_disk_left) {
-        provider_destroy(domain->options.provider, &sandbox->id, on_dropped, restore);
     } else {
-        fetch(restore);
+        restore->start = snapshot_start_take(domain, sandbox, &restore->start_layers);
+        if (sandbox->is_disk_left)
+            provider_destroy(domain->options.provider, &sandbox->id, on_dropped, restore);
+        else
+            fetch(restore);
     }
 }

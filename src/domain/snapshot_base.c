@@ -68,6 +68,29 @@ void snapshot_base_set(struct domain *domain, struct sandbox *sandbox, const str
     sandbox->base = *base;
 }
 
+struct snapshot *snapshot_start_take(struct domain *domain, const struct sandbox *sandbox,
+                                     size_t *ret_layers)
+{
+    AUTO(stored_disk) struct stored_disk disk = {.layers = NULL};
+    struct snapshot *longest = NULL;
+    struct error err = ERROR_INIT;
+
+    LIST_EACH (&domain->snapshots->all, at) {
+        struct snapshot *snapshot = CONTAINER_OF(at, struct snapshot, link);
+
+        if (snapshot->layers && is_usable(domain, snapshot, sandbox) &&
+            stored_disk_begins(sandbox->stored, snapshot->layers) &&
+            (!longest || strlen(snapshot->layers) > strlen(longest->layers)))
+            longest = snapshot;
+    }
+    if (!longest || stored_disk_read(longest->layers, &disk, &err) < 0)
+        return NULL;
+    *ret_layers = disk.count;
+    (void) snapshot_is_here(domain, longest);
+    snapshot_pin(longest);
+    return longest;
+}
+
 bool snapshot_base_is_wanted(const struct domain *domain, const struct sandbox *sandbox)
 {
     struct error err = ERROR_INIT;

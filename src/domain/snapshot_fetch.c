@@ -142,10 +142,13 @@ static void on_deleted(void *context, const struct error *failure)
 {
     struct fetch *fetch = context;
     const struct vault *vault = fetch->domain->options.vault;
+    const struct vault_fetch what = {.target = fetch->scratch,
+                                     .owner = fetch->snapshot->owner,
+                                     .layers = fetch->disk.layers,
+                                     .count = fetch->disk.count};
 
     if (goes_on(fetch, failure))
-        vault->fetch_disk(vault->self, fetch->disk.layers, fetch->disk.count,
-                          &fetch->snapshot->owner, &fetch->scratch, 0, NULL, on_fetched, fetch);
+        vault->fetch_disk(vault->self, &what, NULL, on_fetched, fetch);
 }
 
 /* --- the beginning --------------------------------------------------------------------------- */

@@ -91,6 +91,11 @@ struct snapshot *snapshot_own_base(const struct domain *domain, const struct san
 /* Its disk is like another one from now on: what was made for the last one goes. */
 void snapshot_base_set(struct domain *domain, struct sandbox *sandbox, const struct id *base);
 
+/* A snapshot that is here and has the first layers of the stored disk, as many as possible: pinned,
+ * and how many those are. NULL: there is none. */
+struct snapshot *snapshot_start_take(struct domain *domain, const struct sandbox *sandbox,
+                                     size_t *ret_layers);
+
 /* Whether one shall be made when the disk of this sandbox comes back. */
 bool snapshot_base_is_wanted(const struct domain *domain, const struct sandbox *sandbox);
 

@@ -152,6 +152,30 @@ static void forks_of_one_snapshot_share_its_layers(void **state)
     assert_true(provider_fake_has_snapshot(world->provider, &snapshot->id));
 }
 
+static void what_a_snapshot_here_has_is_not_fetched(void **state)
+{
+    struct tiers *tiers = *state;
+    struct world *world = tiers->world;
+    struct snapshot *snapshot = world_snapshot(world, world_create(world, "origin"), "first");
+    struct sandbox *fork = ask_fork(world, snapshot).sandboxes[0];
+    char first[VAULT_LAYER_SIZE];
+
+    offload(tiers, fork);
+    use_once(world, fork);
+    assert_int_equal(tiers->fetched, 1);
+    assert_int_equal(tiers->fetched_layers, 1);
+    assert_string_equal(tiers->start.id.text, snapshot->id.text);
+    assert_string_not_equal(tiers->layer, TIER_LAYER);
+    offload(tiers, fork);
+    assert_int_equal(layers_of(fork->stored, first), 3);
+    tiers->fetch_failure = ERR_NOT_FOUND; /* once with it, once without */
+    assert_true(ask(world, sandbox_wake, fork).failed);
+    assert_int_equal(tiers->fetched, 3);
+    assert_int_equal(tiers->fetched_layers, 3);
+    assert_string_equal(tiers->start.id.text, "");
+    assert_int_equal(snapshot->pins, 0);
+}
+
 static void a_snapshot_that_cannot_be_stored_holds_up_nothing(void **state)
 {
     struct tiers *tiers = *state;
@@ -367,6 +391,7 @@ int main(void)
         STORE_TEST(a_row_that_cannot_be_kept_leaves_what_it_was_told_apart_from),
         STORE_TEST(a_disk_without_a_row_for_its_copy_is_stored_whole),
         STORE_TEST(forks_of_one_snapshot_share_its_layers),
+        STORE_TEST(what_a_snapshot_here_has_is_not_fetched),
         STORE_TEST(a_snapshot_that_cannot_be_stored_holds_up_nothing),
         STORE_TEST(what_cannot_be_told_apart_is_stored_whole),
         STORE_TEST(a_rollback_is_told_apart_from_what_it_went_back_to),

@@ -186,9 +186,12 @@ static void on_fetched(void *context, const struct error *failure)
 static void fetch(struct squash *squash)
 {
     const struct vault *vault = squash->domain->options.vault;
+    const struct vault_fetch what = {.target = squash->scratch,
+                                     .owner = squash->owner,
+                                     .layers = squash->disk.layers,
+                                     .count = squash->disk.count};
 
-    vault->fetch_disk(vault->self, squash->disk.layers, squash->disk.count, &squash->owner,
-                      &squash->scratch, 0, NULL, on_fetched, squash);
+    vault->fetch_disk(vault->self, &what, NULL, on_fetched, squash);
 }
 
 /* --- the beginning --------------------------------------------------------------------------- */

@@ -42,6 +42,16 @@ bool stored_disk_is_short(const char *json, size_t count)
     return strlen(json) < (count + 1) * 4 * VAULT_SUM_SIZE;
 }
 
+/* `[` and what is in it are the same in both. */
+bool stored_disk_begins(const char *json, const char *start)
+{
+    const char *end = strrchr(start, ']');
+    size_t length = end ? (size_t) (end - start) : 0;
+
+    return length && strncmp(json, start, length) == 0 &&
+           (json[length] == ',' || json[length] == ']');
+}
+
 void stored_disk_write(const struct stored_disk *disk, struct text *text)
 {
     struct json_writer json;

@@ -44,3 +44,7 @@ int stored_disk_read(const char *json, struct stored_disk *ret_disk, struct erro
 /* Whether it surely has not more than `count` layers: for those who look at many, without reading.
  */
 bool stored_disk_is_short(const char *json, size_t count);
+
+/* Whether the list `start` is the beginning of `json`, or all of it. As written here: other texts
+ * may be the same and are not found. */
+bool stored_disk_begins(const char *json, const char *start);

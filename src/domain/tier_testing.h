@@ -33,6 +33,7 @@ struct tiers {
     struct provider_disk base;    /* and what it was told apart from; no id: nothing */
     char layer[VAULT_LAYER_SIZE]; /* the first that was fetched last */
     size_t fetched_layers;        /* how many those were */
+    struct provider_disk start;   /* and what they were put onto; no id: nothing */
     int percent;                  /* of memory that is available */
 };
 
@@ -96,24 +97,24 @@ static inline void tier_unpacked(void *context, const struct error *failure,
     tier_tell(&answer->task);
 }
 
-static inline void tier_fetch(void *self, const struct vault_layer *layers, size_t count,
-                              const struct id *owner, const struct id *target, uint64_t disk_bytes,
+static inline void tier_fetch(void *self, const struct vault_fetch *what,
                               vault_progressed *progressed, vault_done *done, void *context)
 {
     struct tiers *tiers = self;
     struct tier_answer *answer = tier_answer(tiers, context);
     struct provider_disk_job job = {.kind = PROVIDER_DISK_UNPACK, .data = -EBADF};
 
-    (void) owner, (void) disk_bytes, (void) progressed;
-    tiers->fetched_layers = count;
+    (void) progressed;
+    tiers->fetched_layers = what->count;
+    tiers->start = what->start;
     tiers->fetched++;
-    memcpy(tiers->layer, layers[0].id, sizeof(tiers->layer));
+    memcpy(tiers->layer, what->layers[0].id, sizeof(tiers->layer));
     answer->done = done;
     if (tiers->fetch_failure != ERR_NONE) {
         loop_defer(&tiers->world->loop, &answer->task);
         return;
     }
-    job.target = *target;
+    job.target = what->target;
     job.input = answer->input = open("/dev/null", O_RDWR | O_CLOEXEC);
     job.output = answer->input;
     provider_run_disk_job(tiers->world->provider, &job, tier_unpacked, answer);
