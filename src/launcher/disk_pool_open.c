@@ -327,7 +327,7 @@ int disk_pool_open(const char *path, const struct disk_pool_options *options,
             *err = own;
         return -1;
     }
-    disk_pool_open_unfinished(pool);
+    disk_pool_open_unfinished(pool, !facts.is_mounted);
     *ret_pool = TAKE_PTR(pool);
     return 0;
 }

@@ -56,8 +56,6 @@ static void put_into_place(struct porter_job *job)
         return;
     }
     job->stage = PORTER_PLACED;
-    if (job->task.work == PORTER_FORK)
-        finish_copy(job, NULL);
 }
 
 /* Its own words are in a pipe that nobody reads: they name files of strangers. */
@@ -91,10 +89,8 @@ static void copied(struct event_source *source, uint32_t events)
     job->stage = PORTER_COPIED;
     if (r == 0)
         job->taken(job);
-    if (r < 0)
+    else
         finish_copy(job, &err);
-    else if (job->task.work == PORTER_FORK)
-        put_into_place(job);
     go_on(porter);
 }
 

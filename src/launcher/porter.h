@@ -12,8 +12,7 @@
  * In a plain pool every file is copied, by keepers that are started here (keeper_job.h), at most
  * PORTER_KEEPERS at once; the porter's process then only syncs:
  *
- *     snapshot, roll back   copy ──► sync ──► into place ──► sync ──► done
- *     fork                  copy ───────────► into place ───────────► done
+ *     copy ──► sync ──► into place ──► sync ──► done
  *
  * The queue is in the launcher, so a porter that dies costs nothing: what it left half made is
  * deleted by the next one when it opens the pool, which then gets the tasks again. It dies with the

@@ -37,13 +37,15 @@ SEED = int(os.environ.get("BURROW_SEED", random.SystemRandom().randrange(1 << 32
 CUTS = int(os.environ.get("BURROW_CUTS", 100 if FULL else 6))
 DISK_SIZE = 3 << 30  # sparse; beneath a pool there must be a reserve
 SIZES = (10, 5000, 400000)
+FORKS = 2  # at once
 FORMAT = ["mke2fs", "-t", "ext4", "-F", "-q", "-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard"]
 
 
 class Ledger:
     """What was acknowledged: contents by id. Those of a sandbox are promised when it has synced them,
-    as on any machine; a new one, fork or not, may lose its disk for DISK_POOL_COMMIT_SECONDS
-    (disk_pool.h). Until then it is None: it is listed, works, or says that its disk is gone."""
+    as on any machine, and those of a fork from its beginning; a new one may lose its disk for
+    DISK_POOL_COMMIT_SECONDS (disk_pool.h). Until then it is None: it is listed, works, or says that
+    its disk is gone."""
 
     def __init__(self):
         self.boxes, self.snapshots, self.backups = {}, {}, {}
@@ -105,12 +107,11 @@ class Work:
         self.ledger.snapshots[saved] = before
         self.acknowledged("rollback")
 
-    def fork(self, shot):
-        box = self.call("POST", f"snapshots/{shot}/fork", {})["sandboxes"][0]["id"]
-        self.ledger.boxes[box] = None
-        self.acknowledged("fork")
-        self.sync(box, self.ledger.snapshots[shot], "sync of a fork")
-        return box
+    def fork(self, origin, contents):
+        """Forks of a snapshot or sandbox: what they hold is promised with the answer."""
+        for box in self.call("POST", f"{origin}/fork", {"count": FORKS})["sandboxes"]:
+            self.ledger.boxes[box["id"]] = contents
+        self.acknowledged(f"forks of {origin.split('/', 1)[0]}")
 
     def sync(self, box, contents, what):
         equal(self.plane.execute(box, "sync", timeout=SECONDS)["exitCode"], 0, "sync")
@@ -134,15 +135,16 @@ class Work:
         late, kept = self.snapshot(first), self.back_up(first)
         self.call("POST", f"sandboxes/{second}/stop", {})
         self.acknowledged("stop")
+        self.fork(f"sandboxes/{second}", self.ledger.boxes[second])
         asleep = self.snapshot(second)
         self.back_up(second)
         self.roll_back(first, early)
-        self.fork(late)
+        self.fork(f"snapshots/{late}", self.ledger.snapshots[late])
         self.roll_back(first, late)
         self.delete("snapshots", early)
         self.delete("backups", kept)
         self.delete("sandboxes", second)
-        self.fork(asleep)
+        self.fork(f"snapshots/{asleep}", self.ledger.snapshots[asleep])
         self.write(first)
         self.snapshot(first)
 
