@@ -124,7 +124,8 @@ struct sandbox {
     char *inside; /* owned, may be NULL: sessions to bring back at wake, as JSON */
     char *stored; /* owned, may be NULL: its disk in the object store: {"layers":[...],"bytes":n} */
     uint64_t restored_files; /* by the last wake, from the mirror of its workspace */
-    bool is_disk_lost; /* its workspace comes from its mirror at the next wake: sandbox_rebuild.c */
+    bool is_disk_new;  /* kept: a power cut would take its disk away, which is empty: new_disks.h */
+    bool is_disk_lost; /* it gets another one at the next start: sandbox_rebuild.c */
     bool is_rebuilding;       /* kept: that has begun, and is not done */
     bool is_ended_by_request; /* stopped because somebody asked: a use does not start it */
     unsigned int unenforced;  /* enum provider_limit: wished for and not to be had */
@@ -143,6 +144,7 @@ struct sandbox {
     struct list waiting;  /* of struct sandbox_wish: what waits for its turn */
     struct list wanted;   /* of struct sandbox_use: those that wait until it runs */
     struct list unkept;   /* of those whose row is not as they are */
+    struct list new_disk; /* of those whose disk is new: new_disks.c */
     const char *event;    /* static: what the unkept change has to tell; NULL: nothing */
     unsigned int wishes;  /* that wait */
     unsigned int uses;    /* open ones */

@@ -34,7 +34,7 @@ static void finish_job(struct porter_job *job, const struct error *failure)
 
 static bool copies_files(const struct porter *porter, const struct porter_job *job)
 {
-    return job->task.work != PORTER_RECLAIM && !disk_pool_shares(porter->site->host.pool);
+    return job->task.work < PORTER_RECLAIM && !disk_pool_shares(porter->site->host.pool);
 }
 
 /* What was copied so far goes, and so does what a roll back has replaced. */
@@ -391,7 +391,7 @@ bool porter_makes(const struct porter *porter, const struct id *target)
     LIST_EACH (&porter->jobs, at) {
         const struct porter_job *job = CONTAINER_OF(at, struct porter_job, link);
 
-        if (job->task.work != PORTER_RECLAIM && is(&job->task.target, target))
+        if (job->task.work < PORTER_RECLAIM && is(&job->task.target, target))
             return true;
     }
     return false;

@@ -39,12 +39,13 @@
 /* A task during which so many porters died is given up. */
 #define PORTER_TRIES_MAX 3
 
+/* Copies come first. */
 enum porter_work {
     PORTER_SNAPSHOT,  /* the disk `source` to the snapshot `target` */
     PORTER_FORK,      /* the disk or snapshot `source` to the new disk `target` */
     PORTER_ROLL_BACK, /* the snapshot `source` instead of the disk `target` */
     PORTER_RECLAIM,   /* the memory of the sandbox `target` */
-    PORTER_SYNC       /* the porter's own */
+    PORTER_SYNC       /* everything that was done so far is on disk */
 };
 
 struct porter_task {
