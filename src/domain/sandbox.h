@@ -137,6 +137,7 @@ struct sandbox {
     uint64_t started_ns;       /* monotonic, as far as known: of max_runtime */
     uint64_t asleep_ns;        /* monotonic, as far as known: since when it is frozen, hibernated */
     uint64_t save_ns;     /* monotonic: its disk is not stored before that, because it failed */
+    uint64_t restore_ns;  /* monotonic: it is not fetched before that, because it failed */
     uint64_t snapshot_ns; /* monotonic, as far as known: of the last one made by itself */
     uint64_t look_ns;     /* monotonic: when something may be due, while in the schedule */
     uint64_t patience_ns; /* monotonic: nothing is tried before that, because it failed */
@@ -149,6 +150,7 @@ struct sandbox {
     unsigned int wishes;  /* that wait */
     unsigned int uses;    /* open ones */
     unsigned int references;
+    enum err_code restore_code;    /* how it failed: restore_ns */
     struct provider_ending ending; /* the last one that was told */
     bool has_ended;                /* by itself, while something was under way: `ending` */
     bool is_unexplained;           /* found ended after a restart, nobody knows how */
