@@ -22,6 +22,7 @@ struct disk_pool {
     int store;                                   /* owned: its filesystem */
     int sets[DISK_POOL_SET_COUNT];               /* owned, by enum disk_pool_set */
     int unfinished;                              /* owned: of all; ours is one of the sets */
+    int left;                                    /* owned: of the dead, with forks; or none */
     struct id own;                               /* the name of ours in there; empty: none */
     int trash;                                   /* owned */
     int spares;                                  /* owned */

@@ -43,34 +43,37 @@ static int place_fork(struct disk_pool *pool, int around, const char *name)
     return r;
 }
 
-/* One copy: in a plain pool a tree that may be large, else a subvolume in a folder. A fork that
- * cannot be placed now stays for the next one to try. */
-static void settle_copy(struct disk_pool *pool, int folder, const char *name, bool is_fresh)
+/* One copy: in a plain pool a tree that may be large, else a subvolume in a folder. False: it can
+ * be a fork and could not be placed, on a pool that takes no writes. */
+static bool settle_copy(struct disk_pool *pool, int folder, const char *name, bool is_fresh)
 {
     AUTO(close) int around = -EBADF;
     int r;
 
     if (pool->kind == DISK_POOL_PLAIN) {
         (void) disk_pool_throw_away(pool, folder, name);
-        return;
+        return true;
     }
     around = sys_file_open(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
     r = around >= 0 && is_fresh ? place_fork(pool, around, name) : -EEXIST;
     if (around >= 0 && r == -EEXIST)
         (void) sys_btrfs_delete(around, DISK_COPY_NAME);
     (void) unlinkat(folder, name, AT_REMOVEDIR);
+    return r == 0 || r == -EEXIST;
 }
 
-static void settle_folder(struct disk_pool *pool, int folder, const char *name, bool is_fresh)
+static bool settle_folder(struct disk_pool *pool, int folder, const char *name, bool is_fresh)
 {
     AUTO(closedir) DIR *entries = read_folder(folder);
     const struct dirent *entry;
+    bool is_settled = true;
 
     while (entries && (entry = readdir(entries))) {
         if (id_is_valid(entry->d_name))
-            settle_copy(pool, folder, entry->d_name, is_fresh);
+            is_settled &= settle_copy(pool, folder, entry->d_name, is_fresh);
     }
     (void) unlinkat(pool->unfinished, name, AT_REMOVEDIR);
+    return is_settled;
 }
 
 static void settle_dead(struct disk_pool *pool, bool is_fresh)
@@ -85,8 +88,11 @@ static void settle_dead(struct disk_pool *pool, bool is_fresh)
             continue;
         folder =
             sys_file_open(pool->unfinished, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-        if (folder >= 0 && sys_lock_take(folder, SYS_LOCK_EXCLUSIVE, 0) == 0)
-            settle_folder(pool, folder, entry->d_name, is_fresh);
+        if (folder < 0 || sys_lock_take(folder, SYS_LOCK_EXCLUSIVE, 0) < 0)
+            continue;
+        /* What is left is not deleted by others while we hold its lock. */
+        if (!settle_folder(pool, folder, entry->d_name, is_fresh) && pool->left < 0)
+            pool->left = TAKE_FD(folder);
     }
 }
 
