@@ -96,6 +96,7 @@ struct domain {
     struct backups *backups;             /* backup.c */
     struct bucket_mounts *bucket_mounts; /* bucket_mount.c */
     struct workspaces *workspaces;       /* workspace.c */
+    struct new_disks *new_disks;         /* new_disks.h */
 };
 
 /* --- calls ----------------------------------------------------------------------------------- */

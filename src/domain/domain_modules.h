@@ -18,3 +18,4 @@ extern const struct domain_module domain_templates;
 extern const struct domain_module domain_collector;
 extern const struct domain_module domain_workspaces;
 extern const struct domain_module domain_squash;
+extern const struct domain_module domain_new_disks;

@@ -3,10 +3,10 @@
  * Types of ours: sandbox.created, .started, .stopped, .hibernated (asleep, with "memory": whether
  * it was kept), .reclaimed ("bytes"), .offloaded ("bytes"), .save_failed, .restored (its disk is
  * here again), .restore_failed, .startup_failed ("command", "error"), .woken, .updated, .deleted,
- * .error, .forked, .rolled_back, .disk_lost; snapshot.created, .deleted, .lost, .found;
- * workspace.synced, .restored; template.put, .deleted; port.exposed, .closed; user.*, key.*,
- * webhook.*. Data is a small JSON object; it always has "sandboxId" for those of a sandbox, and
- * never a secret.
+ * .error, .forked, .rolled_back, .disk_lost, .disk_renewed; snapshot.created, .deleted, .lost,
+ * .found; workspace.synced, .restored; template.put, .deleted; port.exposed, .closed; user.*,
+ * key.*, webhook.*. Data is a small JSON object; it always has "sandboxId" for those of a sandbox,
+ * and never a secret.
  *
  * Followers get what the store holds behind their cursor, then what is committed, in order, without
  * a gap or a double. One that is slow pauses itself, and goes on from its cursor. */

@@ -6,6 +6,7 @@
 #include "base/auto.h"
 #include "domain/expiry.h"
 #include "domain/inside_call.h"
+#include "domain/new_disks.h"
 #include "domain/sandbox_set.h"
 #include "domain/sandbox_wish.h"
 #include "domain/workspace.h"
@@ -107,6 +108,17 @@ static void fail(struct domain *domain, struct sandbox *sandbox, const char *why
     sandbox_set_unkept(domain, sandbox, "sandbox.error");
 }
 
+/* It is asleep or stopped until its next start gives it another disk. */
+static void lose_disk(struct domain *domain, struct sandbox *sandbox, enum sandbox_status status,
+                      const char *event)
+{
+    sandbox->is_disk_lost = true;
+    sandbox->started_ms = 0;
+    if (sandbox->status != SANDBOX_STOPPED)
+        sandbox_set_status(domain, sandbox, status);
+    sandbox_set_unkept(domain, sandbox, event);
+}
+
 static void do_lose(struct domain *domain, struct sandbox *sandbox)
 {
     struct workspace_state mirror;
@@ -114,14 +126,16 @@ static void do_lose(struct domain *domain, struct sandbox *sandbox)
     if (workspace_find(domain, &sandbox->id, &mirror)) {
         sandbox_set_reason(sandbox, "its disk was not there any more after a restart; its "
                                     "workspace comes back as it was synced last");
-        sandbox->is_disk_lost = true;
-        sandbox->started_ms = 0;
-        if (sandbox->status != SANDBOX_STOPPED)
-            sandbox_set_status(domain, sandbox, SANDBOX_HIBERNATED);
-        sandbox_set_unkept(domain, sandbox, "sandbox.disk_lost");
-        return;
+        lose_disk(domain, sandbox, SANDBOX_HIBERNATED, "sandbox.disk_lost");
+    } else if (sandbox->is_disk_new) {
+        sandbox_set_reason(sandbox, "the machine went down before its new disk was written; it "
+                                    "begins again with an empty one");
+        lose_disk(domain, sandbox,
+                  sandbox_status_is_asleep(sandbox->status) ? SANDBOX_HIBERNATED : SANDBOX_STOPPED,
+                  "sandbox.disk_renewed");
+    } else {
+        fail(domain, sandbox, "after a restart it was not there any more, nor was its disk");
     }
-    fail(domain, sandbox, "after a restart it was not there any more, nor was its disk");
 }
 
 static void do_break(struct domain *domain, struct sandbox *sandbox)
@@ -138,7 +152,8 @@ static const struct {
     [RECOVERY_FREEZE] = {"it sleeps on", do_freeze},
     [RECOVERY_STOP] = {"set to stopped", do_stop},
     [RECOVERY_HIBERNATE] = {"it sleeps on, without its memory", do_hibernate},
-    [RECOVERY_LOSE] = {"it is gone: set to error, unless its workspace was synced", do_lose},
+    [RECOVERY_LOSE] = {"it is gone: set to error, unless its workspace was synced or it was new",
+                       do_lose},
     [RECOVERY_BREAK] = {"set to error: it is broken", do_break},
 };
 
@@ -184,6 +199,8 @@ static void recover(struct domain *domain, struct sandbox *sandbox, unsigned int
         monotonic_of(domain, sandbox->started_ms ? sandbox->started_ms : domain_wall_ms(domain));
     deeds[action].run(domain, sandbox);
     sandbox->has_ended = false;
+    if (sandbox->is_disk_new && state != RECOVERY_ABSENT)
+        new_disk_watch(domain, sandbox);
     LOG_INFO(domain->options.log, "sandbox recovered", log_text("sandbox", sandbox->id.text),
              log_text("row", sandbox_status_text(row)), log_text("found", state_texts[state]),
              log_text("done", deeds[action].text));

@@ -3,7 +3,9 @@
  *
  * The provider knows what is. A row that is behind (the daemon died between a step and its commit)
  * follows; a sandbox whose disk is gone is in error until somebody destroys it, and never silently
- * made again; a sandbox without a row was never acknowledged, or destroyed, and is taken down. */
+ * made again, unless nobody was promised more than an empty one (new_disks.h): then it is stopped,
+ * and its next start makes another; a sandbox without a row was never acknowledged, or destroyed,
+ * and is taken down. */
 #pragma once
 
 #include "domain/domain_internal.h"

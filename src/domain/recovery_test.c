@@ -1,5 +1,6 @@
 #include "base/log.h"
 #include "domain/domain_testing.h"
+#include "domain/new_disks.h"
 #include "domain/recovery.h"
 
 /* One sandbox in a lasting state, and the domain closed. */
@@ -23,6 +24,8 @@ static struct id leave_one(struct world *world, enum sandbox_status status)
         world_wait(world);
     }
     assert_int_equal(sandbox->status, status);
+    world_pass(world, NEW_DISKS_EVERY_S); /* a disk that is gone is damage from now on */
+    assert_false(sandbox->is_disk_new);
     id = sandbox->id;
     world_close(world);
     world->fake.missing = 0;
@@ -296,6 +299,10 @@ static void many_rows_are_read(void **state)
         sandbox_create(world->domain, &world->caller, &spec, on_created, &told[i]);
     for (; left; left--)
         TURN_UNTIL(&world->loop, told[left - 1].times);
+    world_pass(world, NEW_DISKS_EVERY_S);
+    for (left = ARRAY_COUNT(told); left; left--)
+        TURN_UNTIL(&world->loop, !told[left - 1].sandbox->is_disk_new);
+    world_wait(world);
     world_close(world);
     world_open(world); /* the provider has none: all are lost */
     sandbox_count(world->domain, &world->caller.owner, counts);

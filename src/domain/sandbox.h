@@ -126,7 +126,8 @@ struct sandbox {
     struct id
         base; /* a snapshot that its disk was like once, ""; it may be gone: snapshot_base.c */
     uint64_t restored_files; /* by the last wake, from the mirror of its workspace */
-    bool is_disk_lost; /* its workspace comes from its mirror at the next wake: sandbox_rebuild.c */
+    bool is_disk_new;  /* kept: a power cut would take its disk away, which is empty: new_disks.h */
+    bool is_disk_lost; /* it gets another one at the next start: sandbox_rebuild.c */
     bool is_rebuilding;       /* kept: that has begun, and is not done */
     bool is_ended_by_request; /* stopped because somebody asked: a use does not start it */
     unsigned int unenforced;  /* enum provider_limit: wished for and not to be had */
@@ -138,6 +139,7 @@ struct sandbox {
     uint64_t started_ns;       /* monotonic, as far as known: of max_runtime */
     uint64_t asleep_ns;        /* monotonic, as far as known: since when it is frozen, hibernated */
     uint64_t save_ns;     /* monotonic: its disk is not stored before that, because it failed */
+    uint64_t restore_ns;  /* monotonic: it is not fetched before that, because it failed */
     uint64_t snapshot_ns; /* monotonic, as far as known: of the last one made by itself */
     uint64_t look_ns;     /* monotonic: when something may be due, while in the schedule */
     uint64_t patience_ns; /* monotonic: nothing is tried before that, because it failed */
@@ -145,10 +147,12 @@ struct sandbox {
     struct list waiting;  /* of struct sandbox_wish: what waits for its turn */
     struct list wanted;   /* of struct sandbox_use: those that wait until it runs */
     struct list unkept;   /* of those whose row is not as they are */
+    struct list new_disk; /* of those whose disk is new: new_disks.c */
     const char *event;    /* static: what the unkept change has to tell; NULL: nothing */
     unsigned int wishes;  /* that wait */
     unsigned int uses;    /* open ones */
     unsigned int references;
+    enum err_code restore_code;    /* how it failed: restore_ns */
     struct provider_ending ending; /* the last one that was told */
     bool has_ended;                /* by itself, while something was under way: `ending` */
     bool is_unexplained;           /* found ended after a restart, nobody knows how */

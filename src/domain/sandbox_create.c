@@ -17,6 +17,7 @@
 #include "domain/event.h"
 #include "domain/expiry.h"
 #include "domain/inside_call.h"
+#include "domain/new_disks.h"
 #include "domain/sandbox_quota.h"
 #include "domain/sandbox_set.h"
 #include "domain/sandbox_wish.h"
@@ -134,6 +135,8 @@ static void on_kept(void *context, const struct error *failure, const struct sto
     sandbox_set_status(domain, sandbox, SANDBOX_RUNNING);
     sandbox_set_list(domain, sandbox_ref(sandbox));
     expiry_watch(domain, sandbox);
+    if (sandbox->is_disk_new)
+        new_disk_watch(domain, sandbox);
     domain->counters.created++;
     domain->counters.create_us_total += (domain_now_ns(domain) - creation->asked_ns) / 1000;
     sandbox_run_startup(domain, sandbox);
@@ -165,6 +168,7 @@ static void keep(struct creation *creation)
     sandbox->created_ms = sandbox->updated_ms = sandbox->active_ms = sandbox->started_ms =
         domain_wall_ms(domain);
     sandbox->idle_since_ns = sandbox->started_ns = sandbox->snapshot_ns = domain_now_ns(domain);
+    sandbox->is_disk_new = !creation->has_origin;
     /* Kept as running; until it is kept it stays `creating`, which nobody sees. */
     sandbox->status = SANDBOX_RUNNING;
     sandbox_row_init(&row, sandbox);

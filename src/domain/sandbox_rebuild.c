@@ -1,6 +1,7 @@
-/* Rebuild: a sandbox whose disk is gone and whose workspace has a mirror.
+/* Rebuild: a sandbox whose disk is gone, and whose workspace has a mirror, or which was new.
  *
  *     row "rebuilding" ──► new disk, it runs ──► workspace restored ──► row ──► as any other wake
+ *     was new:             new disk, it runs ─────────────────────────────────►
  *
  * Until the last step the mirror is what counts: a half restored workspace must never be taken for
  * the real one, and be synced. A try that was cut short is found by its row, and begun again. */
@@ -9,6 +10,7 @@
 #include "base/auto.h"
 #include "base/crash_point.h"
 #include "base/memory.h"
+#include "domain/new_disks.h"
 #include "domain/sandbox_set.h"
 #include "domain/sandbox_wish.h"
 #include "domain/workspace.h"
@@ -80,6 +82,17 @@ static void keep(struct rebuild *rebuild, store_done *done)
     domain_commit(domain, change, done, rebuild);
 }
 
+static void finish(struct rebuild *rebuild)
+{
+    struct sandbox *sandbox = rebuild->wish->sandbox;
+
+    sandbox->is_disk_lost = false;
+    if (sandbox->is_disk_new)
+        new_disk_watch(rebuild->wish->domain, sandbox);
+    rebuild->started(rebuild->wish, NULL, &rebuild->made);
+    free(rebuild);
+}
+
 static void on_kept(void *context, const struct error *failure, const struct store_receipt *receipt)
 {
     struct rebuild *rebuild = context;
@@ -92,9 +105,7 @@ static void on_kept(void *context, const struct error *failure, const struct sto
         return;
     }
     CRASH_POINT("rebuild.kept");
-    sandbox->is_disk_lost = false;
-    rebuild->started(rebuild->wish, NULL, &rebuild->made);
-    free(rebuild);
+    finish(rebuild);
 }
 
 /* --- the steps ------------------------------------------------------------------------------- */
@@ -126,6 +137,10 @@ static void on_made(void *context, const struct error *failure, const struct pro
     }
     CRASH_POINT("rebuild.made");
     rebuild->made = *made;
+    if (!rebuild->wish->sandbox->is_rebuilding) {
+        finish(rebuild);
+        return;
+    }
     workspace_restore_to_wake(rebuild->wish->domain, rebuild->wish->sandbox, on_restored, rebuild);
 }
 
@@ -175,11 +190,16 @@ void sandbox_rebuild(struct sandbox_wish *wish, provider_sandbox_done *started)
 {
     struct rebuild *rebuild = mem_alloc(sizeof(*rebuild));
     struct sandbox *sandbox = wish->sandbox;
+    struct workspace_state mirror;
 
     *rebuild = (struct rebuild){.wish = wish, .started = started};
     /* Only of a try that was cut short: what is there otherwise is not ours to delete. */
     if (sandbox->is_rebuilding) {
         clear_away(rebuild, on_leftover_gone);
+        return;
+    }
+    if (sandbox->is_disk_new && !workspace_find(wish->domain, &sandbox->id, &mirror)) {
+        make(rebuild);
         return;
     }
     sandbox->is_rebuilding = true;

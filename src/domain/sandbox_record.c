@@ -142,6 +142,8 @@ static void write_record(const struct sandbox *sandbox, struct text *text)
         json_add_boolean(&json, "endedByRequest", true);
     if (sandbox->is_rebuilding)
         json_add_boolean(&json, "rebuilding", true);
+    if (sandbox->is_disk_new)
+        json_add_boolean(&json, "newDisk", true);
     write_number(&json, "unenforced", sandbox->unenforced);
     if (*sandbox->base.text)
         json_add_text(&json, "base", sandbox->base.text);
@@ -420,6 +422,7 @@ static int read_record(const struct store_value *value, struct sandbox *sandbox,
         json_field_boolean(&root, "endedByRequest", JSON_OPTIONAL, &sandbox->is_ended_by_request,
                            err) < 0 ||
         json_field_boolean(&root, "rebuilding", JSON_OPTIONAL, &sandbox->is_rebuilding, err) < 0 ||
+        json_field_boolean(&root, "newDisk", JSON_OPTIONAL, &sandbox->is_disk_new, err) < 0 ||
         read_unsigned(&root, "unenforced", UINT32_MAX, &unenforced, err) < 0 ||
         json_field_text(&root, "base", JSON_OPTIONAL, ID_LENGTH, &base, err) < 0)
         return -1;
@@ -480,6 +483,7 @@ struct sandbox *sandbox_new(void)
     list_init(&sandbox->waiting);
     list_init(&sandbox->wanted);
     list_init(&sandbox->unkept);
+    list_init(&sandbox->new_disk);
     return sandbox;
 }
 

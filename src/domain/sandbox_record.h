@@ -1,8 +1,9 @@
 /* A sandbox as a row of the store, and back; the spec as JSON.
  *
  * The spec's JSON leaves out what is as in SANDBOX_SPEC_INIT, and the name, which has a column of
- * its own. Beside the spec it holds what has no column: "endedByRequest" and "unenforced". Fields
- * that are not known are ignored, so that an older daemon reads what a newer one wrote. */
+ * its own. Beside the spec it holds what has no column: "endedByRequest", "rebuilding", "newDisk"
+ * and "unenforced". Fields that are not known are ignored, so that an older daemon reads what a
+ * newer one wrote. */
 #pragma once
 
 #include "base/text.h"

@@ -8,6 +8,7 @@
  * untouched; after it the disk that is here does, so that nothing that a sandbox writes from then
  * on can be lost to an older copy. The snapshot is what the next offload tells apart from
  * (snapshot_base.c); it keeps the layers in use. Without one they are left to the collector. */
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/auto.h"
@@ -19,6 +20,9 @@
 #include "domain/snapshot_internal.h"
 #include "domain/snapshot_set.h"
 #include "domain/stored_disk.h"
+
+#define NS_PER_MS UINT64_C(1000000)
+#define NS_PER_S  UINT64_C(1000000000)
 
 struct restore {
     struct sandbox_wish *wish;
@@ -78,6 +82,8 @@ static void fail(struct restore *restore, const struct error *failure)
     drop_base(restore);
     restore_free(restore);
     sandbox->is_held = false;
+    sandbox->restore_ns = domain_now_ns(domain) + SANDBOX_RESTORE_AGAIN_MS * NS_PER_MS;
+    sandbox->restore_code = err.code;
     domain->counters.restore_failures++;
     sandbox_set_reason(sandbox, "%s", err.message);
     sandbox_set_status(domain, sandbox, wish->before);
@@ -248,18 +254,37 @@ static void on_dropped(void *context, const struct error *failure)
 
 /* --- the beginning --------------------------------------------------------------------------- */
 
+/* It failed a moment ago: a client that asks again and again is no reason to ask the store as
+ * often. The reason is still that of the failure. */
+static bool is_too_early(struct sandbox_wish *wish)
+{
+    const struct sandbox *sandbox = wish->sandbox;
+    uint64_t now = domain_now_ns(wish->domain);
+    struct error err = ERROR_INIT;
+
+    if (now >= sandbox->restore_ns)
+        return false;
+    (void) error_set(&err, sandbox->restore_code, 0, "%s; it is tried again in %" PRIu64 " s",
+                     sandbox->reason, (sandbox->restore_ns - now + NS_PER_S - 1) / NS_PER_S);
+    wish_provider_failed(wish, &err);
+    return true;
+}
+
 void sandbox_bring_back(struct sandbox_wish *wish, void (*next)(struct sandbox_wish *wish))
 {
     struct domain *domain = wish->domain;
     struct sandbox *sandbox = wish->sandbox;
-    struct restore *restore = mem_alloc(sizeof(*restore));
+    struct restore *restore;
     struct error err = ERROR_INIT;
 
+    if (!sandbox_status_is_busy(sandbox->status)) /* else `before` is the status before that */
+        wish->before = sandbox->status;
+    if (is_too_early(wish))
+        return;
+    restore = mem_alloc(sizeof(*restore));
     restore->wish = wish;
     restore->next = next;
     restore->copy = id_new();
-    if (!sandbox_status_is_busy(sandbox->status)) /* else `before` is the status before that */
-        wish->before = sandbox->status;
     sandbox->is_held = true;
     if (!domain->options.vault) {
         (void) error_set(&err, ERR_UNAVAILABLE, 0, "there is no object store");

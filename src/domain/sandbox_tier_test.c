@@ -192,6 +192,7 @@ static void a_restore_that_fails_leaves_what_is_stored(void **state)
     struct tiers *tiers = *state;
     struct world *world = tiers->world;
     struct sandbox *sandbox = tiers_offloaded(tiers);
+    struct domain_counters counters;
     struct told_use one, two;
 
     tiers->fetch_failure = ERR_NOT_FOUND;
@@ -201,6 +202,20 @@ static void a_restore_that_fails_leaves_what_is_stored(void **state)
     assert_true(one.failed && two.failed);
     assert_int_equal(one.failure.code, ERR_GONE);
     assert_int_equal(tiers->fetched, 1); /* for both, and once */
+
+    /* Who asks again at once is told the same, and the store is left alone. */
+    world_pass(world, 1);
+    use_begin(world, sandbox, &two, 0);
+    TURN_UNTIL(&world->loop, two.times);
+    assert_int_equal(two.failure.code, ERR_GONE);
+    assert_non_null(strstr(two.failure.message, "object store is not well"));
+    assert_non_null(strstr(two.failure.message, "tried again in 4 s"));
+    assert_int_equal(sandbox->status, SANDBOX_HIBERNATED);
+    assert_int_equal(tiers->fetched, 1);
+    domain_counters(world->domain, &counters);
+    assert_int_equal(counters.restore_failures, 1);
+
+    /* Nor is it tried without being asked. */
     world_pass(world, 30);
     assert_int_equal(tiers->fetched, 1);
     assert_int_equal(sandbox_tier(sandbox), SANDBOX_TIER_OFFLOADED);

@@ -159,16 +159,19 @@ void wish_begin_anyway(struct sandbox_wish *wish)
     wish->act(wish);
 }
 
-/* What looks at the disk, and finds it elsewhere. */
-static bool needs_disk_back(const struct sandbox_wish *wish)
+/* What looks at the disk, which may be elsewhere. */
+static bool needs_disk(const struct sandbox_wish *wish)
 {
-    return wish->sandbox->stored &&
-           (wish->action == SANDBOX_ACTION_SNAPSHOT || wish->action == SANDBOX_ACTION_ROLL_BACK);
+    return wish->action == SANDBOX_ACTION_SNAPSHOT || wish->action == SANDBOX_ACTION_ROLL_BACK;
 }
 
 static void begin_with_disk(struct sandbox_wish *wish)
 {
-    if (needs_disk_back(wish))
+    if (needs_disk(wish) && wish->sandbox->is_disk_lost)
+        wish_refuse(wish, ERR_CONFLICT,
+                    "sandbox %s gets a disk with its next start: start it first",
+                    wish->sandbox->id.text);
+    else if (needs_disk(wish) && wish->sandbox->stored)
         sandbox_bring_back(wish, wish_begin_anyway);
     else
         wish_begin_anyway(wish);

@@ -109,7 +109,9 @@ void sandbox_offload(struct domain *domain, struct sandbox *sandbox);
 
 /* `stored` is set, and the wish needs the disk: it is brought back and kept as being here, then
  * `next` goes on with a sandbox that is held no more. On failure the wish has failed, and `stored`
- * is as it was (sandbox_restore.c). */
+ * is as it was (sandbox_restore.c); for SANDBOX_RESTORE_AGAIN_MS others then fail alike, without
+ * another try. */
+#define SANDBOX_RESTORE_AGAIN_MS 5000
 void sandbox_bring_back(struct sandbox_wish *wish, void (*next)(struct sandbox_wish *wish));
 
 /* Start its startup commands, one after the other, behind whatever goes on; failures are told by

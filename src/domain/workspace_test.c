@@ -1,5 +1,6 @@
 #include "domain/domain_testing.h"
 #include "domain/domain_testing_look.h"
+#include "domain/new_disks.h"
 #include "domain/sandbox_set.h"
 #include "domain/vault.h"
 #include "domain/workspace.h"
@@ -557,6 +558,7 @@ static void a_lost_disk_is_made_anew_at_wake(void **state)
     struct heard heard = do_sync(memory, sandbox);
 
     expect_good(&heard);
+    world_pass(world, NEW_DISKS_EVERY_S); /* a disk that is gone is damage from now on */
     sandbox = lose_disk(memory, &id);
     other = sandbox_set_by_id(world->domain, other_id.text);
     assert_int_equal(other->status, SANDBOX_ERROR);

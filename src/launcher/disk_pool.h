@@ -123,8 +123,10 @@ const char *disk_pool_quota_text(const struct disk_pool *pool);
  * Borrowed from the pool. */
 const char *disk_pool_reason(const struct disk_pool *pool);
 
-/* Make the disk of a sandbox, with at most `limit` bytes (0: no limit). ERR_CONFLICT: it has one;
- * ERR_NO_SPACE: the pool is below its reserve; ERR_INVALID: limit below DISK_LIMIT_MIN. Inline. */
+/* Make the disk of a sandbox, with at most `limit` bytes (0: no limit). Unlike a copy it is not on
+ * disk when this returns, but with the next commit: it holds nothing yet that could be lost.
+ * ERR_CONFLICT: it has one; ERR_NO_SPACE: the pool is below its reserve; ERR_INVALID: limit below
+ * DISK_LIMIT_MIN. Inline. */
 int disk_pool_create(struct disk_pool *pool, const struct id *sandbox, uint64_t limit,
                      struct error *err);
 
@@ -221,8 +223,8 @@ int disk_pool_delete_snapshot(struct disk_pool *pool, const struct id *snapshot,
 
 /* Make the disk of a new sandbox a copy of a disk or snapshot, with an empty work folder. With
  * simple quota a fork starts with nothing on its account, whatever it shares: bound the number of
- * forks. As safe from a power cut as a new disk: after DISK_POOL_COMMIT_SECONDS. Errors as for
- * create and snapshot. Slow. */
+ * forks. On disk when this returns; should the power go before its place is, too, the next one to
+ * mount the pool puts it there. Errors as for create and snapshot. Slow. */
 int disk_pool_fork(struct disk_pool *pool, enum disk_pool_set from, const struct id *source,
                    const struct id *sandbox, uint64_t limit, struct error *err);
 

@@ -73,13 +73,11 @@ static int copy_beside(struct beside *beside, int source, const struct id *id, b
                               disk_pool_is_limited(beside->pool) ? limit : 0);
 }
 
-/* The copied work folder belongs to another overlay: start with a new one. Only the kernel writes
- * into it, so there is little to delete. */
-static int renew_work(const struct beside *beside)
+/* Only the kernel writes into it, so there is little to delete. */
+int disk_pool_renew_work(int around)
 {
     AUTO(close)
-    int folder =
-        sys_file_open(beside->folder, DISK_COPY_NAME, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+    int folder = sys_file_open(around, DISK_COPY_NAME, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
     int r = folder;
 
     if (r >= 0)
@@ -156,12 +154,15 @@ int disk_pool_fork(struct disk_pool *pool, enum disk_pool_set from, const struct
     r = copy_beside(&beside, folder, sandbox, false, limit);
     CRASH_POINT("launcher.fork.copied");
     if (r == 0)
-        r = renew_work(&beside);
+        r = disk_pool_renew_work(beside.folder);
     if (r == 0)
         r = move(beside.folder, DISK_COPY_NAME, pool->sets[DISK_POOL_DISKS], sandbox->text,
                  RENAME_NOREPLACE);
+    if (r < 0)
+        return fail(err, r, "fork to disk", sandbox);
+    /* The copy was committed by the kernel, only its place was not: disk_pool_open_unfinished. */
     CRASH_POINT("launcher.fork.placed");
-    return r < 0 ? fail(err, r, "fork to disk", sandbox) : 0;
+    return 0;
 }
 
 int disk_pool_roll_back(struct disk_pool *pool, const struct id *sandbox, const struct id *snapshot,
@@ -181,7 +182,7 @@ int disk_pool_roll_back(struct disk_pool *pool, const struct id *sandbox, const 
     r = copy_beside(&beside, folder, sandbox, false, limit);
     CRASH_POINT("launcher.roll_back.copied");
     if (r == 0)
-        r = renew_work(&beside);
+        r = disk_pool_renew_work(beside.folder);
     if (r == 0)
         r = move(beside.folder, DISK_COPY_NAME, pool->sets[DISK_POOL_DISKS], sandbox->text,
                  RENAME_EXCHANGE);

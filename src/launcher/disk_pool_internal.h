@@ -22,6 +22,7 @@ struct disk_pool {
     int store;                                   /* owned: its filesystem */
     int sets[DISK_POOL_SET_COUNT];               /* owned, by enum disk_pool_set */
     int unfinished;                              /* owned: of all; ours is one of the sets */
+    int left;                                    /* owned: of the dead, with forks; or none */
     struct id own;                               /* the name of ours in there; empty: none */
     int trash;                                   /* owned */
     int spares;                                  /* owned */
@@ -59,15 +60,24 @@ void disk_pool_entry_path(const struct disk_pool *pool, enum disk_pool_set set, 
                           char ret_path[static DISK_ENTRY_SIZE]);
 int disk_pool_open_entry(struct disk_pool *pool, enum disk_pool_set set, const struct id *id);
 
+/* The copied work folder of DISK_COPY_NAME in the folder `around` belongs to another overlay: make
+ * it a new one. -errno. */
+int disk_pool_renew_work(int around);
+
 /* Move it to the trash, under a name that lets the old one be used, and thrown away, again. */
 int disk_pool_throw_away(struct disk_pool *pool, int folder, const char *name);
 
 /* disk_pool_unfinished.c: folders for what is being made. Each opener has one and holds its lock;
  * one that nobody holds is a dead process's. */
 
-/* Delete what the dead left, and make our own. Under the pool's lock. What fails shows when a copy
- * is to be made. */
-void disk_pool_open_unfinished(struct disk_pool *pool);
+/* Take care of what the dead left, and make our own. Under the pool's lock. What fails shows when a
+ * copy is to be made.
+ *
+ * It is deleted, with one exception. A fork is answered when its copy is on disk, and not yet the
+ * rename that puts it into place, which would be one commit more. So when the power may have gone,
+ * which is when we mounted the pool ourselves, a copy that could be a fork is put there again.
+ * Whether it was answered is not known here; what nobody knows of is taken down by recovery. */
+void disk_pool_open_unfinished(struct disk_pool *pool, bool is_fresh);
 void disk_pool_close_unfinished(struct disk_pool *pool);
 
 /* disk_pool_spare.c */

@@ -49,7 +49,8 @@ static struct disk_pool *pool_new(const char *path, const struct disk_pool_optio
 {
     struct disk_pool *pool = mem_alloc(sizeof(*pool));
 
-    pool->folder = pool->store = pool->trash = pool->spares = pool->unfinished = -EBADF;
+    pool->folder = pool->store = pool->trash = pool->spares = pool->unfinished = pool->left =
+        -EBADF;
     for (size_t i = 0; i < DISK_POOL_SET_COUNT; i++)
         pool->sets[i] = -EBADF;
     pool->reserve = options->reserve ? options->reserve : DISK_POOL_RESERVE;
@@ -61,6 +62,7 @@ static void close_store(struct disk_pool *pool)
 {
     disk_pool_close_unfinished(pool);
     pool->unfinished = fd_close(pool->unfinished);
+    pool->left = fd_close(pool->left);
     pool->trash = fd_close(pool->trash);
     pool->spares = fd_close(pool->spares);
     pool->sets[DISK_POOL_DISKS] = fd_close(pool->sets[DISK_POOL_DISKS]);
@@ -327,7 +329,7 @@ int disk_pool_open(const char *path, const struct disk_pool_options *options,
             *err = own;
         return -1;
     }
-    disk_pool_open_unfinished(pool);
+    disk_pool_open_unfinished(pool, !facts.is_mounted);
     *ret_pool = TAKE_PTR(pool);
     return 0;
 }

@@ -414,6 +414,56 @@ static void a_copy_is_whole_or_not_there(void **state)
     run_in_child(die_everywhere, NEEDS_POOL);
 }
 
+/* What a power cut leaves of a fork that was answered: the copy, without the rename. */
+static void mount_again(void)
+{
+    static const struct {
+        const char *point;
+        enum copy copy;
+        bool is_placed;
+    } deaths[] = {
+        {"launcher.fork.copied", COPY_FORK, true},
+        {"launcher.snapshot.copied", COPY_SNAPSHOT, false},
+        {"launcher.roll_back.copied", COPY_ROLL_BACK, false},
+    };
+    AUTO(disk_pool) struct disk_pool *pool = NULL;
+    AUTO(disk) struct disk disk = DISK_INIT;
+    struct id id, snapshot = id_new();
+
+    enter_pool_place();
+    pool = open_pool(&small_pool);
+    id = make_disk(pool, 0);
+    CHECK_OK(disk_pool_open_disk(pool, &id, &disk, &test_error));
+    CHECK_EQUAL(mkdirat(disk.folder, "w/theirs", 0755), 0);
+    CHECK_OK(disk_pool_snapshot(pool, &id, &snapshot, NULL, &test_error));
+    CHECK_EQUAL(mkdirat(disk.folder, "u/present", 0755), 0);
+    disk_done(&disk);
+    for (size_t i = 0; i < ARRAY_COUNT(deaths); i++) {
+        struct id to = id_new();
+
+        die_at(deaths[i].point, deaths[i].copy, &id, &snapshot, &to);
+        CHECK_OK(disk_pool_unmount(TAKE_PTR(pool), &test_error));
+        pool = open_pool(&small_pool);
+        CHECK_EQUAL(disk_pool_has(pool, DISK_POOL_DISKS, &to), deaths[i].is_placed);
+        CHECK(!disk_pool_has(pool, DISK_POOL_SNAPSHOTS, &to));
+        CHECK_EQUAL(count_names(POOL_PATH "/store/unfinished"), 1);
+        CHECK_OK(disk_pool_open_disk(pool, &id, &disk, &test_error));
+        CHECK_EQUAL(faccessat(disk.upper, "present", F_OK, 0), 0);
+        disk_done(&disk);
+        if (!deaths[i].is_placed)
+            continue;
+        CHECK_OK(disk_pool_open_disk(pool, &to, &disk, &test_error));
+        CHECK(faccessat(disk.work, "theirs", F_OK, 0) < 0);
+        disk_done(&disk);
+    }
+}
+
+static void a_fork_that_lost_its_place_with_the_power_gets_it_back(void **state)
+{
+    (void) state;
+    run_in_child(mount_again, NEEDS_POOL);
+}
+
 static void run_short_of_space(void)
 {
     struct disk_pool_options options = small_pool;
@@ -505,6 +555,7 @@ int main(void)
         cmocka_unit_test(snapshots_keep_and_forks_go_their_own_way),
         cmocka_unit_test(a_disk_goes_back_to_a_snapshot),
         cmocka_unit_test(a_copy_is_whole_or_not_there),
+        cmocka_unit_test(a_fork_that_lost_its_place_with_the_power_gets_it_back),
         cmocka_unit_test(nothing_is_made_below_the_reserve),
         cmocka_unit_test(dead_records_are_cleaned_and_blocks_given_back),
     };

@@ -5,6 +5,7 @@
 #include <sys/xattr.h>
 
 #include "launcher/launcher_test_kit.h"
+#include "sys/sys_tree.h"
 
 #define STORE_SIZE 128
 
@@ -458,6 +459,28 @@ static void what_cannot_be_is_refused(void **state)
     assert_int_equal(kit_stop(kit), 0);
 }
 
+/* A power cut may come between the making of a disk and of what it holds. */
+static void half_a_disk_is_completed(void **state)
+{
+    struct kit *kit = *state;
+    struct wire_plan plan = kit_plan();
+    struct id first = id_new();
+    AUTO(close) int disk = -EBADF;
+
+    NEEDS_LAUNCHER(kit);
+    kit_create(kit, &plan);
+    stop(kit, &plan.id);
+    disk = open(in_store(kit, "disks", &plan.id, ""), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(sys_tree_delete(disk, "u"), 0);
+    assert_int_equal(sys_tree_delete(disk, "w"), 0);
+    (void) snapshot(kit, &plan.id, &first, false);
+    assert_int_equal(sys_tree_delete(disk, "w"), 0);
+    disk = fd_close(disk); /* or the pool could not be unmounted */
+    plan.flags = WIRE_BIT(WIRE_PLAN_EXISTING_DISK);
+    kit_create(kit, &plan);
+    assert_int_equal(kit_stop(kit), 0);
+}
+
 /* --- deaths ---------------------------------------------------------------------------------- */
 
 /* Everything that works for the launcher without being a sandbox. */
@@ -643,6 +666,7 @@ int main(void)
         TEST(a_freeze_that_comes_meanwhile_stays),
         TEST(what_cannot_be_is_refused),
         TEST(a_pool_that_is_read_only_refuses_forks),
+        TEST(half_a_disk_is_completed),
         TEST(a_porter_that_dies_is_replaced),
         TEST(a_death_at_any_moment_leaves_one_whole_disk),
         PLAIN(forks_begin_with_what_was_there),

@@ -34,7 +34,7 @@ static void finish_job(struct porter_job *job, const struct error *failure)
 
 static bool copies_files(const struct porter *porter, const struct porter_job *job)
 {
-    return job->task.work != PORTER_RECLAIM && !disk_pool_shares(porter->site->host.pool);
+    return job->task.work < PORTER_RECLAIM && !disk_pool_shares(porter->site->host.pool);
 }
 
 /* What was copied so far goes, and so does what a roll back has replaced. */
@@ -56,8 +56,6 @@ static void put_into_place(struct porter_job *job)
         return;
     }
     job->stage = PORTER_PLACED;
-    if (job->task.work == PORTER_FORK)
-        finish_copy(job, NULL);
 }
 
 /* Its own words are in a pipe that nobody reads: they name files of strangers. */
@@ -91,10 +89,8 @@ static void copied(struct event_source *source, uint32_t events)
     job->stage = PORTER_COPIED;
     if (r == 0)
         job->taken(job);
-    if (r < 0)
+    else
         finish_copy(job, &err);
-    else if (job->task.work == PORTER_FORK)
-        put_into_place(job);
     go_on(porter);
 }
 
@@ -395,7 +391,7 @@ bool porter_makes(const struct porter *porter, const struct id *target)
     LIST_EACH (&porter->jobs, at) {
         const struct porter_job *job = CONTAINER_OF(at, struct porter_job, link);
 
-        if (job->task.work != PORTER_RECLAIM && is(&job->task.target, target))
+        if (job->task.work < PORTER_RECLAIM && is(&job->task.target, target))
             return true;
     }
     return false;

@@ -12,8 +12,7 @@
  * In a plain pool every file is copied, by keepers that are started here (keeper_job.h), at most
  * PORTER_KEEPERS at once; the porter's process then only syncs:
  *
- *     snapshot, roll back   copy ──► sync ──► into place ──► sync ──► done
- *     fork                  copy ───────────► into place ───────────► done
+ *     copy ──► sync ──► into place ──► sync ──► done
  *
  * The queue is in the launcher, so a porter that dies costs nothing: what it left half made is
  * deleted by the next one when it opens the pool, which then gets the tasks again. It dies with the
@@ -40,12 +39,13 @@
 /* A task during which so many porters died is given up. */
 #define PORTER_TRIES_MAX 3
 
+/* Copies come first. */
 enum porter_work {
     PORTER_SNAPSHOT,  /* the disk `source` to the snapshot `target` */
     PORTER_FORK,      /* the disk or snapshot `source` to the new disk `target` */
     PORTER_ROLL_BACK, /* the snapshot `source` instead of the disk `target` */
     PORTER_RECLAIM,   /* the memory of the sandbox `target` */
-    PORTER_SYNC       /* the porter's own */
+    PORTER_SYNC       /* everything that was done so far is on disk */
 };
 
 struct porter_task {

@@ -201,13 +201,13 @@ static size_t stopped_place(const struct residents *all, const struct id *id)
 
 int residents_find_disk(struct residents *all, const struct id *id, struct error *err)
 {
-    AUTO(disk) struct disk disk = DISK_INIT;
     bool is_ours = all->is_once ? stopped_place(all, id) < all->stopped_count
                                 : !instance_others_have(all->run, all->name, id);
 
     if (!is_ours)
         return error_set(err, ERR_NOT_FOUND, 0, "there is no sandbox %s", id->text);
-    return disk_pool_open_disk(all->site->host.pool, id, &disk, err);
+    /* A power cut may have left half of it. */
+    return disk_pool_adopt(all->site->host.pool, id, err);
 }
 
 int residents_find_stopped(struct residents *all, const struct id *id, struct error *err)

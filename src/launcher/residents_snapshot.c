@@ -164,7 +164,7 @@ int residents_delete_snapshot(struct residents *all, const struct id *id, struct
     return 0;
 }
 
-static void rolled_back(struct resident_copy *copy, const struct error *failure)
+static void is_done(struct resident_copy *copy, const struct error *failure)
 {
     if (copy->request)
         copy->all->hooks.done(copy->all->hooks.context, copy->request, failure);
@@ -187,7 +187,7 @@ int residents_roll_back(struct residents *all, const struct wire_roll_back *aske
     if (residents_find_source(all, &from, &running, err) < 0)
         return -1;
     copy = mem_alloc(sizeof(*copy));
-    *copy = (struct resident_copy){.all = all, .request = request, .done = rolled_back};
+    *copy = (struct resident_copy){.all = all, .request = request, .done = is_done};
     copy->job.task = (struct porter_task){.work = PORTER_ROLL_BACK,
                                           .from = DISK_POOL_SNAPSHOTS,
                                           .source = asked->snapshot,
@@ -196,6 +196,18 @@ int residents_roll_back(struct residents *all, const struct wire_roll_back *aske
     if (resident_copy_begin(copy, NULL, false, err) < 0)
         return -1;
     (void) TAKE_PTR(copy);
+    return 0;
+}
+
+int residents_sync(struct residents *all, uint64_t request, struct error *err)
+{
+    AUTO(free) struct resident_copy *work = mem_alloc(sizeof(*work));
+
+    *work = (struct resident_copy){.all = all, .request = request, .done = is_done};
+    work->job.task = (struct porter_task){.work = PORTER_SYNC};
+    if (resident_copy_begin(work, NULL, false, err) < 0)
+        return -1;
+    (void) TAKE_PTR(work);
     return 0;
 }
 

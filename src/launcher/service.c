@@ -301,6 +301,11 @@ static int handle_reclaim(struct service *service, struct wire_incoming *incomin
     return resident ? resident_reclaim(resident, incoming->message.request, err) : -1;
 }
 
+static int handle_sync(struct service *service, struct wire_incoming *incoming, struct error *err)
+{
+    return residents_sync(service->residents, incoming->message.request, err);
+}
+
 static int handle_open_mount(struct service *service, struct wire_incoming *incoming,
                              struct error *err)
 {
@@ -370,6 +375,7 @@ static const struct {
     {WIRE_MESSAGE_ROLL_BACK, handle_roll_back},
     {WIRE_MESSAGE_DISK_USAGE, handle_disk_usage},
     {WIRE_MESSAGE_RECLAIM, handle_reclaim},
+    {WIRE_MESSAGE_SYNC, handle_sync},
 };
 
 static void handle(struct service *service, struct wire_incoming *incoming)

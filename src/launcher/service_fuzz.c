@@ -285,8 +285,7 @@ static void say(struct fuzz *fuzz, struct wire_message *message, const int *fds,
 
 static void say_message(struct fuzz *fuzz, struct input *input)
 {
-    struct wire_message message = {.number =
-                                       WIRE_MESSAGE_HELLO + take(input) % WIRE_MESSAGE_RECLAIM};
+    struct wire_message message = {.number = WIRE_MESSAGE_HELLO + take(input) % WIRE_MESSAGE_SYNC};
     const struct host_box *box = take_box(input);
     uint8_t argument = take(input);
     AUTO(close) int file = eventfd(0, EFD_CLOEXEC);

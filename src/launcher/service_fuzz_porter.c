@@ -17,8 +17,9 @@ int porter_init(struct porter *porter, struct event_loop *loop, const struct sit
 void porter_add(struct porter *porter, struct porter_job *job)
 {
     (void) porter;
-    must(job->task.work <= PORTER_RECLAIM && id_is_valid(job->task.target.text));
-    must(job->task.work == PORTER_RECLAIM || id_is_valid(job->task.source.text));
+    must(job->task.work <= PORTER_SYNC);
+    must(job->task.work == PORTER_SYNC || id_is_valid(job->task.target.text));
+    must(job->task.work >= PORTER_RECLAIM || id_is_valid(job->task.source.text));
     must(job->task.limit == 0 || job->task.limit >= DISK_LIMIT_MIN);
     list_append(&the_host.copies, &job->link);
 }
@@ -41,7 +42,7 @@ bool porter_needs(const struct porter *porter, const struct id *disk)
         const struct porter_task *task = &CONTAINER_OF(at, struct porter_job, link)->task;
 
         if ((task->work == PORTER_ROLL_BACK && is(&task->target, disk)) ||
-            (the_host.is_plain && task->work != PORTER_RECLAIM && task->from == DISK_POOL_DISKS &&
+            (the_host.is_plain && task->work < PORTER_RECLAIM && task->from == DISK_POOL_DISKS &&
              is(&task->source, disk)))
             return true;
     }
@@ -54,7 +55,7 @@ bool porter_makes(const struct porter *porter, const struct id *target)
     LIST_EACH (&the_host.copies, at) {
         const struct porter_task *task = &CONTAINER_OF(at, struct porter_job, link)->task;
 
-        if (task->work != PORTER_RECLAIM && is(&task->target, target))
+        if (task->work < PORTER_RECLAIM && is(&task->target, target))
             return true;
     }
     return false;
@@ -72,9 +73,9 @@ static int carry(const struct porter_task *task, struct error *err)
 {
     struct host_box *target = host_find(&task->target);
 
-    if (!target || host_fails(NULL, err))
+    if ((!target && task->work != PORTER_SYNC) || host_fails(NULL, err))
         return error_set(err, ERR_INTERNAL, EIO, "it cannot be carried");
-    if (task->work == PORTER_RECLAIM)
+    if (task->work >= PORTER_RECLAIM)
         return 0;
     if (!has_source(task))
         return host_not_there(err);

@@ -519,6 +519,9 @@ static inline void play_rest(struct played_launcher *launcher, const struct wire
     case WIRE_MESSAGE_RECLAIM:
         play_answer(launcher, message->request, &bytes, NULL, 0);
         return;
+    case WIRE_MESSAGE_SYNC:
+        play_done(launcher, message->request, ERR_NONE);
+        return;
     case WIRE_MESSAGE_SUBSCRIBE_EXIT:
         play_answer(launcher, message->request, &subscribed, NULL, 0);
         return;

@@ -290,6 +290,11 @@ typedef void provider_bytes_done(void *context, const struct error *failure, uin
 void provider_disk_usage(struct provider *provider, const struct provider_disk *disk,
                          provider_bytes_done *done, void *context);
 
+/* Answered when every disk that is there now would survive a power cut: what was made by
+ * provider_create without an origin does so only some seconds later. What programs wrote and did
+ * not sync themselves is not meant. */
+void provider_sync_disks(struct provider *provider, provider_done *done, void *context);
+
 /* Push the memory of a frozen sandbox out to swap; the answer tells how much went. */
 void provider_reclaim(struct provider *provider, const struct id *id, provider_bytes_done *done,
                       void *context);

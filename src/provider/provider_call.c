@@ -232,7 +232,8 @@ static int mark_sandbox(struct provider_call *call, struct error *err)
     struct provider_table *table = &call->provider->sandboxes;
 
     if (call->kind == PROVIDER_CALL_OPEN || call->kind == PROVIDER_CALL_LIST ||
-        (call->snapshot.text[0] && !call->id.text[0]) || call->kind == PROVIDER_CALL_LIST_SNAPSHOTS)
+        call->kind == PROVIDER_CALL_SYNC_DISKS || (call->snapshot.text[0] && !call->id.text[0]) ||
+        call->kind == PROVIDER_CALL_LIST_SNAPSHOTS)
         return 0;
     /* A job may be about snapshots alone, or about nothing that is there. */
     if ((call->id.text[0] || call->kind != PROVIDER_CALL_DISK_JOB) &&

@@ -595,6 +595,20 @@ static void memory_of_frozen_sandboxes_can_be_pushed_out(void **state)
     expect_state(contract, &id, PROVIDER_FROZEN);
 }
 
+static void disks_can_be_synced(void **state)
+{
+    struct contract *contract = *state;
+    struct reply first = {.times = 0}, second = {.times = 0};
+
+    (void) new_sandbox(contract);
+    provider_sync_disks(contract->provider, on_done, &first);
+    provider_sync_disks(contract->provider, on_done, &second);
+    assert_int_equal(first.times + second.times, 0);
+    TURN_UNTIL(&contract->loop, first.times && second.times);
+    expect_ok(&first);
+    expect_ok(&second);
+}
+
 /* Whatever the sandbox does meanwhile. */
 static void jobs_work_on_snapshots(void **state)
 {
@@ -831,6 +845,7 @@ static void opening_can_be_cut_short(void **state)
         CONTRACT_TEST(a_fork_stands_for_itself, backend),                                          \
         CONTRACT_TEST(a_stopped_sandbox_goes_back, backend),                                       \
         CONTRACT_TEST(memory_of_frozen_sandboxes_can_be_pushed_out, backend),                      \
+        CONTRACT_TEST(disks_can_be_synced, backend),                                               \
         CONTRACT_TEST(mounts_are_opened_and_taken_back, backend),                                  \
         CONTRACT_TEST(closing_answers_open_calls, backend),                                        \
         CONTRACT_TEST(an_answer_may_close_the_provider, backend),                                  \

@@ -132,3 +132,11 @@ void local_reclaim(struct provider *provider, struct provider_call *call)
     (void) provider;
     local_ask(call, &message, NULL, 0, on_bytes);
 }
+
+void local_sync_disks(struct provider *provider, struct provider_call *call)
+{
+    struct wire_message message = {.number = WIRE_MESSAGE_SYNC};
+
+    (void) provider;
+    local_ask(call, &message, NULL, 0, on_done);
+}

@@ -94,3 +94,14 @@ void provider_reclaim(struct provider *provider, const struct id *id, provider_b
         provider->operations->reclaim(provider, call);
     provider_call_leave(call);
 }
+
+void provider_sync_disks(struct provider *provider, provider_done *done, void *context)
+{
+    struct provider_call *call =
+        provider_call_new(provider, PROVIDER_CALL_SYNC_DISKS, NULL, context);
+
+    call->answer.done = done;
+    if (provider_call_begin(call))
+        provider->operations->sync_disks(provider, call);
+    provider_call_leave(call);
+}

@@ -47,6 +47,7 @@ static const struct rule rules[PROVIDER_CALL_COUNT] = {
     [PROVIDER_CALL_DISK_USAGE] = {"disk_usage", PROVIDER_SNAPSHOTS, ALIVE | IN(STOPPED), STAY,
                                   STAY},
     [PROVIDER_CALL_RECLAIM] = {"reclaim", PROVIDER_RECLAIM, IN(FROZEN), STAY, STAY},
+    [PROVIDER_CALL_SYNC_DISKS] = {"sync_disks", 0, 0, STAY, STAY},
 };
 
 static const struct {

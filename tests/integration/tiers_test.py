@@ -141,6 +141,14 @@ def a_store_that_takes_nothing_leaves_the_disk_here_and_is_told():
         os.rename(folder + ".away", folder)
 
 
+def is_usable(name):
+    try:
+        return PLANE.execute(name, "true", timeout=60)["exitCode"] == 0
+    except Refused as refusal:
+        assert "tried again in" in refusal.body["error"]["message"], refusal
+        return False
+
+
 @test
 def a_layer_that_was_changed_is_refused_and_stays_where_it_is():
     before = set(layers())
@@ -164,6 +172,7 @@ def a_layer_that_was_changed_is_refused_and_stays_where_it_is():
     assert "sandbox.restore_failed" in events("spoilt"), events("spoilt")
     with open(layer, "r+b") as file:
         file.write(good)
+    wait_until(lambda: is_usable("spoilt"), "it is tried again, after a while", 60)
     equal(PLANE.execute("spoilt", "stat -c %s /workspace/noise", timeout=60)["stdout"], "100000\n",
           "the good one")
 
@@ -321,6 +330,9 @@ def times_and_commands_are_checked_and_shown():
     assert "offloadAfter" not in box, box
     box = PLANE.call("PATCH", of("shown"), {"offloadAfter": "1h", "startup": []})
     equal((box["offloadAfter"], box.get("startup")), (3600, None), "changed")
+    box = PLANE.call("PATCH", of("shown"), {"offloadAfter": None, "hibernateAfter": None})
+    assert not {"offloadAfter", "hibernateAfter"} & set(box), box  # as the daemon's settings say
+    equal(box["freezeFor"], 300, "what was not spoken of")
     for wrong in ({"startup": ["x"] * 17}, {"startup": [""]}, {"startup": ["x" * 9000]},
                   {"freezeFor": "soon"}, {"offloadAfter": -1}):
         try:

@@ -521,6 +521,12 @@ static unsigned int changed(const struct json_place *body, const char *key, unsi
     return value && !json_is_null(value) ? bit : 0;
 }
 
+/* The same where null means something: the daemon's default again. */
+static unsigned int said(const struct json_place *body, const char *key, unsigned int bit)
+{
+    return json_object_get(body->value, key) ? bit : 0;
+}
+
 #define CHANGE_FIELDS                                                                              \
     "name", "labels", "env", "limits", "sleepAfter", "keepAlive", "sync", "maxRuntime",            \
         "lifetime", "snapshotEvery", "snapshotKeep", "snapshotKeepFor", TIER_FIELDS
@@ -548,9 +554,9 @@ static int read_change(const struct json_place *body, struct sandbox_fields_chan
                    changed(body, "snapshotEvery", SANDBOX_CHANGE_SNAPSHOT_EVERY) |
                    changed(body, "snapshotKeep", SANDBOX_CHANGE_SNAPSHOT_KEEP) |
                    changed(body, "snapshotKeepFor", SANDBOX_CHANGE_SNAPSHOT_KEEP_FOR) |
-                   changed(body, "freezeFor", SANDBOX_CHANGE_FREEZE_FOR) |
-                   changed(body, "hibernateAfter", SANDBOX_CHANGE_HIBERNATE_AFTER) |
-                   changed(body, "offloadAfter", SANDBOX_CHANGE_OFFLOAD_AFTER) |
+                   said(body, "freezeFor", SANDBOX_CHANGE_FREEZE_FOR) |
+                   said(body, "hibernateAfter", SANDBOX_CHANGE_HIBERNATE_AFTER) |
+                   said(body, "offloadAfter", SANDBOX_CHANGE_OFFLOAD_AFTER) |
                    changed(body, "startup", SANDBOX_CHANGE_STARTUP) |
                    (has_limits ? SANDBOX_CHANGE_LIMITS : 0u),
         .spec = spec,

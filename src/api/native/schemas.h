@@ -25,10 +25,15 @@
     ",\"sync\":{\"type\":\"boolean\"},\"snapshotEvery\":" DURATION_SCHEMA                          \
     ",\"snapshotKeep\":{\"type\":\"integer\"},\"snapshotKeepFor\":" DURATION_SCHEMA
 
-#define TIER_FIELDS_SCHEMA                                                                         \
-    ",\"freezeFor\":" DURATION_SCHEMA ",\"hibernateAfter\":" DURATION_SCHEMA                       \
-    ",\"offloadAfter\":" DURATION_SCHEMA                                                           \
+#define TIERS_SCHEMA(duration)                                                                     \
+    ",\"freezeFor\":" duration ",\"hibernateAfter\":" duration ",\"offloadAfter\":" duration       \
     ",\"startup\":{\"type\":\"array\",\"maxItems\":16,\"items\":{\"type\":\"string\"}}"
+
+#define TIER_FIELDS_SCHEMA TIERS_SCHEMA(DURATION_SCHEMA)
+
+#define TIER_CHANGES_SCHEMA                                                                        \
+    TIERS_SCHEMA("{\"oneOf\":[{\"type\":\"string\"},{\"type\":\"number\"},{\"type\":\"null\"}],"   \
+                 "\"description\":\"a duration; null: the default again\"}")
 
 #define COLLECT_SCHEMA                                                                             \
     "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{"                         \
@@ -55,7 +60,7 @@
     ":\"string\"},\"labels\":" CHANGES_SCHEMA ",\"env\":" CHANGES_SCHEMA                           \
     ",\"limits\":" LIMITS_SCHEMA ",\"sleepAfter\":" DURATION_SCHEMA                                \
     ",\"keepAlive\":{\"type\":\"boolean\"},\"maxRuntime\":" DURATION_SCHEMA                        \
-    ",\"lifetime\":" DURATION_SCHEMA SNAPSHOT_FIELDS_SCHEMA TIER_FIELDS_SCHEMA "}}"
+    ",\"lifetime\":" DURATION_SCHEMA SNAPSHOT_FIELDS_SCHEMA TIER_CHANGES_SCHEMA "}}"
 
 #define SANDBOX_SCHEMA                                                                             \
     "{\"type\":\"object\",\"required\":[\"id\",\"status\"],\"properties\":{\"id\":{\"type\""       \
@@ -165,7 +170,7 @@
     "\"type\":\"string\"},\"labels\":" CHANGES_SCHEMA ",\"env\":" CHANGES_SCHEMA                   \
     ",\"limits\":" LIMITS_SCHEMA ",\"sleepAfter\":" DURATION_SCHEMA                                \
     ",\"keepAlive\":{\"type\":\"boolean\"},\"maxRuntime\":" DURATION_SCHEMA                        \
-    ",\"lifetime\":" DURATION_SCHEMA SNAPSHOT_FIELDS_SCHEMA TIER_FIELDS_SCHEMA "}}"
+    ",\"lifetime\":" DURATION_SCHEMA SNAPSHOT_FIELDS_SCHEMA TIER_CHANGES_SCHEMA "}}"
 
 #define FORKED_SCHEMA                                                                              \
     "{\"type\":\"object\",\"properties\":{\"sandboxes\":{\"type\":\"array\",\"items\":{\"type"     \
