@@ -71,9 +71,10 @@ static bool has_source(const struct porter_task *task)
 /* -1 with `err`: nothing was made. */
 static int carry(const struct porter_task *task, struct error *err)
 {
-    struct host_box *target = host_find(&task->target);
+    bool is_of_all = task->work == PORTER_SYNC;
+    struct host_box *target = is_of_all ? NULL : host_find(&task->target);
 
-    if ((!target && task->work != PORTER_SYNC) || host_fails(NULL, err))
+    if ((!target && !is_of_all) || host_fails(NULL, err))
         return error_set(err, ERR_INTERNAL, EIO, "it cannot be carried");
     if (task->work >= PORTER_RECLAIM)
         return 0;
