@@ -41,7 +41,7 @@ ASKED = ROUNDS if FULL else 1  # times, each operation, at least
 ROUNDS_MAX = 5 * ROUNDS
 SEED = int(os.environ.get("BURROW_SEED", random.SystemRandom().randrange(1 << 32)))
 CLIENTS = 3
-STRIKE_SECONDS = (0.9, 3.0)  # the longer for what happens by the clock
+STRIKE_SECONDS = (0.9, 4.0)  # the longer for what happens by the clock
 FLAGS = ("--stock", "0", "--hibernate-after", "500ms")
 KINDS = (("daemon",), ("launcher",), ("launcher", "daemon"), ("daemon", "launcher"))
 
