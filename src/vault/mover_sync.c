@@ -306,11 +306,15 @@ static void doubts_put(void *context, const struct error *failure, const struct 
     (void) info;
     sync->call = NULL;
     sync->file = fd_close(sync->file);
-    if (failure)
+    if (failure) {
         work_end(&sync->work, failure);
-    else if (work_goes_on(&sync->work) && sync->past.swaps)
+        return;
+    }
+    if (!work_goes_on(&sync->work))
+        return;
+    if (sync->past.swaps)
         remove_gone(sync);
-    else if (!sync->work.is_over)
+    else
         put_contents(sync);
 }
 
