@@ -129,7 +129,7 @@ class Client:
             return self.fall_asleep
         if turn % 4 == 0 and any(thing.status == "falling" for thing in self.things):
             return self.offload
-        if turn % 4 == 1 and sum(thing.kind == "box" for thing in self.things) >= BOXES_MAX:
+        if turn % 16 == 1 and sum(thing.kind == "box" for thing in self.things) >= BOXES_MAX:
             return self.destroy  # three operations want its place
         some = self.rng.sample(self.steps, 4)
         return min(some, key=lambda step: self.told[step.__name__] + self.cut[step.__name__])
