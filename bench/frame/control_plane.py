@@ -34,8 +34,8 @@ class Daemon:
     """A running service; `child` is the launcher, whose child the daemon is. It can be started
     again on the same folders."""
 
-    def __init__(self, context, place: Path, run: Path, flags: tuple):
-        self._context, self._place, self._flags = context, place, flags
+    def __init__(self, context, place: Path, run: Path, flags: tuple, through: tuple = ()):
+        self._context, self._place, self._flags, self._through = context, place, flags, through
         self.cgroup = f"burrow-bench-{os.getpid()}"
         self.run = run / "run"
         self.data = place / "data"
@@ -61,7 +61,7 @@ class Daemon:
     def start(self):
         self.port = free_port()
         self.target = f"127.0.0.1:{self.port}"
-        words = [self.program, "serve", "--data", self.data, "--run-folder", self.run, "--cgroup",
+        words = [*self._through, self.program, "serve", "--data", self.data, "--run-folder", self.run, "--cgroup",
                  self.cgroup, "--user", USER, "--pool-size", POOL_SIZE, "--listen", self.target,
                  "--idle-timeout", "1h", *self._flags]
         environment = {name: value for name, value in os.environ.items()
@@ -223,12 +223,13 @@ def mounts_below(folders: tuple) -> list:
 
 
 @contextmanager
-def burrow(context, *flags):
-    """A service of its own with these flags. Disks lie on a disk, the rest in memory, as /run."""
+def burrow(context, *flags, through=()):
+    """A service of its own with these flags. Disks lie on a disk, the rest in memory, as /run.
+    `through`: a command that becomes it."""
     need_root()
     with root_folder("burrow-bench-", "/var/tmp") as place:
         with root_folder("burrow-bench-", "/dev/shm") as run:
-            daemon = Daemon(context, place, run, flags)
+            daemon = Daemon(context, place, run, flags, through)
             try:
                 daemon.start()
                 yield daemon

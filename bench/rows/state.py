@@ -1,8 +1,9 @@
-"""State: snapshots, forks, rollback, wake, backups, sync, mounts, beside what they are made of.
+"""State: snapshots, forks, rollback, wake, backups, beside what they are made of.
 
 One client that asks over HTTP on a connection that is open already. A turn measures both sides, one
 after the other: a fork and an empty create, a wake and an exec. Disks are those of a sandbox with one
-file of 1 GB, one with 10,000 small files and one with 10 MB, synced before.
+file of 1 GB, one with 10,000 small files and one with 10 MB, synced before. What is in the object
+store: stored.py.
 """
 
 import shutil
@@ -164,12 +165,14 @@ def fork_disk(context) -> Comparison:
                                                      "memory_kb_each": round(taken / count / 1000)})
 
 
-def copy(script: str, verb: str):
-    """Snapshot or rollback, of a running sandbox."""
+def copy(script: str, verb: str, stops: bool = False):
+    """Snapshot or rollback, of a sandbox that runs or is stopped."""
     def measure(context) -> Comparison:
         ours, peer, pauses = [], [], []
         with client(context) as burrow:
             origin = made_with(burrow, script)
+            if stops:
+                burrow.verb(origin, "stop")
             _, snapshot = burrow.verb(origin, "snapshots", {})
             for _ in range(TURNS if context.rounds > 3 else 3):
                 if verb == "snapshots":
@@ -257,20 +260,23 @@ def backup(script: str):
 # --- what a pool costs -------------------------------------------------------------------------
 
 
-def fsyncs(context) -> Comparison:
+def fsyncs_with(some_client):
     """SQLite commits a second in a sandbox, beside the same on the host's filesystem."""
-    ours, peer = [], []
-    with root_folder("burrow-bench-", "/var/tmp") as place, client(context) as burrow:
-        name = burrow.create()[1]
-        burrow.run(name, "cat >/workspace/bench.py <<'EOF'\n" + SQLITE.format(place="/workspace")
-                   + "EOF")
-        script = place / "bench.py"
-        script.write_text(SQLITE.format(place=place))
-        for _ in range(5):
-            ours.append(float(burrow.run(name, "python3 /workspace/bench.py")))
-            peer.append(float(subprocess.run(["python3", script], stdout=subprocess.PIPE, check=True,
-                                             text=True).stdout))
-    return Comparison(ours, peer)
+    def measure(context) -> Comparison:
+        ours, peer = [], []
+        with root_folder("burrow-bench-", "/var/tmp") as place, some_client(context) as burrow:
+            name = burrow.create()[1]
+            burrow.run(name, "cat >/workspace/bench.py <<'EOF'\n"
+                       + SQLITE.format(place="/workspace") + "EOF")
+            script = place / "bench.py"
+            script.write_text(SQLITE.format(place=place))
+            for _ in range(5):
+                ours.append(float(burrow.run(name, "python3 /workspace/bench.py")))
+                peer.append(float(subprocess.run(["python3", script], stdout=subprocess.PIPE,
+                                                 check=True, text=True).stdout))
+        return Comparison(ours, peer)
+
+    return measure
 
 
 CREATE = "an empty create"
@@ -280,18 +286,27 @@ ROWS = [
         fork(LARGE, True)),
     Row("fork_running", "ms, 1 GB, running", LESS, CREATE, Goal("ratio", "<=", 5.0),
         fork(LARGE, False)),
+    Row("fork_asleep_10mb", "ms, stopped", LESS, CREATE, None, fork(SMALL, True)),
+    Row("fork_asleep_files", "ms, 10,000 files, stopped", LESS, CREATE, None, fork(FILES, True)),
+    Row("fork_10mb", "ms, running", LESS, CREATE, None, fork(SMALL, False)),
     Row("fork_files", "ms, 10,000 files, running", LESS, CREATE, None, fork(FILES, False)),
     Row("fork_crowd", "ms each, 100 at once", LESS, CREATE, Goal("ratio", "<=", 1.0), fork_crowd),
     Row("fork_disk", "kB each on the pool", LESS, None, Goal("p50", "<=", 200), fork_disk),
     Row("snapshot_10mb", "ms, running", LESS, CREATE, None, copy(SMALL, "snapshots")),
     Row("snapshot_1gb", "ms, running", LESS, CREATE, None, copy(LARGE, "snapshots")),
     Row("snapshot_files", "ms, 10,000 files", LESS, CREATE, None, copy(FILES, "snapshots")),
+    Row("rollback_10mb", "ms, running", LESS, CREATE, None, copy(SMALL, "rollback")),
     Row("rollback_1gb", "ms, running", LESS, CREATE, None, copy(LARGE, "rollback")),
+    Row("rollback_files", "ms, 10,000 files", LESS, CREATE, None, copy(FILES, "rollback")),
+    *(Row(f"{name}_asleep_{size}", "ms, stopped", LESS, CREATE, None, copy(script, verb, True))
+      for name, verb in (("snapshot", "snapshots"), ("rollback", "rollback"))
+      for size, script in (("10mb", SMALL), ("1gb", LARGE), ("files", FILES))),
     Row("wake_frozen", "ms", LESS, "the exec alone", Goal("ratio", "<=", 3.0), wake_frozen),
     Row("wake_disk", "ms, 1 GB", LESS, CREATE, Goal("ratio", "<=", 1.5), wake_disk),
     Row("backup_1gb", "MB/s, 1,000 files", MORE, "tar | zstd -T0 on the host",
         Goal("ratio", ">=", 0.6), backup(THOUSAND)),
     Row("backup_files", "MB/s, 10,000 files", MORE, "tar | zstd -T0 on the host", None,
         backup(FILES)),
-    Row("disk_fsync", "SQLite commits/s", MORE, "the host's own filesystem", None, fsyncs),
+    Row("disk_fsync", "SQLite commits/s", MORE, "the host's own filesystem", None,
+        fsyncs_with(client)),
 ]

@@ -3,6 +3,7 @@
 #include "domain/bucket_mount_internal.h"
 #include "domain/domain_testing.h"
 #include "domain/domain_testing_look.h"
+#include "domain/snapshot_testing.h"
 
 /* --- a mounter that only remembers ------------------------------------------------------------ */
 
@@ -282,6 +283,27 @@ static void it_is_there_again_after_a_stop(void **state)
     expect_mounts(memory, sandbox, "/x there;");
 }
 
+static void it_is_there_again_after_a_rollback(void **state)
+{
+    struct memory *memory = *state;
+    struct world *world = memory->world;
+    struct sandbox *sandbox = world_create(world, "demo");
+    struct snapshot *snapshot = world_snapshot(world, sandbox, NULL);
+    struct heard heard = add(memory, sandbox, "/x", "data");
+    struct told_snapshot told;
+
+    expect(&heard, ERR_NONE);
+    told = ask_roll_back(world, sandbox, snapshot);
+    expect_ok(&told.told);
+    assert_int_equal(memory->ended, 1); /* what waited was written back */
+    assert_int_equal(memory->served, 2);
+    expect_mounts(memory, sandbox, "/x there;");
+    do_ask(world, sandbox_stop, sandbox);
+    told = ask_roll_back(world, sandbox, snapshot);
+    expect_ok(&told.told);
+    expect_mounts(memory, sandbox, "/x away;");
+}
+
 static void a_restarted_daemon_brings_it_back(void **state)
 {
     struct memory *memory = *state;
@@ -395,6 +417,7 @@ int main(void)
         MEMORY_TEST(places_and_names_have_rules),
         MEMORY_TEST(a_failure_leaves_nothing),
         MEMORY_TEST(it_is_there_again_after_a_stop),
+        MEMORY_TEST(it_is_there_again_after_a_rollback),
         MEMORY_TEST(a_restarted_daemon_brings_it_back),
         MEMORY_TEST(it_goes_with_its_sandbox),
         MEMORY_TEST(a_sandbox_that_is_destroyed_meanwhile_takes_it_along),

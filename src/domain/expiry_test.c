@@ -240,6 +240,36 @@ static void one_that_cannot_give_it_up_goes_on_running(void **state)
     world_free(world);
 }
 
+/* It may have been stopped or not. A row that says "running" would make it one that died. */
+static void one_whose_launcher_is_lost_on_the_way_sleeps_on(void **state)
+{
+    struct world *world = world_new(NULL);
+    struct sandbox *sandbox;
+    struct id id;
+
+    (void) state;
+    world->options.hibernate_after_ms = 10000;
+    world_open(world);
+    sandbox = world_create(world, "demo");
+    id = sandbox->id;
+    do_ask(world, sandbox_sleep, sandbox);
+    provider_fake_hold(world->provider, PROVIDER_CALL_STOP, true);
+    world_pass(world, 12);
+    TURN_UNTIL(&world->loop, sandbox->status == SANDBOX_STOPPING);
+    for (int i = 0; i < 20; i++)
+        testing_turn(&world->loop);
+    provider_fake_lose(world->provider, "it was killed");
+    TURN_UNTIL(&world->loop, sandbox->status != SANDBOX_STOPPING);
+    world_close(world);
+    world_make_provider(world);
+    provider_fake_add(world->provider, &id, PROVIDER_STOPPED, NULL);
+    world_open(world);
+    sandbox = sandbox_find(world->domain, &world->caller, id.text, NULL);
+    assert_non_null(sandbox);
+    assert_int_equal(sandbox->status, SANDBOX_HIBERNATED);
+    world_free(world);
+}
+
 /* --- run and life ------------------------------------------------------------------------------
  */
 
@@ -381,6 +411,7 @@ int main(void)
         cmocka_unit_test(without_an_agent_the_daemons_own_idle_time_counts),
         cmocka_unit_test(a_long_sleep_gives_up_the_memory),
         cmocka_unit_test(one_that_cannot_give_it_up_goes_on_running),
+        cmocka_unit_test(one_whose_launcher_is_lost_on_the_way_sleeps_on),
         WORLD_TEST(a_run_is_ended_and_the_next_use_begins_another),
         WORLD_TEST(a_life_ends_in_whatever_state),
         WORLD_TEST(a_life_that_cannot_be_ended_is_tried_again),

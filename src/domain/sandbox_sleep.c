@@ -71,8 +71,10 @@ static void on_stopped(void *context, const struct error *failure)
 
     if (failure) {
         wish_provider_failed(wish, failure);
-        /* It was thawed to be stopped, and goes on: its row does not say so. */
-        if (wish->act == sandbox_act_hibernate && sandbox->status == SANDBOX_RUNNING)
+        /* It was thawed to be stopped, and goes on: its row does not say so. When nobody is there
+         * who knows whether it was stopped, the row stays: it sleeps, one way or the other. */
+        if (wish->act == sandbox_act_hibernate && sandbox->status == SANDBOX_RUNNING &&
+            failure->code != ERR_UNAVAILABLE)
             sandbox_keep(domain, sandbox, "sandbox.woken");
         return;
     }

@@ -15,6 +15,7 @@
 #include "base/auto.h"
 #include "base/crash_point.h"
 #include "base/memory.h"
+#include "domain/bucket_mount.h"
 #include "domain/expiry.h"
 #include "domain/inside_call.h"
 #include "domain/sandbox_record.h"
@@ -80,8 +81,9 @@ static void settle(struct rollback *rollback, enum sandbox_status status, const 
 
 /* --- back to what it was doing ---------------------------------------------------------------- */
 
-static void set_running(struct rollback *rollback)
+static void set_running(void *context)
 {
+    struct rollback *rollback = context;
     struct sandbox *sandbox = rollback->wish->sandbox;
 
     free(sandbox->inside);
@@ -89,6 +91,12 @@ static void set_running(struct rollback *rollback)
     sandbox->idle_since_ns = domain_now_ns(rollback->domain);
     sandbox->active_ms = domain_wall_ms(rollback->domain);
     settle(rollback, SANDBOX_RUNNING, "");
+}
+
+/* Its processes are new ones: what was mounted for the last is not there for them. */
+static void mount_and_run(struct rollback *rollback)
+{
+    bucket_mounts_restore(rollback->domain, rollback->wish->sandbox, true, set_running, rollback);
 }
 
 static void on_restored(void *context, const struct error *failure,
@@ -101,7 +109,7 @@ static void on_restored(void *context, const struct error *failure,
         LOG_WARNING(rollback->domain->options.log, "sessions did not come back with a rollback",
                     log_text("sandbox", rollback->wish->sandbox->id.text),
                     log_text("error", failure->message));
-    set_running(rollback);
+    mount_and_run(rollback);
 }
 
 static void fail(struct rollback *rollback, const struct error *failure)
@@ -132,7 +140,7 @@ static void on_started(void *context, const struct error *failure,
     if (sandbox->inside)
         inside_ask(domain, &sandbox->id, INSIDE_RESTORE, sandbox->inside, on_restored, rollback);
     else
-        set_running(rollback);
+        mount_and_run(rollback);
 }
 
 static void start(struct rollback *rollback)
@@ -284,11 +292,18 @@ static void on_stopped(void *context, const struct error *failure)
     save(rollback);
 }
 
-static void stop(struct rollback *rollback)
+static void on_unmounted(void *context)
 {
+    struct rollback *rollback = context;
+
     if (!wish_is_cut_short(rollback->wish))
         provider_stop(rollback->domain->options.provider, &rollback->wish->sandbox->id, on_stopped,
                       rollback);
+}
+
+static void stop(struct rollback *rollback)
+{
+    bucket_mounts_release(rollback->domain, rollback->wish->sandbox, on_unmounted, rollback);
 }
 
 static void on_quiet(void *context, const struct error *failure, const struct inside_answer *answer)

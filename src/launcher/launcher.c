@@ -126,6 +126,16 @@ static void addresses_changed(struct event_source *source, uint32_t events)
     refresh_router(CONTAINER_OF(source, struct launcher, router));
 }
 
+/* Keepers of a launcher that was killed die soon after it, and perhaps after we looked. */
+static void give_back_ranges(struct launcher *launcher)
+{
+    struct error err = ERROR_INIT;
+
+    if (residents_give_back_ranges(&launcher->residents, &err) < 0)
+        LOG_WARNING(launcher->log, "id ranges of the dead cannot be given back",
+                    log_text("reason", err.message));
+}
+
 static void look_around(struct event_timer *timer)
 {
     struct launcher *launcher = CONTAINER_OF(timer, struct launcher, look_around);
@@ -136,7 +146,9 @@ static void look_around(struct event_timer *timer)
                                                  .ready = addresses_changed};
         (void) event_loop_add(&launcher->loop, &launcher->router);
     }
-    if (launcher->site.router && ++launcher->looked % REFRESH_EVERY == 0)
+    if (launcher->looked % REFRESH_EVERY == 0)
+        give_back_ranges(launcher);
+    if (++launcher->looked % REFRESH_EVERY == 0 && launcher->site.router)
         refresh_router(launcher);
     log_flush(launcher->log);
     event_timer_set(&launcher->loop, timer, LOOK_AROUND_MS);

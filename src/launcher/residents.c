@@ -349,10 +349,17 @@ static bool is_gone(void *context, const struct id *id)
            cgroup_adopt(all->site->cgroups, id, &cgroup, NULL, NULL) < 0;
 }
 
+int residents_give_back_ranges(struct residents *all, struct error *err)
+{
+    size_t released = 0;
+
+    return id_range_recover(all->site->host.ids, is_gone, all, &released, err);
+}
+
 int residents_adopt(struct residents *all, struct error *err)
 {
     AUTO(free) struct id *ids = NULL;
-    size_t count = 0, released = 0;
+    size_t count = 0;
     int r = record_list(all->instance->records, &ids, &count);
 
     if (r < 0)
@@ -368,7 +375,7 @@ int residents_adopt(struct residents *all, struct error *err)
         else if (r == 0 && adopt_one(all, &record, err) < 0)
             return -1;
     }
-    if (id_range_recover(all->site->host.ids, is_gone, all, &released, err) < 0)
+    if (residents_give_back_ranges(all, err) < 0)
         return -1;
     if (count)
         LOG_INFO(all->log, "sandboxes of an earlier launcher found",

@@ -123,6 +123,9 @@ void residents_done(struct residents *all);
 /* Find the sandboxes that an earlier launcher of this instance left. */
 int residents_adopt(struct residents *all, struct error *err);
 
+/* Id ranges of sandboxes and keepers whose processes are gone, and whom nobody takes down. */
+int residents_give_back_ranges(struct residents *all, struct error *err);
+
 /* NULL with ERR_NOT_FOUND. */
 struct resident *residents_find(struct residents *all, const struct id *id, struct error *err);
 

@@ -374,6 +374,7 @@ static void a_delete_takes_what_it_names(void **state)
         expect_ok(reply);
     }
     put_ok(contract, "d", "a folder no more");
+    delete_ok(contract, "d/e/3"); /* what cannot be there is not there */
     expect_listed(contract, "", false, 100, left, ARRAY_COUNT(left));
     {
         AUTO(reply) struct reply *none = delete_keys(contract, keys, 0);

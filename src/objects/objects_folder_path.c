@@ -145,7 +145,7 @@ static int open_nearest(struct folder *folder, char *path)
         if (!step_up(path))
             *path = '\0';
         fd = walk(folder, path, strlen(path), WAY_LOOK);
-    } while (fd == -ENOENT && *path);
+    } while ((fd == -ENOENT || fd == -ENOTDIR) && *path); /* or an object is there now */
     return fd;
 }
 
@@ -160,7 +160,8 @@ static int remove_empty(char *path, int *at)
         if (parent < 0)
             return parent;
         if (unlinkat(parent, name, AT_REMOVEDIR) < 0 && errno != ENOENT) {
-            int r = errno == ENOTEMPTY || errno == EEXIST ? 0 : -errno;
+            bool is_used = errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR;
+            int r = is_used ? 0 : -errno;
 
             (void) fd_close(parent);
             return r;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "vault/mirror_doubts.h"
 #include "vault/mirror_list.h"
 #include "vault/mirror_tar.h"
 
@@ -46,6 +47,26 @@ static int sign(int number)
     return (number > 0) - (number < 0);
 }
 
+/* The same lines as doubts. */
+static void check_doubts(const struct text *lines)
+{
+    AUTO(mirror_doubts) struct mirror_doubts doubts = MIRROR_DOUBTS_INIT(1 << 20);
+    const char *unseen;
+
+    text_append_bytes(&doubts.text, text_string(lines), lines->length);
+    mirror_doubts_read(&doubts);
+    for (size_t i = 0; i < doubts.count; i++) {
+        must(i == 0 || strcmp(doubts.items[i - 1].path, doubts.items[i].path) < 0);
+        if (i % 2)
+            must(mirror_doubts_have(&doubts, doubts.items[i].path));
+    }
+    for (size_t i = 0; i < doubts.count; i += 2) {
+        unseen = mirror_doubts_next_unseen(&doubts);
+        must(unseen && strcmp(unseen, doubts.items[i].path) == 0);
+    }
+    must(!mirror_doubts_next_unseen(&doubts));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     AUTO(text) struct text list = TEXT_INIT(1 << 20);
@@ -72,5 +93,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         entry = swap;
         has_last = true;
     }
+    check_doubts(&list);
     return 0;
 }

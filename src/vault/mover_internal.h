@@ -4,7 +4,8 @@
  *     mover_archive.c   archive and restore
  *     mover_layers.c    store_disk and fetch_disk
  *     mover_look.c      diff, measure, remove_prefix
- *     mover_sync.c      sync; mirror_list.c compares lists, mirror_contents.c puts contents
+ *     mover_sync.c      sync; mirror_past.c compares lists, mirror_contents.c puts contents,
+ *                       mirror_doubts.c remembers what a sync that was cut off may have changed
  *     mover_mirror.c    restore_mirror
  *     report.c          a keeper job and its lines */
 #pragma once

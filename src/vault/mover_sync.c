@@ -1,15 +1,16 @@
 /* Mirroring a folder: its files as objects, and a list of all that is in it.
  *
- *     1  the last list, if there is one
+ *     1  the last list, if there is one, and doubts about it
  *     2  scan: the new list, compared line by line with the last; both are in the same order
- *     3  contents of files that are new or changed are put
- *     4  the new list is put
- *     5  objects of files that are gone are deleted
+ *     3  what will be put and deleted is in doubt
+ *     4  contents of files that are new or changed are put
+ *     5  the new list is put
+ *     6  objects of files that are gone are deleted, then the doubts
  *
  * In this order, because a list must not name what is not there: who dies in between leaves the
- * last list with some newer contents, or the new one with some objects too many. Only where a file
- * took the place of a folder, or the other way round, 5 comes before 3: a store of folders cannot
- * have both. */
+ * last list with some newer contents, or the new one with some objects too many, and the doubts
+ * that tell the next sync which (mirror_doubts.h). Only where a file took the place of a folder, or
+ * the other way round, 6 comes before 4: a store of folders cannot have both. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,27 +21,13 @@
 #include "json/json_write.h"
 #include "sys/sys_file.h"
 #include "vault/mirror_contents.h"
-#include "vault/mirror_list.h"
+#include "vault/mirror_doubts.h"
+#include "vault/mirror_past.h"
 
 /* Files, folders and links of one mirror; what a scan stops at. */
 #define ENTRIES_MAX 400000
 
 #define OPTIONS_MAX ((size_t) 256 << 10)
-
-/* Places of lines in a list. */
-struct places {
-    size_t *items; /* owned */
-    size_t count, room;
-};
-
-static void places_add(struct places *places, size_t place)
-{
-    if (places->count == places->room) {
-        places->room = places->room ? places->room * 2 : 256;
-        places->items = mem_resize(places->items, places->room * sizeof(size_t));
-    }
-    places->items[places->count++] = place;
-}
 
 struct sync {
     struct work work;
@@ -50,26 +37,21 @@ struct sync {
 
     struct provider_disk disk;
     char *image, *folder, *prefix, *manifest; /* owned; image may be NULL */
+    char *doubts_key;                         /* owned */
     struct text options;                      /* of the scan */
     uint64_t bytes_max;
 
-    int file;        /* owned: a list on its way from or to the store */
-    struct text old; /* the last list */
-    struct mirror_cursor old_cursor;
-    struct mirror_entry old_entry;
-    size_t old_place; /* of its line */
-    bool old_began;   /* old_entry is a line, perhaps one that was passed */
-    bool has_old;     /* it was not passed yet */
-    bool old_is_bad;  /* out of order or no list: nothing it says is believed */
+    int file; /* owned: a list on its way from or to the store */
+    struct mirror_past past;
+    struct mirror_doubts doubts;
+    bool has_doubts; /* they are in the store, or may be */
 
     struct text list; /* the new one */
     struct mirror_entry entry, before;
     bool has_before;
     struct sha256 sha;
-    struct places changed; /* lines of `list` */
-    struct places removed; /* lines of `old` */
-    size_t next_change, next_removal;
-    bool swaps;       /* a file for a folder, or a folder for a file */
+    struct mirror_places changed; /* lines of `list` */
+    size_t next_change;
     bool scan_failed; /* by what it told; said when the job is gone */
     struct error scan_failure;
     bool is_listed;
@@ -92,13 +74,13 @@ static void sync_finished(struct work *work, const struct error *failure)
     free(sync->prefix);
     free(sync->manifest);
     text_done(&sync->options);
-    text_done(&sync->old);
+    free(sync->doubts_key);
+    mirror_past_done(&sync->past);
+    mirror_doubts_done(&sync->doubts);
     text_done(&sync->list);
-    mirror_entry_done(&sync->old_entry);
     mirror_entry_done(&sync->entry);
     mirror_entry_done(&sync->before);
     free(sync->changed.items);
-    free(sync->removed.items);
     free(sync);
 }
 
@@ -112,10 +94,29 @@ static void sync_cancel(struct work *work)
         objects_cancel(sync->call);
 }
 
-/* --- 5: what is gone ------------------------------------------------------------------------- */
+/* --- 6: what is gone ------------------------------------------------------------------------- */
 
 static void put_contents(struct sync *sync);
 static void remove_gone(struct sync *sync);
+
+static void doubts_removed(void *context, const struct error *failure)
+{
+    struct sync *sync = context;
+
+    sync->call = NULL;
+    work_end(&sync->work, failure);
+}
+
+/* The objects are what the list says. */
+static void remove_doubts(struct sync *sync)
+{
+    const char *key = sync->doubts_key;
+
+    if (sync->has_doubts)
+        sync->call = objects_delete(sync->work.mover->objects, &key, 1, doubts_removed, sync);
+    else
+        work_end(&sync->work, NULL);
+}
 
 static void gone_removed(void *context, const struct error *failure)
 {
@@ -128,45 +129,44 @@ static void gone_removed(void *context, const struct error *failure)
         remove_gone(sync);
 }
 
-/* The key that a line of the old list stands for. */
-static int old_key(struct sync *sync, size_t place, char ret_key[static OBJECTS_KEY_MAX + 1])
+/* Files of the last list, and those that an earlier sync may have put. */
+static bool next_gone(struct sync *sync, char ret_key[static OBJECTS_KEY_MAX + 1])
 {
-    struct mirror_cursor cursor = {&sync->old, place};
-    const char *line;
-    size_t length;
+    const struct mirror_entry *gone = mirror_past_next_gone(&sync->past);
+    struct mirror_entry doubt = {.path = NULL};
 
-    if (!mirror_next_line(&cursor, &line, &length) ||
-        mirror_entry_read(&sync->old_entry, line, length, NULL) < 0)
-        return -1;
-    mirror_key(ret_key, sync->prefix, sync->manifest, &sync->old_entry);
-    return 0;
+    if (!gone) {
+        doubt.path = mirror_doubts_next_unseen(&sync->doubts);
+        gone = doubt.path ? &doubt : NULL;
+    }
+    if (gone)
+        mirror_key(ret_key, sync->prefix, sync->manifest, gone);
+    return gone;
 }
 
 static void remove_gone(struct sync *sync)
 {
     enum { AT_ONCE = 250 };
-    AUTO(free) char *text = NULL;
+    AUTO(free) char *text = mem_alloc((size_t) AT_ONCE * (OBJECTS_KEY_MAX + 1));
     const char *keys[AT_ONCE];
     size_t count = 0;
 
-    if (sync->next_removal == sync->removed.count) {
-        if (sync->is_listed)
-            work_end(&sync->work, NULL);
-        else
-            put_contents(sync);
-        return;
-    }
-    text = mem_alloc((size_t) AT_ONCE * (OBJECTS_KEY_MAX + 1));
-    while (sync->next_removal < sync->removed.count && count < AT_ONCE) {
+    while (count < AT_ONCE) {
         char *key = text + count * (OBJECTS_KEY_MAX + 1);
 
-        if (old_key(sync, sync->removed.items[sync->next_removal++], key) == 0)
-            keys[count++] = key;
+        if (!next_gone(sync, key))
+            break;
+        keys[count++] = key;
     }
-    sync->call = objects_delete(sync->work.mover->objects, keys, count, gone_removed, sync);
+    if (count)
+        sync->call = objects_delete(sync->work.mover->objects, keys, count, gone_removed, sync);
+    else if (sync->is_listed)
+        remove_doubts(sync);
+    else
+        put_contents(sync);
 }
 
-/* --- 4: the list ----------------------------------------------------------------------------- */
+/* --- 5: the list ----------------------------------------------------------------------------- */
 
 static void list_put(void *context, const struct error *failure, const struct object_info *info)
 {
@@ -183,11 +183,12 @@ static void list_put(void *context, const struct error *failure, const struct ob
 
 static void put_list(struct sync *sync)
 {
-    bool is_same = !sync->old_is_bad && sync->list.length == sync->old.length &&
-                   memcmp(text_string(&sync->list), text_string(&sync->old), sync->old.length) == 0;
+    const struct text *old = &sync->past.text;
+    bool is_same = !sync->past.is_bad && sync->list.length == old->length &&
+                   memcmp(text_string(&sync->list), text_string(old), old->length) == 0;
 
     sha256_finish(&sync->sha, sync->synced.manifest_sum);
-    if (is_same && sync->old.length) {
+    if (is_same && old->length) {
         sync->is_listed = true;
         remove_gone(sync);
         return;
@@ -198,7 +199,7 @@ static void put_list(struct sync *sync)
                                       list_put, sync);
 }
 
-/* --- 3: contents ----------------------------------------------------------------------------- */
+/* --- 4: contents ----------------------------------------------------------------------------- */
 
 static bool next_content(void *context, struct contents_file *ret_file)
 {
@@ -296,80 +297,68 @@ static void put_contents(struct sync *sync)
     contents_run(&sync->contents, sync->work.mover, &job, &source);
 }
 
-/* --- 2: the scan ----------------------------------------------------------------------------- */
+/* --- 3: doubts ------------------------------------------------------------------------------- */
 
-static bool is_folder(const struct mirror_entry *entry)
+static void doubts_put(void *context, const struct error *failure, const struct object_info *info)
 {
-    return entry->type == MIRROR_FOLDER;
-}
+    struct sync *sync = context;
 
-static void forget_old(struct sync *sync)
-{
-    sync->old_is_bad = true;
-    sync->has_old = false;
-    sync->removed.count = 0;
-    sync->synced.removed = 0;
-    sync->old_cursor.at = sync->old.length;
-    LOG_WARNING(sync->work.mover->log,
-                "the last list of a mirror is damaged: all of it is put anew",
-                log_text("list", sync->manifest));
-}
-
-/* The next entry of the old list, whose order is checked: in another one, files that are still
- * there would look as if they were gone. */
-static void advance_old(struct sync *sync)
-{
-    struct mirror_entry last = sync->old_entry;
-    const char *line;
-    size_t length, place = sync->old_cursor.at;
-
-    sync->has_old = false;
-    if (sync->old_is_bad || !mirror_next_line(&sync->old_cursor, &line, &length))
+    (void) info;
+    sync->call = NULL;
+    sync->file = fd_close(sync->file);
+    if (failure) {
+        work_end(&sync->work, failure);
         return;
-    sync->old_entry = (struct mirror_entry) MIRROR_ENTRY_INIT;
-    if (mirror_entry_read(&sync->old_entry, line, length, NULL) < 0 ||
-        (sync->old_began && mirror_compare(&last, &sync->old_entry) >= 0))
-        forget_old(sync);
+    }
+    if (!work_goes_on(&sync->work))
+        return;
+    if (sync->past.swaps)
+        remove_gone(sync);
     else
-        sync->has_old = true;
-    sync->old_began = true;
-    sync->old_place = place;
-    mirror_entry_done(&last);
+        put_contents(sync);
 }
 
-/* What comes before `limit` in the old list (NULL: all of the rest) is gone. */
-static void pass_old(struct sync *sync, const struct mirror_entry *limit)
+/* To those of before, which are not settled yet, the files that will be touched are added. */
+static int add_doubts(struct sync *sync)
 {
-    while (sync->has_old && (!limit || mirror_compare(&sync->old_entry, limit) < 0)) {
-        if (sync->old_entry.type == MIRROR_FILE) {
-            places_add(&sync->removed, sync->old_place);
-            sync->synced.removed++;
-        }
-        advance_old(sync);
+    const struct mirror_entry *gone;
+    struct mirror_cursor cursor = {.text = &sync->list};
+    const char *line;
+    size_t length;
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < sync->changed.count; i++) {
+        cursor.at = sync->changed.items[i];
+        if (!mirror_next_line(&cursor, &line, &length) ||
+            mirror_entry_read(&sync->entry, line, length, NULL) < 0)
+            return -1;
+        r = mirror_doubts_add(&sync->doubts, sync->entry.path);
     }
+    while (r == 0 && (gone = mirror_past_next_gone(&sync->past)))
+        r = mirror_doubts_add(&sync->doubts, gone->path);
+    sync->past.next_gone = 0;
+    return r;
 }
 
-/* Whether the old list has this file with this content. */
-static bool is_unchanged(struct sync *sync, const struct mirror_entry *entry)
+static void doubt(struct sync *sync)
 {
-    const struct mirror_entry *old = &sync->old_entry;
-    bool is_same;
-
-    pass_old(sync, entry);
-    if (!sync->has_old || mirror_compare(old, entry) != 0)
-        return false;
-    is_same = old->type == MIRROR_FILE && entry->type == MIRROR_FILE && old->size == entry->size &&
-              memcmp(old->sum, entry->sum, sizeof(old->sum)) == 0;
-    if (is_folder(old) != is_folder(entry))
-        sync->swaps = true;
-    /* Its object goes, unless the new file takes its place. */
-    if (old->type == MIRROR_FILE && entry->type != MIRROR_FILE) {
-        places_add(&sync->removed, sync->old_place);
-        sync->synced.removed++;
+    if (!sync->changed.count && !sync->past.gone.count && !sync->has_doubts) {
+        put_contents(sync);
+        return;
     }
-    advance_old(sync);
-    return is_same;
+    if (add_doubts(sync) < 0) {
+        work_fail(&sync->work, ERR_TOO_LARGE, 0, "too many paths to change");
+        return;
+    }
+    sync->has_doubts = true;
+    sync->file =
+        work_open_bytes(&sync->work, text_string(&sync->doubts.text), sync->doubts.text.length);
+    if (work_goes_on(&sync->work))
+        sync->call = objects_put_file(sync->work.mover->objects, sync->doubts_key, sync->file, NULL,
+                                      doubts_put, sync);
 }
+
+/* --- 2: the scan ----------------------------------------------------------------------------- */
 
 static int take_entry(struct sync *sync, const char *line, size_t length, struct error *err)
 {
@@ -387,13 +376,14 @@ static int take_entry(struct sync *sync, const char *line, size_t length, struct
         return error_set(err, ERR_TOO_LARGE, 0, "the list of the files is longer than %zu MB",
                          MOVER_LIST_MAX >> 20);
     sha256_add(&sync->sha, text_string(&sync->list) + place, sync->list.length - place);
-    is_same = is_unchanged(sync, entry);
+    is_same = mirror_past_has(&sync->past, entry);
     if (entry->type == MIRROR_FILE) {
+        is_same &= !mirror_doubts_have(&sync->doubts, entry->path);
         sync->synced.total_files++;
         sync->synced.total_bytes += entry->size;
         sync->synced.unchanged += is_same;
         if (!is_same)
-            places_add(&sync->changed, place);
+            mirror_places_add(&sync->changed, place);
     }
     if (sync->bytes_max && sync->synced.total_bytes > sync->bytes_max)
         return error_set(err, ERR_QUOTA, 0, "the folder holds more than the %llu bytes allowed",
@@ -446,14 +436,15 @@ static void scanned(void *context, const struct error *failure, const char *outc
         work_end(&sync->work, failure);
         return;
     }
-    pass_old(sync, NULL);
+    mirror_past_end(&sync->past);
+    if (sync->past.is_bad)
+        LOG_WARNING(sync->work.mover->log,
+                    "the last list of a mirror is damaged: all of it is put anew",
+                    log_text("list", sync->manifest));
+    sync->synced.removed = sync->past.gone.count;
     sync->progress.bytes = sync->synced.total_bytes;
-    if (!work_goes_on(&sync->work))
-        return;
-    if (sync->swaps)
-        remove_gone(sync);
-    else
-        put_contents(sync);
+    if (work_goes_on(&sync->work))
+        doubt(sync);
 }
 
 static void start_scan(struct sync *sync)
@@ -466,8 +457,7 @@ static void start_scan(struct sync *sync)
 
     if (!work_goes_on(&sync->work))
         return;
-    sync->old_cursor = (struct mirror_cursor){.text = &sync->old};
-    advance_old(sync);
+    mirror_past_begin(&sync->past);
     job.input = input;
     report_run(&sync->report, mover->loop, mover->provider, &job, scan_line, scanned, sync);
 }
@@ -475,38 +465,61 @@ static void start_scan(struct sync *sync)
 /* --- 1: the last list ------------------------------------------------------------------------ */
 
 /* It was just written, so that it is read from memory. */
-static void read_old(struct sync *sync)
+static bool read_file(const struct sync *sync, struct text *text)
 {
     struct stat status;
     char *place;
-    ssize_t got;
 
-    if (fstat(sync->file, &status) < 0 || status.st_size <= 0)
-        return;
-    place = text_reserve(&sync->old, (size_t) status.st_size);
-    got = place ? sys_file_pread_full(sync->file, place, (size_t) status.st_size, 0) : -1;
-    if (got > 0)
-        text_commit(&sync->old, (size_t) got);
-    sync->old_is_bad = got != status.st_size;
+    if (fstat(sync->file, &status) < 0)
+        return false;
+    place = status.st_size > 0 ? text_reserve(text, (size_t) status.st_size) : NULL;
+    if (place && sys_file_pread_full(sync->file, place, (size_t) status.st_size, 0) ==
+                     (ssize_t) status.st_size)
+        text_commit(text, (size_t) status.st_size);
+    return (off_t) text->length == status.st_size;
 }
 
-static void old_got(void *context, const struct error *failure, const struct object_info *info)
+/* True: it could be had, is damaged (*ret_is_bad), or was never there. */
+static bool take_file(struct sync *sync, const struct error *failure, struct text *text,
+                      bool *ret_is_bad)
+{
+    sync->call = NULL;
+    *ret_is_bad = failure ? failure->code == ERR_UPSTREAM : !read_file(sync, text);
+    sync->file = fd_close(sync->file);
+    if (!failure || *ret_is_bad || failure->code == ERR_NOT_FOUND)
+        return work_goes_on(&sync->work);
+    work_end(&sync->work, failure);
+    return false;
+}
+
+static void get_file(struct sync *sync, const char *key, objects_info_done *done)
+{
+    sync->file = work_open_file(&sync->work);
+    if (work_goes_on(&sync->work))
+        sync->call = objects_get_file(sync->work.mover->objects, key, sync->file, NULL, done, sync);
+}
+
+static void doubts_got(void *context, const struct error *failure, const struct object_info *info)
 {
     struct sync *sync = context;
 
     (void) info;
-    sync->call = NULL;
-    if (failure && failure->code != ERR_NOT_FOUND && failure->code != ERR_UPSTREAM) {
-        work_end(&sync->work, failure);
+    sync->has_doubts = !failure || failure->code != ERR_NOT_FOUND;
+    if (!take_file(sync, failure, &sync->doubts.text, &sync->doubts.is_bad))
         return;
-    }
-    if (!failure)
-        read_old(sync);
-    if (sync->old_is_bad || (failure && failure->code == ERR_UPSTREAM))
-        forget_old(sync);
-    sync->file = fd_close(sync->file);
-    if (work_goes_on(&sync->work))
-        start_scan(sync);
+    mirror_doubts_read(&sync->doubts);
+    /* What is in the way of files that come goes first. */
+    sync->past.swaps = sync->has_doubts;
+    start_scan(sync);
+}
+
+static void past_got(void *context, const struct error *failure, const struct object_info *info)
+{
+    struct sync *sync = context;
+
+    (void) info;
+    if (take_file(sync, failure, &sync->past.text, &sync->past.is_bad))
+        get_file(sync, sync->doubts_key, doubts_got);
 }
 
 static void write_options(struct sync *sync, const struct vault_sync *what)
@@ -527,6 +540,14 @@ static void write_options(struct sync *sync, const struct vault_sync *what)
         sync->options.overflowed = true;
 }
 
+static char *doubts_key(const char *manifest)
+{
+    AUTO(text) struct text key = TEXT_INIT(OBJECTS_KEY_MAX + sizeof(MIRROR_DOUBTS_SUFFIX));
+
+    text_format(&key, "%s" MIRROR_DOUBTS_SUFFIX, manifest);
+    return mem_copy_text(text_string(&key));
+}
+
 static struct sync *new_sync(const struct vault_sync *what)
 {
     struct sync *sync = mem_alloc(sizeof(*sync));
@@ -537,12 +558,13 @@ static struct sync *new_sync(const struct vault_sync *what)
         .folder = mem_copy_text(what->folder),
         .prefix = mem_copy_text(what->prefix),
         .manifest = mem_copy_text(what->manifest),
+        .doubts_key = doubts_key(what->manifest),
         .options = TEXT_INIT(OPTIONS_MAX),
         .bytes_max = what->bytes_max,
         .file = -EBADF,
-        .old = TEXT_INIT(MOVER_LIST_MAX),
+        .past = MIRROR_PAST_INIT(MOVER_LIST_MAX),
+        .doubts = MIRROR_DOUBTS_INIT(MOVER_LIST_MAX),
         .list = TEXT_INIT(MOVER_LIST_MAX),
-        .old_entry = MIRROR_ENTRY_INIT,
         .entry = MIRROR_ENTRY_INIT,
         .before = MIRROR_ENTRY_INIT,
         .contents = {.data = -EBADF, .spool = -EBADF},
@@ -567,8 +589,5 @@ void mover_sync(void *self, const struct vault_sync *what, vault_progressed *pro
         work_fail(&sync->work, ERR_TOO_LARGE, 0, "so many excludes");
         return;
     }
-    sync->file = work_open_file(&sync->work);
-    if (work_goes_on(&sync->work))
-        sync->call =
-            objects_get_file(mover->objects, sync->manifest, sync->file, NULL, old_got, sync);
+    get_file(sync, sync->manifest, past_got);
 }

@@ -257,6 +257,82 @@ static void closing_ends_a_sync(void **state)
     (void) sync_now(stage, &disk);
 }
 
+/* Close the mover in the middle, `turns` of the loop after a sync was asked for. */
+static void cut_off_a_sync(struct stage *stage, const struct provider_disk *disk, int turns)
+{
+    const struct vault *vault = mover_vault(stage->mover);
+    const struct vault_sync what = {
+        .disk = *disk, .folder = "/workspace", .prefix = PREFIX, .manifest = MANIFEST};
+    const struct mover_options options = {.loop = &stage->loop,
+                                          .provider = &stage->provider,
+                                          .objects = stage->objects,
+                                          .inside = &stage->inside,
+                                          .spool = place(stage, "spool", "")};
+    struct answer answer = {.times = 0};
+    int closed = 0;
+
+    vault->sync(vault->self, &what, NULL, on_synced, &answer);
+    for (int i = 0; i < turns && !answer.times; i++)
+        testing_turn(&stage->loop);
+    mover_close(stage->mover, count_closed, &closed);
+    TURN_UNTIL(&stage->loop, closed);
+    mover_free(stage->mover);
+    stage->mover = mover_new(&options);
+}
+
+static void expect_mirror(struct stage *stage, const struct provider_disk *disk)
+{
+    run_shell("diff -r '%s/workspace' '%s' && [ ! -e '%s' ]", disk_path(stage, disk),
+              place(stage, "store", PREFIX), place(stage, "store", MANIFEST ".doubts"));
+}
+
+/* The list says what it said, and the objects are others already: who goes back to what was there
+ * would find everything unchanged. */
+static void what_a_sync_left_half_done_is_mended_by_the_next(void **state)
+{
+    struct stage *stage = *state;
+    struct provider_disk disk = new_disk(stage);
+    unsigned int mended = 0;
+
+    run_shell("mkdir -p '%s/workspace/d' && cd '%s/workspace' && echo 1 > a && echo 1 > d/b && "
+              "echo 1 > gone && echo 1 > swap",
+              disk_path(stage, &disk), disk_path(stage, &disk));
+    (void) sync_now(stage, &disk);
+    for (int turns = 1; turns < 40; turns++) {
+        struct answer answer;
+
+        run_shell("cd '%s/workspace' && echo 22 > a && echo 22 > d/b && rm gone swap && "
+                  "echo 22 > new && mkdir swap && echo 22 > swap/c",
+                  disk_path(stage, &disk));
+        cut_off_a_sync(stage, &disk, turns);
+        run_shell("cd '%s/workspace' && rm -r new swap && echo 1 > a && echo 1 > d/b && "
+                  "echo 1 > gone && echo 1 > swap",
+                  disk_path(stage, &disk));
+        if (turns % 3 == 0) /* and again */
+            cut_off_a_sync(stage, &disk, turns / 2);
+        answer = sync_now(stage, &disk);
+        mended += answer.synced.files > 0;
+        expect_mirror(stage, &disk);
+    }
+    assert_true(mended > 3);
+}
+
+static void doubts_that_make_no_sense_doubt_everything(void **state)
+{
+    struct stage *stage = *state;
+    struct provider_disk disk = new_disk(stage);
+    struct answer answer;
+
+    run_shell("mkdir -p '%s/workspace' && cd '%s/workspace' && echo 1 > a && echo 2 > b",
+              disk_path(stage, &disk), disk_path(stage, &disk));
+    (void) sync_now(stage, &disk);
+    run_shell("echo '{\"path\":\"../../x\",\"type\":\"doubt\"}' > '%s'",
+              place(stage, "store", MANIFEST ".doubts"));
+    answer = sync_now(stage, &disk);
+    assert_int_equal(answer.synced.files, 2);
+    expect_mirror(stage, &disk);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -269,6 +345,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_missing_or_refused_fails_as_a_whole, set_stage,
                                         strike_stage),
         cmocka_unit_test_setup_teardown(closing_ends_a_sync, set_stage, strike_stage),
+        cmocka_unit_test_setup_teardown(what_a_sync_left_half_done_is_mended_by_the_next, set_stage,
+                                        strike_stage),
+        cmocka_unit_test_setup_teardown(doubts_that_make_no_sense_doubt_everything, set_stage,
+                                        strike_stage),
     };
 
     return cmocka_run_group_tests_name("mover_sync", tests, NULL, NULL);

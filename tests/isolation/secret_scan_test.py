@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # timeout: 200
 """A sandbox that uses buckets of an S3 store, the daemon's and one with keys of its user, holds no
-credential: not in a file, an environment, a command line, the mount table or the memory of any of its
-processes, its agent's included. What finds nothing finds what was planted in each of those places.
+credential: not in a file, an environment, a command line, the mount table, an open descriptor or the
+memory of any process in it, its agent and whoever serves its mounts included. What finds nothing finds
+what was planted in each of those places.
 
 All of it is looked at from outside, as root: a scan inside would bring what it looks for."""
 
@@ -23,7 +24,7 @@ from swift import Swift  # noqa: E402
 from tap import equal, main, skip, test  # noqa: E402
 
 BUCKET, OTHER_BUCKET = "bucket-of-the-daemon", "bucket-of-a-user"
-NOT_FILES = ("proc", "sys", "usr", "dev")  # at the top of a sandbox: not files, or the host's own
+NOT_FILES = ("proc", "sys", "usr")  # at the top of a sandbox: not files, or the host's own
 CHUNK = 1 << 20
 KEY_MIN = 16  # shorter contents of key files are no secrets
 PLANTED = {
@@ -31,6 +32,7 @@ PLANTED = {
     "environment": b"planted-in-an-environment",
     "command line": b"planted-in-a-command-line",
     "mounts": b"planted-in-the-mount-table",
+    "descriptor": b"planted-in-the-name-of-an-open-file",
     "memory": b"planted-in-a-variable-of-a-shell",
     "memory of PID 1": b"planted-in-a-session-of-the-agent",
 }
@@ -40,13 +42,24 @@ PLANTED = {
 
 
 def processes_of(plane, box):
-    """Pids of all its processes, the agent's first."""
+    """Pids of all its processes, the agent's first; also of those that are in one of its namespaces
+    and not in its groups."""
     pids = set()
     for group in groups_of(plane.cgroup):
         if f"/{box}" in group:
             with open(f"{group}/cgroup.procs", encoding="ascii") as file:
                 pids |= {int(word) for word in file.read().split()}
+    inside = {namespace(pid, kind) for pid in pids for kind in ("pid", "mnt")} - {None}
+    pids |= {int(name) for name in os.listdir("/proc") if name.isdigit() and
+             inside & {namespace(name, kind) for kind in ("pid", "mnt")}}
     return sorted(pids)
+
+
+def namespace(pid, kind):
+    try:
+        return os.readlink(f"/proc/{pid}/ns/{kind}")
+    except OSError:
+        return None  # gone meanwhile
 
 
 def words_in(file, words, length=None):
@@ -114,6 +127,18 @@ def scan_memory(pid, words, counts):
     return found
 
 
+def scan_descriptors(plane, pid, words):
+    """Words in the names of what is open; the daemon's own files count as one."""
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            target = os.readlink(f"/proc/{pid}/fd/{name}").encode()
+        except OSError:
+            continue
+        yield from (word for word in words if word in target)
+        if target.startswith(f"{plane.data}/daemon".encode()):
+            yield target
+
+
 def scan(plane, box, words):
     """{(kind, where, word)}, and how much was looked at."""
     pids = processes_of(plane, box)
@@ -125,6 +150,7 @@ def scan(plane, box, words):
                             ("mounts", ("mounts", "mountinfo", "mountstats"))):
             for name in names:
                 found |= {(kind, inside, word) for word in words_in_file(f"/proc/{pid}/{name}", words)}
+        found |= {("descriptor", inside, word) for word in scan_descriptors(plane, pid, words)}
         for word in scan_memory(pid, words, counts):
             found.add(("memory of PID 1" if pid == pids[0] else "memory", inside, word))
     return found, counts
@@ -156,6 +182,8 @@ def plant(plane, box):
     plane.call("POST", f"{at}/mounts", {"path": f"/{text('mounts')}", "bucket": BUCKET})
     plane.execute(box, f"{'X=' + text('environment')} sleep 1000 >/dev/null 2>&1 &")
     plane.execute(box, f"bash -c 'sleep 1000; : {text('command line')}' >/dev/null 2>&1 &")
+    name = f"/tmp/{text('descriptor')}"
+    plane.execute(box, f"touch {name}; sleep 1000 <{name} >/dev/null 2>&1 &")
     plane.call("POST", f"{at}/sessions", {"id": "s", "env": {"Y": text("memory of PID 1")}})
     plane.execute(box, f"Z={text('memory')}", sessionId="s")
 

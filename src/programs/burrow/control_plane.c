@@ -78,7 +78,8 @@ static void ticked(uv_timer_t *timer)
 static void ready(struct control_plane *plane)
 {
     plane->waits_for = NULL;
-    (void) uv_timer_start(&plane->tick, ticked, TICK_MS, TICK_MS);
+    /* The first at once: mounts of sandboxes that run are brought back by it. */
+    (void) uv_timer_start(&plane->tick, ticked, 0, TICK_MS);
     LOG_INFO(plane->log, plane->provider ? "sandboxes are ready" : "ready, without sandboxes");
 }
 
