@@ -14,6 +14,7 @@
 #include "launcher/image.h"
 #include "launcher/site.h"
 #include "programs/launcher/verb.h"
+#include "programs/launcher/verb_image_build.h"
 #include "programs/launcher/verb_image_import.h"
 #include "sys/sys_file.h"
 
@@ -40,15 +41,18 @@ static bool is_image(const struct list *list)
 
 static void print_usage(const struct list *list, FILE *out)
 {
-    (void) fprintf(
-        out,
-        "usage: burrow %s [--data DIR] add NAME DIR | rm NAME | ls%s\n"
-        "\n"
-        "%s\n"
-        "The folder must be root's alone; / /etc /root /home /proc /sys /dev and what "
-        "contains them are refused.\n",
-        list->noun, is_image(list) ? " | import NAME FILE|DIR | inspect NAME | prune" : "",
-        is_image(list) ? "What sandboxes may start from by name, read-only: folders with a root "
+    (void) fprintf(out,
+                   "usage: burrow %s [--data DIR] add NAME DIR | rm NAME | ls%s\n"
+                   "\n"
+                   "%s\n"
+                   "The folder must be root's alone; / /etc /root /home /proc /sys /dev and what "
+                   "contains them are refused.\n",
+                   list->noun,
+                   is_image(list) ? " | import NAME FILE|DIR | build NAME DIR |\n"
+                                    "                    inspect NAME | prune"
+                                  : "",
+                   is_image(list)
+                       ? "What sandboxes may start from by name, read-only: folders with a root "
                          "file system (add), and\nimages of containers (import: an archive of "
                          "`docker save`, or an OCI layout as a folder or in one\nfile). Layers of "
                          "images that were removed go with prune."
@@ -144,6 +148,23 @@ static int run_prune(struct list *list, char **words, struct error *err)
     return verb_image_prune(list->images, list->run, err);
 }
 
+static int run_show(struct list *list, char **words, struct error *err)
+{
+    return verb_image_show(list->images, words, err);
+}
+
+static int run_set(struct list *list, char **words, struct error *err)
+{
+    return verb_image_set(list->images, words, err);
+}
+
+static int run_layer(struct list *list, char **words, struct error *err)
+{
+    (void) words;
+    return verb_image_layer(list->images, list->run, err);
+}
+
+/* The last three are for `burrow image build`. */
 static const struct {
     const char *name;
     int words;
@@ -154,6 +175,8 @@ static const struct {
     {"add", 2, true, false, run_add},         {"rm", 1, false, false, run_remove},
     {"ls", 0, false, false, run_list},        {"import", 2, true, true, run_import},
     {"inspect", 1, false, true, run_inspect}, {"prune", 0, false, true, run_prune},
+    {"show", 1, true, true, run_show},        {"set", 1, true, true, run_set},
+    {"layer", 0, true, true, run_layer},
 };
 
 static int run_action(struct list *list, int count, char **words)

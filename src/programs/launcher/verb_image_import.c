@@ -13,22 +13,14 @@
 #include "launcher/image_layers.h"
 #include "launcher/keeper_filter.h"
 #include "launcher/site.h"
+#include "programs/launcher/image_tools.h"
 #include "sys/sys_file.h"
 
-/* What a keeper needs that has no disks to work on. */
-struct tools {
-    struct keeper_host host;
-    struct seccomp_filter filter;
-    struct process_limits limits;
-};
-
-static void tools_done(struct tools *tools)
+void image_tools_done(struct image_tools *tools)
 {
     id_range_table_free(tools->host.ids);
     tools->host.program = fd_close(tools->host.program);
 }
-
-AUTO_DEFINE(tools, struct tools, tools_done);
 
 static int open_ids(const char *run, struct id_range_table **ret_ids, struct error *err)
 {
@@ -42,7 +34,7 @@ static int open_ids(const char *run, struct id_range_table **ret_ids, struct err
     return id_range_table_open(&options, ret_ids, err);
 }
 
-static int tools_open(struct tools *tools, const char *run, struct error *err)
+int image_tools_open(struct image_tools *tools, const char *run, struct error *err)
 {
     int r = keeper_filter_init(&tools->filter);
 
@@ -68,13 +60,13 @@ static void show_progress(void *context, uint64_t number, uint64_t count, bool i
 int verb_image_import(struct image_registry *images, const char *run, char **words,
                       struct error *err)
 {
-    AUTO(tools) struct tools tools = {.host = {.program = -EBADF}};
+    AUTO(image_tools) struct image_tools tools = IMAGE_TOOLS_INIT;
     AUTO(close) int source = sys_file_open(AT_FDCWD, words[1], O_RDONLY | O_NONBLOCK, 0);
     struct image_import import = {.name = words[0], .source = source, .progress = show_progress};
 
     if (source < 0)
         return error_set(err, error_code_from_errno(source), source, "open '%s'", words[1]);
-    if (tools_open(&tools, run, err) < 0)
+    if (image_tools_open(&tools, run, err) < 0)
         return -1;
     return image_import(images, &tools.host, &import, err);
 }
@@ -93,13 +85,10 @@ static const struct {
     enum wire_image_key key;
     const char *name;
 } shown[] = {
-    {WIRE_IMAGE_LAYER, "layer"},
-    {WIRE_IMAGE_ENV, "env"},
-    {WIRE_IMAGE_USER, "user"},
-    {WIRE_IMAGE_WORKDIR, "workdir"},
-    {WIRE_IMAGE_ENTRYPOINT, "entrypoint"},
-    {WIRE_IMAGE_CMD, "cmd"},
-    {WIRE_IMAGE_PORT, "port"},
+    {WIRE_IMAGE_BASE, "base"},       {WIRE_IMAGE_LAYER, "layer"},
+    {WIRE_IMAGE_ENV, "env"},         {WIRE_IMAGE_USER, "user"},
+    {WIRE_IMAGE_WORKDIR, "workdir"}, {WIRE_IMAGE_ENTRYPOINT, "entrypoint"},
+    {WIRE_IMAGE_CMD, "cmd"},         {WIRE_IMAGE_PORT, "port"},
 };
 
 static int print_folder(struct image_registry *images, const char *name, struct error *err)
