@@ -18,6 +18,9 @@ AUTO_DEFINE_PTR(closedir, DIR, (void) closedir);
 /* Of a path in the registry's folder. */
 #define ENTRY_SIZE (sizeof(IMAGE_STEPS "/") + IMAGE_NAME_MAX)
 
+/* What the kernel takes as one variable, NUL included, is 128 KiB. */
+#define COMMAND_MAX ((size_t) 128 * 1024 - 1)
+
 /* How long a folder that was checked is taken at its word, when neither it nor the list changed. */
 #define IMAGE_TRUST_NS UINT64_C(1000000000)
 
@@ -238,25 +241,55 @@ static bool is_our_setting(const char *variable)
     return strncmp(variable, "BURROW_", strlen("BURROW_")) == 0;
 }
 
+static char *make_setting(const char *name, const char *value)
+{
+    AUTO(text) struct text setting = TEXT_INIT(WIRE_IMAGE_WORD_MAX + 64);
+
+    text_format(&setting, "%s=%s", name, value);
+    return text_take(&setting);
+}
+
+static void append_words(struct text *out, const struct wire_image_words *words)
+{
+    for (size_t i = 0; i < words->count; i++) {
+        text_append(out, out->length ? "\n" : "BURROW_COMMAND=");
+        for (const char *at = words->words[i]; *at; at++) {
+            if (*at == '\\' || *at == '\n')
+                text_append_char(out, '\\');
+            text_append_char(out, *at == '\n' ? 'n' : *at);
+        }
+    }
+}
+
+/* What agent/image_command.h reads; NULL without a command. */
+static char *make_command(const struct wire_image *image)
+{
+    AUTO(text) struct text command = TEXT_INIT(COMMAND_MAX);
+
+    append_words(&command, &image->by_key[WIRE_IMAGE_ENTRYPOINT]);
+    append_words(&command, &image->by_key[WIRE_IMAGE_CMD]);
+    return command.length && !command.overflowed ? text_take(&command) : NULL;
+}
+
 /* What the agent is started with, and gives to programs. Its own settings are not an image's to
- * make, but for the folder to work in. */
+ * make, but for the folder to work in, the user, and the command that it names. */
 static char **make_environment(const struct wire_image *image)
 {
     const struct wire_image_words *variables = &image->by_key[WIRE_IMAGE_ENV];
     const char *folder = wire_image_word(image, WIRE_IMAGE_WORKDIR);
-    char **environment = mem_alloc_array(variables->count + 2, sizeof(*environment));
+    const char *user = wire_image_word(image, WIRE_IMAGE_USER);
+    char **environment = mem_alloc_array(variables->count + 4, sizeof(*environment));
     size_t count = 0;
 
     for (size_t i = 0; i < variables->count; i++) {
         if (!is_our_setting(variables->words[i]))
             environment[count++] = mem_copy_text(variables->words[i]);
     }
-    if (*folder) {
-        AUTO(text) struct text setting = TEXT_INIT(WIRE_IMAGE_WORD_MAX + 32);
-
-        text_format(&setting, "BURROW_DIRECTORY=%s", folder);
-        environment[count++] = text_take(&setting);
-    }
+    if (*folder)
+        environment[count++] = make_setting("BURROW_DIRECTORY", folder);
+    if (*user)
+        environment[count++] = make_setting("BURROW_USER", user);
+    environment[count] = make_command(image); /* the last: it may be none */
     return environment;
 }
 

@@ -274,6 +274,15 @@ static int bind_inside(const struct child *child, int root, const char *from, co
     return r < 0 ? r : attach_at(child, mount, root, to, false);
 }
 
+/* Everything around a sandbox knows this folder, images of containers do not have it. What has that
+ * name already stays. Whichever user a program runs as, it is its own, as in `host`. */
+static int make_workspace(int root)
+{
+    if (mkdirat(root, "workspace", 0777) < 0)
+        return errno == EEXIST ? 0 : -errno;
+    return fchmodat(root, "workspace", 0777, 0) < 0 ? -errno : 0;
+}
+
 /* What is mounted by path below must be folders: a used disk may have links there. Nobody changes
  * them between this and the mounts: the disk is nobody's but ours now. */
 int child_check_places(struct child *child)
@@ -289,11 +298,7 @@ int child_check_places(struct child *child)
         if (place < 0)
             return place;
     }
-    /* Everything around a sandbox knows this folder, images of containers do not have it. What has
-     * that name already stays. */
-    if (child->image->environment && mkdirat(root, "workspace", 0755) < 0 && errno != EEXIST)
-        return -errno;
-    return 0;
+    return child->image->environment ? make_workspace(root) : 0;
 }
 
 int child_mount_image_parts(struct child *child)
