@@ -100,7 +100,7 @@ CMD ["echo run"]
                                            "stat -c '%n %a %u:%g' /opt/theirs deep/two.c; echo $GREETING; pwd")
         equal(status, 0, out)
         equal(out, "hello world world yes 0\n1000\n1001\n/srv/app\n"
-                   "/etc:\ngroup\nmoved\npasswd\n\n"
+                   "/etc:\ngroup\nmoved\npasswd\nresolv.conf\n\n"
                    "/opt:\na.txt\nmany\ntheirs\n\n/opt/many:\na.txt\none.c\n\n/srv/app:\na.txt\ndeep\none.c\nout\n"
                    "/opt/theirs 644 1000:50\ndeep/two.c 755 0:0\nhello world\n/srv/app\n", "in it")
 

@@ -70,6 +70,17 @@ def run_without_a_command_runs_that_of_the_image():
         equal(place.call("run")[0], 2, "no image")
 
 
+@test
+def an_image_without_a_resolver_is_told_of_ours_and_keeps_its_own():
+    with Place() as place:
+        for name, files, expected in (("without", [], "nameserver 169.254.1.1\n"),
+                                      ("empty", [file("etc/resolv.conf")], "nameserver 169.254.1.1\n"),
+                                      ("own", [file("etc/resolv.conf", b"nameserver 192.0.2.1\n")], "nameserver 192.0.2.1\n")):
+            status, out = place.image("import", name, place.archive(docker_save([content(), layer(files)], {"Env": ["PATH=/bin"]})))
+            equal(status, 0, out)
+            equal(place.sandbox(name, "cat /etc/resolv.conf"), (0, expected), name)
+
+
 # --- the user -------------------------------------------------------------------------------------
 
 @test

@@ -15,6 +15,7 @@
 #include "launcher/site.h"
 #include "programs/launcher/verb.h"
 #include "programs/launcher/verb_image_build.h"
+#include "programs/launcher/verb_image_debian.h"
 #include "programs/launcher/verb_image_import.h"
 #include "sys/sys_file.h"
 
@@ -164,7 +165,12 @@ static int run_layer(struct list *list, char **words, struct error *err)
     return verb_image_layer(list->images, list->run, err);
 }
 
-/* The last three are for `burrow image build`. */
+static int run_debian(struct list *list, char **words, struct error *err)
+{
+    return verb_image_debian(list->images, list->run, words, err);
+}
+
+/* The last four are for `burrow image build`. */
 static const struct {
     const char *name;
     int words;
@@ -176,7 +182,7 @@ static const struct {
     {"ls", 0, false, false, run_list},        {"import", 2, true, true, run_import},
     {"inspect", 1, false, true, run_inspect}, {"prune", 0, false, true, run_prune},
     {"show", 1, true, true, run_show},        {"set", 1, true, true, run_set},
-    {"layer", 0, true, true, run_layer},
+    {"layer", 0, true, true, run_layer},      {"debian", 4, true, true, run_debian},
 };
 
 static int run_action(struct list *list, int count, char **words)
