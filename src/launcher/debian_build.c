@@ -172,15 +172,16 @@ static int wait_for(int pidfd, struct error *err)
 static int run(struct id_range_table *ids, const struct id *id, const struct id_range *range,
                struct child *child, struct error *err)
 {
-    AUTO(close) int pidfd = -EBADF, go = -EBADF, theirs = -EBADF;
+    AUTO(close) int pidfd = -EBADF;
     struct sys_clone how = {.flags = NAMESPACES, .exit_signal = SIGCHLD, .ret_pidfd = &pidfd};
     int ends[2], r;
     pid_t pid;
 
     if (pipe2(ends, O_CLOEXEC) < 0)
         return error_set(err, ERR_INTERNAL, errno, "make a pipe");
-    theirs = child->go = ends[0];
-    go = child->parents_go = ends[1];
+    AUTO(close) int theirs = ends[0], go = ends[1];
+    child->go = theirs;
+    child->parents_go = go;
     pid = sys_clone(&how);
     if (pid == 0)
         run_child(child);
@@ -191,7 +192,7 @@ static int run(struct id_range_table *ids, const struct id *id, const struct id_
         r = id_range_hand_over(ids, id, pid, err);
     if (r < 0)
         (void) sys_process_kill(pidfd, SIGKILL);
-    go = fd_close(go);
+    (void) fd_close(TAKE_FD(go));
     return wait_for(pidfd, r < 0 ? NULL : err) < 0 || r < 0 ? -1 : 0;
 }
 

@@ -157,7 +157,7 @@ static int run_keeper(const struct keeper_host *keepers, const struct keeper_spe
 
     if (keeper_job_start(keepers, spec, &streams, &job, err) < 0)
         return -1;
-    theirs = fd_close(theirs);
+    (void) fd_close(TAKE_FD(theirs));
     if (read_report(&report, output, NULL) < 0)
         keeper_job_cancel(&job);
     /* Who has nothing more to say ends at once; one that was taken over might not. */

@@ -145,19 +145,19 @@ static int expand_all(struct expansion *expansion, const char *at, const char *e
     char quote = '\0';
 
     while (at < end) {
-        if (quote == '\'' && *at != '\'') {
-            text_append_char(expansion->out, *at++);
-        } else if (*at == '\\' && at + 1 < end) {
+        bool is_plain = quote == '\'' && *at != '\'';
+
+        if (!is_plain && *at == '\\' && at + 1 < end) {
             /* Within double quotes a backslash stands for itself before most characters. */
             if (quote && !strchr("\"$\\", at[1]))
                 text_append_char(expansion->out, '\\');
             text_append_char(expansion->out, at[1]);
             at += 2;
-        } else if (*at == '$') {
+        } else if (!is_plain && *at == '$') {
             at = expand_variable(expansion, at, end);
             if (!at)
                 return -1;
-        } else if (quote ? *at == quote : *at == '"' || *at == '\'') {
+        } else if (!is_plain && (quote ? *at == quote : *at == '"' || *at == '\'')) {
             quote = quote ? '\0' : *at;
             at++;
         } else {
