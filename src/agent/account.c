@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/auto.h"
+#include "base/memory.h"
 #include "base/number.h"
 #include "sys/sys_file.h"
 
@@ -116,11 +117,79 @@ int account_read(uid_t uid, struct account *ret_account)
     return r < 0 ? r : account_find(passwd, uid, ret_account);
 }
 
-int account_read_name(const char *name, struct account *ret_account)
-{
-    AUTO(free) char *passwd = NULL;
-    size_t length;
-    int r = sys_file_read_all(AT_FDCWD, ACCOUNT_FILE, ACCOUNT_FILE_MAX, &passwd, &length);
+/* --- as images name them ---------------------------------------------------------------------- */
 
-    return r < 0 ? r : account_find_name(passwd, name, ret_account);
+static bool is_number(const char *text, size_t length, uint64_t *ret_number)
+{
+    return length && number_parse_digits(text, length, UINT32_MAX - 1, ret_number) == 0;
+}
+
+/* name:password:gid:members */
+static int find_group(const char *group, const char *name, gid_t *ret_gid)
+{
+    size_t wanted = strlen(name);
+    uint64_t number;
+
+    if (is_number(name, wanted, &number)) {
+        *ret_gid = (gid_t) number;
+        return 0;
+    }
+    for (size_t length; *group; group += length + (group[length] == '\n')) {
+        const char *password, *gid;
+
+        length = strcspn(group, "\n");
+        if (length <= wanted || memcmp(group, name, wanted) != 0 || group[wanted] != ':')
+            continue;
+        password = group + wanted + 1;
+        gid = memchr(password, ':', (size_t) (group + length - password));
+        if (gid && is_number(gid + 1, strcspn(gid + 1, ":\n"), &number)) {
+            *ret_gid = (gid_t) number;
+            return 0;
+        }
+    }
+    return -ENOENT;
+}
+
+int account_find_owner(const char *passwd, const char *group, const char *owner,
+                       struct account *ret_account)
+{
+    size_t length = strcspn(owner, ":");
+    struct account account = {.home = "/"};
+    uint64_t number = 0;
+    int r;
+
+    if (!length || length >= sizeof(account.name) || (owner[length] && !owner[length + 1]))
+        return -EINVAL;
+    memcpy(account.name, owner, length);
+    r = account_find_name(passwd, account.name, &account);
+    if (r < 0 && !is_number(owner, length, &number))
+        return r;
+    if (r < 0)
+        account.uid = (uid_t) number;
+    r = owner[length] ? find_group(group, owner + length + 1, &account.gid) : 0;
+    if (r < 0)
+        return r;
+    *ret_account = account;
+    return 0;
+}
+
+/* What is missing is empty: a number needs no account. */
+static int read_text(const char *path, char **ret_text)
+{
+    size_t length;
+    int r = sys_file_read_all(AT_FDCWD, path, ACCOUNT_FILE_MAX, ret_text, &length);
+
+    if (r == -ENOENT)
+        *ret_text = mem_copy_text("");
+    return r == -ENOENT ? 0 : r;
+}
+
+int account_read_owner(const char *owner, struct account *ret_account)
+{
+    AUTO(free) char *passwd = NULL, *group = NULL;
+    int r = read_text(ACCOUNT_FILE, &passwd);
+
+    if (r == 0 && strchr(owner, ':'))
+        r = read_text(GROUP_FILE, &group);
+    return r < 0 ? r : account_find_owner(passwd, group ? group : "", owner, ret_account);
 }

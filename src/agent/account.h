@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #define ACCOUNT_FILE      "/etc/passwd"
+#define GROUP_FILE        "/etc/group"
 #define ACCOUNT_FILE_MAX  (1 << 20)
 #define ACCOUNT_FIELD_MAX 256
 
@@ -22,6 +23,13 @@ int account_find(const char *passwd, uid_t uid, struct account *ret_account);
 /* The first account with that name; of a number, the account with that uid. */
 int account_find_name(const char *passwd, const char *name, struct account *ret_account);
 
-/* The same from ACCOUNT_FILE; also -errno when that cannot be read. May block. */
+/* Who "user" or "user:group" is, names or numbers, in the texts of a passwd and a group file, as
+ * images name it. A number needs no account: then its group is 0, its home "/" and its name the
+ * number. Returns 0, -ENOENT for a name that is not there, or -EINVAL. */
+int account_find_owner(const char *passwd, const char *group, const char *owner,
+                       struct account *ret_account);
+
+/* The same from ACCOUNT_FILE and GROUP_FILE; also -errno when one cannot be read, but one that is
+ * missing is empty for account_read_owner. May block. */
 int account_read(uid_t uid, struct account *ret_account);
-int account_read_name(const char *name, struct account *ret_account);
+int account_read_owner(const char *owner, struct account *ret_account);

@@ -75,11 +75,38 @@ static void fields_that_are_too_long_are_passed_over(void **state)
     assert_int_equal(account_find(line, 7, &account), 0);
 }
 
+static void owners_are_names_or_numbers_with_or_without_a_group(void **state)
+{
+    static const char group[] = "root:x:0:\nstaff:x:50:last\nodd:x\n";
+    struct account account;
+
+    (void) state;
+    assert_int_equal(account_find_owner(passwd, group, "last:staff", &account), 0);
+    assert_int_equal(account.uid, 4294967294u);
+    assert_int_equal(account.gid, 50);
+    assert_string_equal(account.home, "/last");
+    assert_int_equal(account_find_owner(passwd, group, "last", &account), 0);
+    assert_int_equal(account.gid, 5);
+    assert_int_equal(account_find_owner("", "", "1000", &account), 0);
+    assert_int_equal(account.uid, 1000);
+    assert_int_equal(account.gid, 0);
+    assert_string_equal(account.home, "/");
+    assert_string_equal(account.name, "1000");
+    assert_int_equal(account_find_owner("", "", "1000:1001", &account), 0);
+    assert_int_equal(account.gid, 1001);
+    assert_int_equal(account_find_owner(passwd, group, "none", &account), -ENOENT);
+    assert_int_equal(account_find_owner(passwd, group, "last:none", &account), -ENOENT);
+    assert_int_equal(account_find_owner(passwd, group, "last:odd", &account), -ENOENT);
+    assert_int_equal(account_find_owner(passwd, group, "last:", &account), -EINVAL);
+    assert_int_equal(account_find_owner(passwd, group, ":5", &account), -EINVAL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_line_of_a_uid_counts),
         cmocka_unit_test(names_and_numbers_find_the_same),
+        cmocka_unit_test(owners_are_names_or_numbers_with_or_without_a_group),
         cmocka_unit_test(a_last_line_without_newline_counts),
         cmocka_unit_test(malformed_lines_are_passed_over),
         cmocka_unit_test(fields_that_are_too_long_are_passed_over),

@@ -12,6 +12,7 @@
 #include "agent/account.h"
 #include "agent/api_error.h"
 #include "agent/environment.h"
+#include "agent/image_command.h"
 #include "agent/last_words.h"
 #include "agent/process_set.h"
 #include "agent/process_tree.h"
@@ -186,6 +187,7 @@ static int start_entrypoint(struct agent *agent, const char *const *command, str
     const struct exec_options options = {
         .launch = {.arguments = command, .environment = agent->environment},
         .descriptors = own,
+        .as_agent = true,
     };
     int r = 0;
 
@@ -248,6 +250,7 @@ static void make_environment(struct agent *agent, const char *const *own)
     const char *version = environment_get(own, "SANDBOX_VERSION");
     const char *workspace = environment_get(own, "BURROW_WORKSPACE");
     const char *directory = environment_get(own, "BURROW_DIRECTORY");
+    const char *user = environment_get(own, "BURROW_USER");
     struct account account;
     const char *home = account_read(getuid(), &account) == 0 ? account.home : "/";
 
@@ -256,6 +259,8 @@ static void make_environment(struct agent *agent, const char *const *own)
     agent->version = version ? version : BURROW_VERSION;
     agent->workspace = workspace && workspace[0] == '/' ? workspace : AGENT_DIRECTORY;
     agent->directory = directory && directory[0] == '/' ? directory : AGENT_DIRECTORY;
+    agent->image_command = image_command_read(environment_get(own, "BURROW_COMMAND"));
+    agent->user = user && *user ? user : NULL;
 }
 
 /* Something to read from that is empty. Where there is no /dev, a pipe without a writer. */
@@ -293,6 +298,7 @@ static int start_services(struct agent *agent, const struct agent_options *optio
     if (agent->null < 0)
         return error_set(err, ERR_INTERNAL, agent->null, "make an empty stdin for commands");
     exec_set_init(&agent->execs, &agent->loop, agent->worker, agent->null, options->victims_fd);
+    agent->execs.user = agent->user;
     agent->sessions = session_set_new();
     agent->processes = process_set_new(agent);
     if (open_server(agent, options, mount, err) < 0)

@@ -508,6 +508,8 @@ struct exec *exec_start(struct exec_set *set, const struct exec_options *options
 
     exec->victims = out_of_memory_victims(set->victims);
     what.terminal = options->terminal != NULL;
+    if (!what.user && !options->as_agent)
+        what.user = set->user;
     r = launch_encode(&what, &exec->message);
 
     if (r == 0)

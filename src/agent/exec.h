@@ -44,6 +44,7 @@ struct exec_set {
     uint64_t started; /* since the agent's start */
     int null;         /* borrowed: /dev/null, open for reading */
     int victims;      /* borrowed: out_of_memory.h; negative: cannot be told */
+    const char *user; /* borrowed: who runs what names nobody; NULL: the agent's own */
 };
 
 void exec_set_init(struct exec_set *set, struct loop *loop, struct worker_link *worker, int null,
@@ -86,6 +87,7 @@ struct exec_options {
     bool stream_input;                    /* stdin is what exec_write says */
     const struct exec_terminal *terminal; /* a terminal of this size, with streamed input */
     uint64_t timeout_ms;                  /* from the launch on; 0: none */
+    bool as_agent;                        /* not as the user of the set: work of the agent's own */
     /* Not pipes but these as 0, 1 and 2, borrowed for the call: on_output never comes. */
     const int *descriptors;
     /* One more, as 3: a line of the owner's own, borrowed for the call. 0: none. */

@@ -41,7 +41,7 @@ struct launch {
     const char *shell_command;
     const char *const *environment;
     const char *directory; /* where to run; NULL: where the agent runs */
-    const char *user;      /* a name or a number, found in passwd; NULL: the agent's own */
+    const char *user;      /* as account_find_owner knows them; NULL: the agent's own */
     bool any_directory;    /* when `directory` is missing, $HOME or / will do */
     bool terminal;         /* stdin is a terminal: make it the controlling one */
 };

@@ -4,6 +4,7 @@
 
 #include "agent/agent.h"
 #include "agent/execute_form.h"
+#include "agent/image_command.h"
 #include "agent/process_answer.h"
 #include "base/memory.h"
 #include "json/json_read.h"
@@ -175,6 +176,8 @@ static int read_request(const struct call *call, struct process_request *request
         return api_error_field(error, "command", "a command is required");
     if (is_blank(request->command))
         return api_error_set(error, API_INVALID_COMMAND, "Command cannot be empty");
+    if (strcmp(request->command, IMAGE_COMMAND_NAME) == 0 && !call->agent->image_command)
+        return api_error_set(error, API_INVALID_COMMAND, "The image names no command");
     if (json_field_integer(&root, "timeoutMs", JSON_OPTIONAL, 0, TIMEOUT_MAX, &timeout_ms, &err) <
         0)
         return api_error_field(error, "timeoutMs", err.message);
@@ -195,9 +198,10 @@ static const char *start_failure(const struct exec_result *result)
         return "could not be started: its working directory cannot be entered";
     case LAUNCH_STAGE_FORK:
         return "could not be started: the sandbox has no room for another process";
+    case LAUNCH_STAGE_USER: /* processes run as the image's */
+        return "could not be started: there is no such user as the image names";
     case LAUNCH_STAGE_MESSAGE:
     case LAUNCH_STAGE_PROGRAM:
-    case LAUNCH_STAGE_USER: /* processes run as the agent's own */
         break;
     }
     return "could not be started";

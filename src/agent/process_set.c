@@ -7,6 +7,7 @@
 #include "agent/agent.h"
 #include "agent/call.h"
 #include "agent/execute_form.h"
+#include "agent/image_command.h"
 #include "agent/shell_command.h"
 #include "base/id.h"
 #include "base/memory.h"
@@ -265,11 +266,14 @@ static struct exec *launch(struct process *process, const struct session_context
 {
     const char **environment = environment_merge(context->environment, process->variables.changes,
                                                  process->variables.count);
+    bool is_image = strcmp(process->command, IMAGE_COMMAND_NAME) == 0;
     const struct exec_options options = {
         .launch =
             {
-                .arguments = shell_command_split(process->command, environment, &process->launch),
-                .shell_command = process->command,
+                .arguments =
+                    is_image ? process->set->agent->image_command
+                             : shell_command_split(process->command, environment, &process->launch),
+                .shell_command = is_image ? NULL : process->command,
                 .environment = environment,
                 .directory = find_directory(process, context),
                 .any_directory = !process->directory,

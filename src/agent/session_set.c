@@ -163,7 +163,8 @@ static void fail_all(struct session *session, const struct exec_result *result)
 
     api_error_fill(&error, API_COMMAND_EXECUTION_ERROR,
                    "Session '%s' has no shell: it could not be started: %s", session->id,
-                   strerrordesc_np(-result->error));
+                   result->stage == LAUNCH_STAGE_USER ? "there is no such user in the sandbox"
+                                                      : strerrordesc_np(-result->error));
     session->dead = true;
     end_running(session, &failed);
     end_waiting(session, &failed);

@@ -66,7 +66,7 @@ static int find_user(struct launch *launch, struct account *ret_account)
                                                  {.name = "USER", .text = ret_account->name},
                                                  {.name = "LOGNAME", .text = ret_account->name}};
     const char *const *before = launch->environment;
-    int r = account_read_name(launch->user, ret_account);
+    int r = account_read_owner(launch->user, ret_account);
 
     if (r < 0)
         return r;

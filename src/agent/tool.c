@@ -125,6 +125,7 @@ void tool_start(struct tool *tool, const struct tool_options *options)
         .stream_input = options->stream_input,
         .channel = options->channel,
         .timeout_ms = options->timeout_ms,
+        .as_agent = true,
     };
     int error = 0;
 

@@ -56,6 +56,8 @@ int run_message_write_request(const struct run_message_request *request, struct 
     json_end_array(&json);
     if (request->directory)
         json_add_text(&json, "cwd", request->directory);
+    if (request->user)
+        json_add_text(&json, "user", request->user);
     if (request->timeout_ms)
         json_add_integer(&json, "timeout", (int64_t) request->timeout_ms);
     if (request->variable_count)

@@ -24,6 +24,7 @@ enum run_message_channel { RUN_MESSAGE_STDIN, RUN_MESSAGE_STDOUT, RUN_MESSAGE_ST
 struct run_message_request {
     const char *const *command; /* NULL at the end */
     const char *directory;      /* NULL: the usual one */
+    const char *user;           /* in the sandbox; NULL: the usual one */
     const struct provider_variable *variables;
     size_t variable_count;
     uint64_t timeout_ms; /* 0: none */

@@ -313,7 +313,7 @@ int run_options_read(int count, char *const *words, const char *const *environme
         at++;
     options.command = (const char *const *) words + at;
     options.command_count = (size_t) (count - at);
-    if (!options.command_count && !options.help && !options.plan)
+    if (!options.command_count && !options.image && !options.help && !options.plan)
         return error_set(err, ERR_INVALID, 0, "no command is given");
     if (options.command_count && !options.command[0][0])
         return error_set(err, ERR_INVALID, 0, "the command is empty");
@@ -326,7 +326,8 @@ int run_options_read(int count, char *const *words, const char *const *environme
 void run_options_describe(struct text *text)
 {
     text_append(text, "usage: burrow run [OPTION...] [--] COMMAND [WORD...]\n\n"
-                      "Run one command in a fresh sandbox, which is gone afterwards.\n\n");
+                      "Run one command in a fresh sandbox, which is gone afterwards. Without one, "
+                      "the command that the\nimage of --image names (its Entrypoint and Cmd).\n\n");
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
         AUTO(text) struct text left = TEXT_INIT(64);
 

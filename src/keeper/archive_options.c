@@ -2,9 +2,9 @@
 
 #include <string.h>
 
+#include "base/ignore_pattern.h"
 #include "base/memory.h"
 #include "keeper/archive_make.h"
-#include "keeper/ignore_pattern.h"
 #include "keeper/squash_format.h"
 #include "sys/sys_file.h"
 

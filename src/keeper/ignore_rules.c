@@ -5,9 +5,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/ignore_pattern.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "keeper/ignore_pattern.h"
 #include "keeper/name_escape.h"
 #include "sys/sys_file.h"
 #include "sys/sys_open_beneath.h"

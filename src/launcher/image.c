@@ -15,6 +15,12 @@
 
 AUTO_DEFINE_PTR(closedir, DIR, (void) closedir);
 
+/* Of a path in the registry's folder. */
+#define ENTRY_SIZE (sizeof(IMAGE_STEPS "/") + IMAGE_NAME_MAX)
+
+/* What the kernel takes as one variable, NUL included, is 128 KiB. */
+#define COMMAND_MAX ((size_t) 128 * 1024 - 1)
+
 /* How long a folder that was checked is taken at its word, when neither it nor the list changed. */
 #define IMAGE_TRUST_NS UINT64_C(1000000000)
 
@@ -59,6 +65,15 @@ bool image_name_is_valid(const char *name)
     return folder_name_is_valid(name);
 }
 
+bool image_name_is_step(const char *name)
+{
+    size_t prefix = strlen(IMAGE_STEP_PREFIX);
+
+    return strncmp(name, IMAGE_STEP_PREFIX, prefix) == 0 &&
+           strspn(name + prefix, "0123456789abcdef") == IMAGE_STEP_DIGITS &&
+           name[prefix + IMAGE_STEP_DIGITS] == '\0';
+}
+
 static int refuse_host(const char *name, struct error *err)
 {
     if (strcmp(name, IMAGE_HOST) == 0)
@@ -66,11 +81,20 @@ static int refuse_host(const char *name, struct error *err)
     return 0;
 }
 
+/* Where the entry of a name lies in the folder of the registry. */
+static void find_entry(const char *name, char ret_path[static ENTRY_SIZE])
+{
+    (void) snprintf(ret_path, ENTRY_SIZE, "%s%.*s", image_name_is_step(name) ? IMAGE_STEPS "/" : "",
+                    IMAGE_NAME_MAX, name);
+}
+
 int image_add(struct image_registry *registry, const char *name, const char *folder,
               struct error *err)
 {
     if (refuse_host(name, err) < 0)
         return -1;
+    if (image_name_is_step(name))
+        return error_set(err, ERR_INVALID, 0, "names like this one are those of builds");
     return folder_registry_add(&registry->names, name, folder, err);
 }
 
@@ -161,12 +185,17 @@ int image_put(struct image_registry *registry, const char *name, const struct wi
               struct error *err)
 {
     AUTO(text) struct text text = TEXT_INIT(WIRE_IMAGE_TEXT_MAX);
-    int r;
+    char path[ENTRY_SIZE];
+    int r = 0;
 
     if (refuse_host(name, err) < 0 || folder_registry_check_name(&registry->names, name, err) < 0 ||
         wire_image_write(image, &text, err) < 0)
         return -1;
-    r = sys_file_replace(registry->names.folder, name, text.data, text.length, 0600);
+    find_entry(name, path);
+    if (image_name_is_step(name))
+        r = sys_file_make_directories(registry->names.folder, IMAGE_STEPS, 0700);
+    if (r == 0)
+        r = sys_file_replace(registry->names.folder, path, text.data, text.length, 0600);
     return r < 0 ? error_set(err, error_code_from_errno(r), r, "register image '%s'", name) : 0;
 }
 
@@ -174,11 +203,13 @@ int image_put(struct image_registry *registry, const char *name, const struct wi
 static int read_imported(const struct image_registry *registry, const char *name,
                          struct wire_image *ret_image, struct error *err)
 {
-    AUTO(close)
-    int file = sys_file_open(registry->names.folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+    AUTO(close) int file = -EBADF;
     AUTO(free) char *bytes = NULL;
+    char path[ENTRY_SIZE];
     ssize_t length;
 
+    find_entry(name, path);
+    file = sys_file_open(registry->names.folder, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     if (file == -ENOENT)
         return error_set(err, ERR_NOT_FOUND, 0, "there is no image '%s'", name);
     if (file < 0 || !folder_is_ours(file))
@@ -210,26 +241,87 @@ static bool is_our_setting(const char *variable)
     return strncmp(variable, "BURROW_", strlen("BURROW_")) == 0;
 }
 
+static char *make_setting(const char *name, const char *value)
+{
+    AUTO(text) struct text setting = TEXT_INIT(WIRE_IMAGE_WORD_MAX + 64);
+
+    text_format(&setting, "%s=%s", name, value);
+    return text_take(&setting);
+}
+
+static void append_words(struct text *out, const struct wire_image_words *words)
+{
+    for (size_t i = 0; i < words->count; i++) {
+        text_append(out, out->length ? "\n" : "BURROW_COMMAND=");
+        for (const char *at = words->words[i]; *at; at++) {
+            if (*at == '\\' || *at == '\n')
+                text_append_char(out, '\\');
+            text_append_char(out, *at == '\n' ? 'n' : *at);
+        }
+    }
+}
+
+/* What agent/image_command.h reads; NULL without a command. */
+static char *make_command(const struct wire_image *image)
+{
+    AUTO(text) struct text command = TEXT_INIT(COMMAND_MAX);
+
+    append_words(&command, &image->by_key[WIRE_IMAGE_ENTRYPOINT]);
+    append_words(&command, &image->by_key[WIRE_IMAGE_CMD]);
+    return command.length && !command.overflowed ? text_take(&command) : NULL;
+}
+
 /* What the agent is started with, and gives to programs. Its own settings are not an image's to
- * make, but for the folder to work in. */
+ * make, but for the folder to work in, the user, and the command that it names. */
 static char **make_environment(const struct wire_image *image)
 {
     const struct wire_image_words *variables = &image->by_key[WIRE_IMAGE_ENV];
     const char *folder = wire_image_word(image, WIRE_IMAGE_WORKDIR);
-    char **environment = mem_alloc_array(variables->count + 2, sizeof(*environment));
+    const char *user = wire_image_word(image, WIRE_IMAGE_USER);
+    char **environment = mem_alloc_array(variables->count + 4, sizeof(*environment));
     size_t count = 0;
 
     for (size_t i = 0; i < variables->count; i++) {
         if (!is_our_setting(variables->words[i]))
             environment[count++] = mem_copy_text(variables->words[i]);
     }
-    if (*folder) {
-        AUTO(text) struct text setting = TEXT_INIT(WIRE_IMAGE_WORD_MAX + 32);
-
-        text_format(&setting, "BURROW_DIRECTORY=%s", folder);
-        environment[count++] = text_take(&setting);
-    }
+    if (*folder)
+        environment[count++] = make_setting("BURROW_DIRECTORY", folder);
+    if (*user)
+        environment[count++] = make_setting("BURROW_USER", user);
+    environment[count] = make_command(image); /* the last: it may be none */
     return environment;
+}
+
+/* What layers that were built lie on: `host` or a folder, with its mounts; without a base nothing.
+ */
+static int open_base(struct image_registry *registry, const char *name, struct image_view *ret_view,
+                     struct error *err)
+{
+    int lower;
+
+    if (!*name)
+        return 0;
+    if (strcmp(name, IMAGE_HOST) == 0)
+        return image_open(registry, name, ret_view, err);
+    if (open_registered(registry, name, &lower, err) < 0)
+        return -1;
+    ret_view->lowers[ret_view->lower_count++] = lower;
+    return 0;
+}
+
+/* The lower layers of a base, below those that are there. */
+static int add_lowers(struct image_view *view, struct image_view *base, struct error *err)
+{
+    if (view->lower_count + base->lower_count > IMAGE_LOWERS_MAX)
+        return error_set(err, ERR_INVALID, 0, "more than %d layers", IMAGE_LOWERS_MAX);
+    for (size_t i = 0; i < base->lower_count; i++)
+        view->lowers[view->lower_count++] = TAKE_FD(base->lowers[i]);
+    for (; view->mount_count < base->mount_count; view->mount_count++) {
+        view->mounts[view->mount_count] = base->mounts[view->mount_count];
+        base->mounts[view->mount_count].source = -EBADF;
+    }
+    return 0;
 }
 
 static int open_imported(struct image_registry *registry, const char *name,
@@ -237,8 +329,10 @@ static int open_imported(struct image_registry *registry, const char *name,
                          struct error *err)
 {
     const struct wire_image_words *layers = &image->by_key[WIRE_IMAGE_LAYER];
-    AUTO(image_view) struct image_view view = IMAGE_VIEW_INIT;
+    AUTO(image_view) struct image_view view = IMAGE_VIEW_INIT, base = IMAGE_VIEW_INIT;
 
+    if (open_base(registry, wire_image_word(image, WIRE_IMAGE_BASE), &base, err) < 0)
+        return error_wrap(err, "image '%s'", name);
     for (size_t i = layers->count; i > 0; i--) {
         int layer = image_layer_open(registry, layers->words[i - 1], err);
 
@@ -246,6 +340,8 @@ static int open_imported(struct image_registry *registry, const char *name,
             return error_wrap(err, "image '%s'", name);
         view.lowers[view.lower_count++] = layer;
     }
+    if (add_lowers(&view, &base, err) < 0)
+        return error_wrap(err, "image '%s'", name);
     view.environment = make_environment(image);
     *ret_view = image_view_take(&view);
     return 0;

@@ -7,6 +7,7 @@
  *     DATA/images/debian-12         "/srv/images/debian-12\n", or what wire/wire_image.h says
  *     DATA/images/.host/<digest>/   skeletons of the built-in image `host`, see image_host.h
  *     DATA/images/.layers/<digest>/ trees of imported layers, shared by images: image_layers.h
+ *     DATA/images/.steps/step-<key> what builds have made so far: images too, but not listed
  *
  * A view is what the executor needs to build a root from an image:
  *
@@ -32,6 +33,11 @@
 
 /* The built-in one; cannot be registered. */
 #define IMAGE_HOST "host"
+
+/* Images between two steps of a build (`burrow image build`): the prefix and 56 hexadecimal digits.
+ * They are read and put like others, and forgotten with their layers by image_layers_prune. */
+#define IMAGE_STEP_PREFIX "step-"
+#define IMAGE_STEP_DIGITS 56
 
 #define IMAGE_MOUNTS_MAX  12
 #define IMAGE_LOWERS_MAX  WIRE_IMAGE_LAYERS_MAX
@@ -76,6 +82,7 @@ void image_registry_free(struct image_registry *registry);
 AUTO_DEFINE_PTR(image_registry, struct image_registry, image_registry_free);
 
 bool image_name_is_valid(const char *name);
+bool image_name_is_step(const char *name);
 
 /* Register `folder` (absolute; links in it are resolved now) under `name`, in place of what has
  * that name. Acknowledged means on disk. ERR_INVALID: the name, or a folder that is refused: see
@@ -86,13 +93,13 @@ int image_add(struct image_registry *registry, const char *name, const char *fol
 /* Forget a name; the folder or the layers, and running sandboxes, stay. ERR_NOT_FOUND. */
 int image_remove(struct image_registry *registry, const char *name, struct error *err);
 
-/* Register what was imported, its layers being there: image_import.h. Acknowledged means on disk.
- */
+/* Register what was imported or built, its layers being there: image_import.h. Acknowledged means
+ * on disk. */
 int image_put(struct image_registry *registry, const char *name, const struct wire_image *image,
               struct error *err);
 
-/* What was imported under a name. ERR_NOT_FOUND: nothing; ERR_INVALID: it is a folder, or its entry
- * is damaged. */
+/* What was imported or built under a name. ERR_NOT_FOUND: nothing; ERR_INVALID: it is a folder, or
+ * its entry is damaged. */
 int image_read(struct image_registry *registry, const char *name, struct wire_image *ret_image,
                struct error *err);
 

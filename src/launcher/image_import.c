@@ -10,6 +10,7 @@
 
 #include "base/memory.h"
 #include "base/number.h"
+#include "base/sha256.h"
 #include "launcher/image_internal.h"
 #include "launcher/image_layers.h"
 #include "launcher/image_stage.h"
@@ -21,12 +22,13 @@
 #define LINE_SIZE  4096
 #define NUMBER_MAX 6 /* digits */
 #define WAIT_MS    10000
+#define CHUNK_SIZE ((size_t) 256 * 1024)
 
 /* --- the report ----------------------------------------------------------------------------- */
 
 /* Lines of JSON that we wrote ourselves, if nobody took over the keeper; they are only shown. */
 struct report {
-    const struct image_import *import;
+    const struct image_import *import; /* NULL: nobody listens */
     char line[LINE_SIZE];
     size_t length;
     char failure[ERROR_MESSAGE_MAX];
@@ -68,7 +70,7 @@ static void take_line(struct report *report)
     report->line[report->length] = '\0';
     if (strncmp(report->line, "{\"error\":", strlen("{\"error\":")) == 0)
         take_failure(report, report->line);
-    else if (import->progress && find_number(report->line, "\"number\":", &number) &&
+    else if (import && import->progress && find_number(report->line, "\"number\":", &number) &&
              find_number(report->line, "\"of\":", &count))
         import->progress(import->context, number, count,
                          strstr(report->line, "\"new\":true") != NULL);
@@ -98,16 +100,9 @@ static int read_report(struct report *report, int output, struct error *err)
 
 /* --- the job -------------------------------------------------------------------------------- */
 
-static int run_keeper(const struct keeper_host *keepers, const struct image_import *import,
-                      const struct image_stage *stage, bool is_folder, struct error *err)
+static int run_keeper(const struct keeper_host *keepers, const struct keeper_spec *spec, int input,
+                      const struct image_import *import, struct error *err)
 {
-    const struct keeper_folders folders = {
-        .disk = is_folder ? import->source : -EBADF,
-        .base = stage->layers,
-        .target = stage->folder,
-    };
-    const struct keeper_spec spec = {.task = is_folder ? KEEPER_IMPORT_LAYOUT : KEEPER_IMPORT,
-                                     .folders = &folders};
     struct report report = {.import = import};
     struct keeper_job job = KEEPER_JOB_INIT;
     struct sys_exit ended;
@@ -116,12 +111,11 @@ static int run_keeper(const struct keeper_host *keepers, const struct image_impo
     if (pipe2(ends, O_CLOEXEC) < 0)
         return error_set(err, ERR_INTERNAL, errno, "make a pipe for the keeper");
     AUTO(close) int output = ends[0], theirs = ends[1];
-    const struct keeper_streams streams = {
-        .input = is_folder ? -EBADF : import->source, .output = theirs, .data = -EBADF};
+    const struct keeper_streams streams = {.input = input, .output = theirs, .data = -EBADF};
 
-    if (keeper_job_start(keepers, &spec, &streams, &job, err) < 0)
+    if (keeper_job_start(keepers, spec, &streams, &job, err) < 0)
         return -1;
-    theirs = fd_close(theirs);
+    (void) fd_close(TAKE_FD(theirs));
     if (read_report(&report, output, NULL) < 0)
         keeper_job_cancel(&job);
     /* Who has nothing more to say ends at once; one that was taken over might not. */
@@ -134,7 +128,21 @@ static int run_keeper(const struct keeper_host *keepers, const struct image_impo
     if (ended.kind == SYS_EXIT_STATUS && ended.value == 0)
         return 0;
     return error_set(err, ERR_INVALID, 0, "%s",
-                     report.failure[0] ? report.failure : "the import ended without a word");
+                     report.failure[0] ? report.failure : "the keeper ended without a word");
+}
+
+static int run_import(const struct keeper_host *keepers, const struct image_import *import,
+                      const struct image_stage *stage, bool is_folder, struct error *err)
+{
+    const struct keeper_folders folders = {
+        .disk = is_folder ? import->source : -EBADF,
+        .base = stage->layers,
+        .target = stage->folder,
+    };
+    const struct keeper_spec spec = {.task = is_folder ? KEEPER_IMPORT_LAYOUT : KEEPER_IMPORT,
+                                     .folders = &folders};
+
+    return run_keeper(keepers, &spec, is_folder ? -EBADF : import->source, import, err);
 }
 
 /* --- what it made --------------------------------------------------------------------------- */
@@ -215,8 +223,72 @@ int image_import(struct image_registry *registry, const struct keeper_host *keep
     if (strcmp(import->name, IMAGE_HOST) == 0)
         return error_set(err, ERR_INVALID, 0, "'" IMAGE_HOST "' is the built-in image");
     if (image_stage_open(registry, &stage, err) < 0 ||
-        run_keeper(keepers, import, &stage, is_folder, err) < 0 ||
-        read_description(&stage, &image, err) < 0 || keep_layers(&stage, &image, err) < 0)
+        run_import(keepers, import, &stage, is_folder, err) < 0 ||
+        read_description(&stage, &image, err) < 0)
+        return -1;
+    /* An archive has all of its layers; only one who took over the keeper says otherwise. */
+    if (image.by_key[WIRE_IMAGE_BASE].count)
+        return error_set(err, ERR_INVALID, 0, "an imported image has no base");
+    if (keep_layers(&stage, &image, err) < 0)
         return -1;
     return image_put(registry, import->name, &image, err);
+}
+
+/* --- layers that were built ------------------------------------------------------------------- */
+
+/* From the beginning of the file to its end, and back to its beginning. */
+static int hash_file(int file, char ret_digest[static IMAGE_DIGEST_SIZE], struct error *err)
+{
+    AUTO(free) char *chunk = mem_alloc(CHUNK_SIZE);
+    uint8_t sum[SHA256_SIZE];
+    struct sha256 sha;
+    ssize_t got = lseek(file, 0, SEEK_SET) < 0 ? -errno : 1;
+
+    sha256_init(&sha);
+    while (got > 0) {
+        got = sys_file_read_full(file, chunk, CHUNK_SIZE);
+        if (got > 0)
+            sha256_add(&sha, chunk, (size_t) got);
+    }
+    if (got == 0 && lseek(file, 0, SEEK_SET) < 0)
+        got = -errno;
+    if (got < 0)
+        return error_set(err, ERR_INVALID, (int) got, "read the layer");
+    sha256_finish(&sha, sum);
+    for (size_t i = 0; i < sizeof(sum); i++)
+        (void) snprintf(ret_digest + 2 * i, 3, "%02x", sum[i]);
+    return 0;
+}
+
+static int unpack_layer(const struct keeper_host *keepers, const struct image_stage *stage,
+                        const char *digest, int file, struct error *err)
+{
+    AUTO(close) int target = -EBADF;
+    struct keeper_folders folders = {.disk = -EBADF, .base = -EBADF};
+    const struct keeper_spec spec = {.task = KEEPER_ADD_LAYER, .folders = &folders};
+
+    if (mkdirat(stage->folder, digest, 0755) < 0)
+        return error_set(err, error_code_from_errno(errno), errno, "make the folder of a layer");
+    target = sys_file_open(stage->folder, digest, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+    if (target < 0)
+        return error_set(err, ERR_INTERNAL, target, "open the folder of a layer");
+    folders.target = target;
+    return run_keeper(keepers, &spec, file, NULL, err);
+}
+
+int image_layer_add(struct image_registry *registry, const struct keeper_host *keepers, int file,
+                    char ret_digest[static IMAGE_DIGEST_SIZE], struct error *err)
+{
+    AUTO(image_stage) struct image_stage stage = IMAGE_STAGE_INIT;
+    int r;
+
+    if (hash_file(file, ret_digest, err) < 0 || image_stage_open(registry, &stage, err) < 0)
+        return -1;
+    if (is_folder_in(stage.layers, ret_digest))
+        return 0;
+    if (unpack_layer(keepers, &stage, ret_digest, file, err) < 0 ||
+        keep_layer(&stage, ret_digest, err) < 0)
+        return -1;
+    r = sys_file_sync(stage.layers);
+    return r < 0 ? error_set(err, error_code_from_errno(r), r, "sync the layers") : 0;
 }

@@ -27,3 +27,10 @@ struct image_import {
  * slow as the image is large. */
 int image_import(struct image_registry *registry, const struct keeper_host *keepers,
                  const struct image_import *import, struct error *err);
+
+/* Add a layer that was packed from the disk of a sandbox (keeper/layer_format.h, a whole one): a
+ * regular file, from its beginning. A keeper unpacks it; its name is the SHA-256 of the file, which
+ * is ours and not what the keeper says. One that is there already is left as it is. 0 and the name,
+ * or -1 with `err`, and nothing was changed. Blocks for as long as it takes. */
+int image_layer_add(struct image_registry *registry, const struct keeper_host *keepers, int file,
+                    char ret_digest[static IMAGE_DIGEST_SIZE], struct error *err);

@@ -6,6 +6,9 @@
 
 #include "launcher/image.h"
 
+/* The folder of what builds have made, in that of the registry. */
+#define IMAGE_STEPS ".steps"
+
 /* A registered folder as it was a moment ago. */
 struct image_seen {
     int folder; /* owned, O_PATH; negative: nothing */

@@ -94,7 +94,7 @@ static bool is_used(const struct digests *used, const char *name)
 int image_layers_prune(struct image_registry *registry, size_t *ret_count, struct error *err)
 {
     AUTO(digests) struct digests used = {.count = 0};
-    int layers = image_layers_open(registry, err), r = 0;
+    int layers = image_layers_open(registry, err), r;
     AUTO(closedir) DIR *entries = layers < 0 ? NULL : fdopendir(layers);
     struct dirent *entry;
 
@@ -105,8 +105,13 @@ int image_layers_prune(struct image_registry *registry, size_t *ret_count, struc
         (void) fd_close(layers);
         return error_set(err, ERR_INTERNAL, errno, "list the layers of images");
     }
+    /* Before their layers: a step whose layers are gone is none. */
+    r = sys_tree_delete(registry->names.folder, IMAGE_STEPS);
+    if (r < 0 && r != -ENOENT)
+        return error_set(err, error_code_from_errno(r), r, "forget what builds have made");
     if (find_used(registry, &used, err) < 0)
         return -1;
+    r = 0;
     while (r == 0 && (entry = readdir(entries))) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
             is_used(&used, entry->d_name))

@@ -18,6 +18,6 @@ int image_layer_open(struct image_registry *registry, const char *digest, struct
 /* The folder of all, open for reading and the caller's; made when missing. */
 int image_layers_open(struct image_registry *registry, struct error *err);
 
-/* Delete layers that no image names, and what imports left: only while no sandbox and no import
- * runs. Slow. `*ret_count`: how many. */
+/* Delete layers that no image names, and what imports and builds left: only while no sandbox and no
+ * import runs. Slow. `*ret_count`: how many. */
 int image_layers_prune(struct image_registry *registry, size_t *ret_count, struct error *err);

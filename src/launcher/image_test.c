@@ -273,6 +273,46 @@ static void an_imported_image_is_its_layers_the_upper_first(void **state)
     end_place(&place);
 }
 
+#define STEP IMAGE_STEP_PREFIX "00000000000000000000000000000000000000000000000000000000"
+
+/* What a build has made so far: opened by its name, not listed, gone with prune. */
+static void a_step_lies_on_its_base_and_is_not_listed(void **state)
+{
+    AUTO(image_view) struct image_view view = IMAGE_VIEW_INIT;
+    AUTO(wire_image) struct wire_image image = WIRE_IMAGE_INIT;
+    AUTO(free) struct folder_entry *entries = NULL;
+    AUTO(close) int layers = -EBADF;
+    struct stat expected, found;
+    struct place place;
+    size_t count;
+
+    (void) state;
+    make_place(&place);
+    layers = image_layers_open(place.registry, &err);
+    assert_int_equal(mkdirat(layers, UPPER, 0755), 0);
+    assert_int_equal(wire_image_add(&image, WIRE_IMAGE_BASE, "folder", &err), 0);
+    assert_int_equal(wire_image_add(&image, WIRE_IMAGE_LAYER, UPPER, &err), 0);
+    assert_int_equal(image_put(place.registry, STEP, &image, &err), 0);
+    assert_int_equal(image_open(place.registry, STEP, &view, &err), -1);
+    assert_int_equal(err.code, ERR_NOT_FOUND);
+    assert_int_equal(image_add(place.registry, "folder", place.image, &err), 0);
+    assert_int_equal(image_open(place.registry, STEP, &view, &err), 0);
+    assert_int_equal(view.lower_count, 2);
+    assert_int_equal(stat(place.image, &expected), 0);
+    assert_int_equal(fstat(view.lowers[1], &found), 0);
+    assert_int_equal(expected.st_ino, found.st_ino);
+    assert_int_equal(image_list(place.registry, &entries, &count, &err), 0);
+    assert_int_equal(count, 2);
+    assert_int_equal(image_add(place.registry, STEP, place.image, &err), -1);
+    assert_int_equal(err.code, ERR_INVALID);
+    assert_int_equal(image_layers_prune(place.registry, &count, &err), 0);
+    assert_int_equal(count, 1);
+    wire_image_done(&image);
+    assert_int_equal(image_read(place.registry, STEP, &image, &err), -1);
+    assert_int_equal(err.code, ERR_NOT_FOUND);
+    end_place(&place);
+}
+
 static void layers_that_no_image_has_are_pruned(void **state)
 {
     AUTO(close) int layers = -EBADF;
@@ -303,6 +343,7 @@ int main(void)
         cmocka_unit_test(folders_that_others_can_change_are_refused),
         cmocka_unit_test(entries_are_not_trusted_blindly),
         cmocka_unit_test(an_imported_image_is_its_layers_the_upper_first),
+        cmocka_unit_test(a_step_lies_on_its_base_and_is_not_listed),
         cmocka_unit_test(layers_that_no_image_has_are_pruned),
     };
 

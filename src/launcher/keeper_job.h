@@ -60,6 +60,7 @@ enum keeper_task {
     KEEPER_READ,      /* files of a view; data */
     KEEPER_IMPORT,    /* an archive with an image into `target`; `base`: the layers there are */
     KEEPER_IMPORT_LAYOUT, /* the same from the folder `disk` */
+    KEEPER_ADD_LAYER,     /* the layer of the input into the folder `target` */
     KEEPER_TASK_COUNT
 };
 
@@ -77,7 +78,7 @@ struct keeper_folders {
 struct keeper_spec {
     enum keeper_task task;
     struct keeper_disk disk, base, target; /* those that the task speaks of; pack: maybe a base */
-    const struct keeper_folders *folders;  /* of an import, in their place; borrowed for the call */
+    const struct keeper_folders *folders;  /* of images, in their place; borrowed for the call */
     const char *image;                     /* of a view; borrowed for the call */
     struct cgroup_limits limits; /* all 0: no group. A list of a huge folder takes 64 MB */
 };

@@ -5,6 +5,7 @@
  * are a good part of a start. Nothing here allocates or logs; every step returns 0 or -errno. */
 #include "launcher/sandbox_child_mounts.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "launcher/router_rules.h"
 #include "sys/sys_file.h"
 #include "sys/sys_mount.h"
 #include "sys/sys_mount_path.h"
@@ -274,12 +276,43 @@ static int bind_inside(const struct child *child, int root, const char *from, co
     return r < 0 ? r : attach_at(child, mount, root, to, false);
 }
 
+/* Everything around a sandbox knows this folder, images of containers do not have it. What has that
+ * name already stays. Whichever user a program runs as, it is its own, as in `host`. */
+static int make_workspace(int root)
+{
+    if (mkdirat(root, "workspace", 0777) < 0)
+        return errno == EEXIST ? 0 : -errno;
+    return fchmodat(root, "workspace", 0777, 0) < 0 ? -errno : 0;
+}
+
+/* Where names are asked for (router_resolver.h): images of containers expect to be told. What an
+ * image or somebody in the sandbox wrote stays; an empty file is what image builders leave. */
+static int make_resolver(const struct child *child, int root)
+{
+    struct in_addr address = router_rules_address(0);
+    char text[INET_ADDRSTRLEN + 16], server[INET_ADDRSTRLEN];
+    AUTO(close) int etc = open_place(child, root, "etc", true);
+    AUTO(close) int file = -EBADF;
+    struct stat status;
+
+    if (etc < 0)
+        return 0; /* no folder: then it is how its maker wants it */
+    file =
+        openat(etc, "resolv.conf", O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
+    if (file < 0 || fstat(file, &status) < 0 || !S_ISREG(status.st_mode) || status.st_size > 0)
+        return 0; /* a link, or a file that has something in it */
+    (void) snprintf(text, sizeof(text), "nameserver %s\n",
+                    inet_ntop(AF_INET, &address, server, sizeof(server)));
+    return sys_file_write_full(file, text, strlen(text));
+}
+
 /* What is mounted by path below must be folders: a used disk may have links there. Nobody changes
  * them between this and the mounts: the disk is nobody's but ours now. */
 int child_check_places(struct child *child)
 {
     static const char *const places[] = {"dev", "proc", "sys"};
     AUTO(close) int root = sys_file_open(AT_FDCWD, ROOT, O_PATH | O_DIRECTORY, 0);
+    int r;
 
     if (root < 0)
         return root;
@@ -289,11 +322,10 @@ int child_check_places(struct child *child)
         if (place < 0)
             return place;
     }
-    /* Everything around a sandbox knows this folder, images of containers do not have it. What has
-     * that name already stays. */
-    if (child->image->environment && mkdirat(root, "workspace", 0755) < 0 && errno != EEXIST)
-        return -errno;
-    return 0;
+    if (!child->image->environment)
+        return 0;
+    r = make_workspace(root);
+    return r < 0 ? r : make_resolver(child, root);
 }
 
 int child_mount_image_parts(struct child *child)

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "base/number.h"
+#include "wire/wire_text.h"
 
 #define HEAD "burrow-image 1\n"
 
@@ -61,6 +62,7 @@ static const struct {
     size_t maximum;
     bool (*is_valid)(const char *word);
 } keys[WIRE_IMAGE_KEYS] = {
+    [WIRE_IMAGE_BASE] = {"base", 1, wire_text_is_name},
     [WIRE_IMAGE_LAYER] = {"layer", WIRE_IMAGE_LAYERS_MAX, wire_image_is_digest},
     [WIRE_IMAGE_ENV] = {"env", WIRE_IMAGE_WORDS_MAX, is_variable},
     [WIRE_IMAGE_USER] = {"user", 1, is_user},
@@ -70,14 +72,18 @@ static const struct {
     [WIRE_IMAGE_PORT] = {"port", WIRE_IMAGE_WORDS_MAX, is_port},
 };
 
+void wire_image_clear(struct wire_image *image, enum wire_image_key key)
+{
+    for (size_t i = 0; i < image->by_key[key].count; i++)
+        free(image->by_key[key].words[i]);
+    free(image->by_key[key].words);
+    image->by_key[key] = (struct wire_image_words){.count = 0};
+}
+
 void wire_image_done(struct wire_image *image)
 {
-    for (size_t key = 0; key < WIRE_IMAGE_KEYS; key++) {
-        for (size_t i = 0; i < image->by_key[key].count; i++)
-            free(image->by_key[key].words[i]);
-        free(image->by_key[key].words);
-    }
-    *image = (struct wire_image) WIRE_IMAGE_INIT;
+    for (size_t key = 0; key < WIRE_IMAGE_KEYS; key++)
+        wire_image_clear(image, (enum wire_image_key) key);
 }
 
 int wire_image_add(struct wire_image *image, enum wire_image_key key, const char *word,
@@ -177,7 +183,7 @@ int wire_image_read(const char *bytes, size_t length, struct wire_image *ret_ima
         wire_image_done(&image);
         return -1;
     }
-    if (!image.by_key[WIRE_IMAGE_LAYER].count) {
+    if (!image.by_key[WIRE_IMAGE_LAYER].count && !image.by_key[WIRE_IMAGE_BASE].count) {
         wire_image_done(&image);
         return error_set(err, ERR_INVALID, 0, "the image has no layers");
     }

@@ -5,6 +5,7 @@
  * can be read and repaired by hand:
  *
  *     burrow-image 1
+ *     base host
  *     layer 5d0da3dc976460b72c77d94c8a1ad043720b0416bfc16c52c45d4847e53fadb6
  *     env PATH=/usr/local/bin:/usr/bin:/bin
  *     user 1000
@@ -13,8 +14,10 @@
  *     cmd --
  *     port 8080/tcp
  *
- * Layers are named by the SHA-256 of their uncompressed tar, the lowest first. A word that has a
- * backslash or a line break in it has it as \\ or \n. Owned texts; nothing here blocks. */
+ * Layers are named by the SHA-256 of their uncompressed tar, the lowest first; layers that were
+ * built by that of their bytes (launcher/image_build.h). They lie on each other, and on the base
+ * where there is one: `host`, or a folder that was registered. A word that has a backslash or a
+ * line break in it has it as \\ or \n. Owned texts; nothing here blocks. */
 #pragma once
 
 #include <stdbool.h>
@@ -33,6 +36,7 @@
 #define WIRE_IMAGE_DIGEST_LENGTH 64
 
 enum wire_image_key {
+    WIRE_IMAGE_BASE,
     WIRE_IMAGE_LAYER,
     WIRE_IMAGE_ENV, /* NAME=VALUE */
     WIRE_IMAGE_USER,
@@ -69,6 +73,9 @@ bool wire_image_is_digest(const char *text);
  * too many or too long. */
 int wire_image_add(struct wire_image *image, enum wire_image_key key, const char *word,
                    struct error *err);
+
+/* Forget all words of a kind. */
+void wire_image_clear(struct wire_image *image, enum wire_image_key key);
 
 /* The first word of a kind, borrowed; "" without one. */
 const char *wire_image_word(const struct wire_image *image, enum wire_image_key key);

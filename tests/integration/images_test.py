@@ -20,12 +20,6 @@ CONFIG = {"Env": ["PATH=/bin", "GREETING=hello there", "BURROW_WORKSPACE=/not/th
           "ExposedPorts": {"8080/tcp": {}, "53/udp": {}}}
 
 
-class Place(ImagePlace):
-    def import_layer(self, entries):
-        """The answer to an image of one layer."""
-        return self.image("import", "hostile", self.archive(docker_save([layer(entries)])))
-
-
 BASE = None
 
 
@@ -52,7 +46,7 @@ def check_sandbox(place, name):
 
 @test
 def a_layout_runs_with_its_layers_on_each_other_and_its_environment():
-    with Place() as place:
+    with ImagePlace() as place:
         write_folder(f"{place.folder}/layout", layout([base(), TOP], CONFIG))
         status, out = place.image("import", "mine", f"{place.folder}/layout")
         equal((status, out), (0, "layer 1 of 2: unpacked\nlayer 2 of 2: unpacked\n"), "import")
@@ -63,7 +57,7 @@ def a_layout_runs_with_its_layers_on_each_other_and_its_environment():
 
 @test
 def saved_archives_of_both_kinds_and_all_compressions_give_the_same_image():
-    with Place() as place:
+    with ImagePlace() as place:
         for name, files in (("saved", docker_save([base(), TOP], CONFIG)),
                             ("oci", layout([base(), TOP], CONFIG)),
                             ("zstd", layout([base(), TOP], CONFIG, zstd)),
@@ -79,7 +73,7 @@ def saved_archives_of_both_kinds_and_all_compressions_give_the_same_image():
 
 @test
 def inspect_says_what_the_maker_wants():
-    with Place() as place:
+    with ImagePlace() as place:
         place.image("import", "mine", place.archive(docker_save([TOP], CONFIG)))
         status, out = place.image("inspect", "mine")
         equal(status, 0, out)
@@ -93,7 +87,7 @@ def inspect_says_what_the_maker_wants():
 
 @test
 def prune_deletes_what_no_image_has():
-    with Place() as place:
+    with ImagePlace() as place:
         place.image("import", "two", place.archive(docker_save([base(), TOP])))
         place.image("import", "one", place.archive(docker_save([base()])))
         os.makedirs(f"{place.data}/images/.layers/.new-left/behind")
@@ -109,7 +103,7 @@ def prune_deletes_what_no_image_has():
 
 @test
 def a_layer_that_comes_twice_is_there_once():
-    with Place() as place:
+    with ImagePlace() as place:
         status, out = place.image("import", "mine", place.archive(docker_save([base(), TOP, layer([]), TOP, layer([])])))
         equal(status, 0, out)
         equal(len(place.layers()), 3, "layers")
@@ -118,7 +112,7 @@ def a_layer_that_comes_twice_is_there_once():
 
 @test
 def many_layers_are_on_each_other_up_to_the_limit():
-    with Place() as place:
+    with ImagePlace() as place:
         many = [layer([file("etc/top", b"%d\n" % number), file(f"etc/n{number}")]) for number in range(127)]
         status, out = place.image("import", "many", place.archive(docker_save([base(), *many])))
         equal(status, 0, out)
@@ -138,7 +132,7 @@ def refused(place, answer, why):
 
 @test
 def hostile_layers_are_refused_and_leave_nothing():
-    with Place() as place:
+    with ImagePlace() as place:
         for entries, why in (
                 ([file("../out")], "leads out of the image"),
                 ([file("a/../../out")], "leads out of the image"),
@@ -156,7 +150,7 @@ def hostile_layers_are_refused_and_leave_nothing():
 
 @test
 def what_is_left_out_is_left_out():
-    with Place() as place:
+    with ImagePlace() as place:
         status, out = place.import_layer([
             entry("dev/sda", tarfile.BLKTYPE, devmajor=8), entry("dev/mem", tarfile.CHRTYPE, devmajor=1, devminor=1),
             file(".wh..wh.plnk"), file("big", uid=4000000, gid=70000), file("suid", mode=0o4755)])
@@ -171,7 +165,7 @@ def what_is_left_out_is_left_out():
 
 @test
 def damaged_and_foreign_images_are_refused_in_a_sentence():
-    with Place() as place:
+    with ImagePlace() as place:
         good = layout([TOP])
         blobs = sorted((name for name in good if name.startswith("blobs")), key=lambda name: len(good[name]))
         for name in blobs:
@@ -200,7 +194,7 @@ def damaged_and_foreign_images_are_refused_in_a_sentence():
 
 @test
 def a_layout_cannot_lead_out_of_its_folder():
-    with Place() as place:
+    with ImagePlace() as place:
         path = f"{place.folder}/layout"
         write_folder(path, layout([TOP]))
         os.rename(f"{path}/index.json", f"{place.folder}/index.json")

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import tempfile
 
-from images import write_archive
+from images import docker_save, layer, write_archive
 from launcher import need_launcher
 from program import clean_environment, program
 
@@ -60,3 +60,7 @@ class ImagePlace:
         path = f"{self.folder}/archive.tar"
         write_archive(path, files, extra)
         return path
+
+    def import_layer(self, entries):
+        """The answer to an image of one layer."""
+        return self.image("import", "hostile", self.archive(docker_save([layer(entries)])))

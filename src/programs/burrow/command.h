@@ -4,6 +4,7 @@
 
 #include "cli/verb.h"
 
+int command_image(int argc, char **argv);
 int command_run(int argc, char **argv);
 int command_serve(int argc, char **argv);
 int command_settings(int argc, char **argv);

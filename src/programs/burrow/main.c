@@ -34,11 +34,6 @@ static int command_doctor(int argc, char **argv)
     return launcher_exec_verb("doctor", argc, argv);
 }
 
-static int command_image(int argc, char **argv)
-{
-    return launcher_exec_verb("image", argc, argv);
-}
-
 static int command_completion(struct verb_call *call);
 static int command_man(struct verb_call *call);
 
@@ -71,8 +66,9 @@ static const struct verb verb_doctor = {
 
 static const struct verb verb_image = {
     .name = "image",
-    .summary = "Images that sandboxes start from: folders, imported and pulled ones",
-    .arguments = "ls|add|import|pull|inspect|rm|prune [...]",
+    .summary = "Images that sandboxes start from: folders, imported, pulled and built ones",
+    .arguments = "ls|add|import|pull|build|inspect|rm|prune [...]",
+    .details = "Needs root. `burrow image --help` and `burrow image build --help` tell more.",
     .is_local = true,
     .run_plain = command_image,
 };

@@ -14,6 +14,7 @@
 #include "cli/run_signals.h"
 #include "cli/run_terminal.h"
 #include "programs/burrow/command.h"
+#include "programs/burrow/image_registry.h"
 #include "provider/launcher_process.h"
 #include "provider/provider_local.h"
 
@@ -398,13 +399,40 @@ static int print_help(void)
     return 0;
 }
 
-static int run_command(struct run *run)
+/* The command that the image names, when none is given. */
+static int find_command(struct run *run, struct pool *pool, struct error *err)
+{
+    static const enum wire_image_key keys[] = {WIRE_IMAGE_ENTRYPOINT, WIRE_IMAGE_CMD};
+    const struct image_place place = {.data = run->options.data, .run = run->options.run_folder};
+    AUTO(wire_image) struct wire_image image = WIRE_IMAGE_INIT;
+    const char **words = pool_alloc(pool, (2 * WIRE_IMAGE_WORDS_MAX + 1) * sizeof(*words));
+    size_t count = 0;
+
+    if (run->options.command_count)
+        return 0;
+    if (image_registry_show(&place, run->options.image, &image, err) < 0)
+        return -1;
+    for (size_t i = 0; i < ARRAY_COUNT(keys); i++) {
+        for (size_t j = 0; j < image.by_key[keys[i]].count; j++)
+            words[count++] = pool_copy_text(pool, image.by_key[keys[i]].words[j]);
+    }
+    if (!count)
+        return error_set(err, ERR_INVALID, 0, "no command is given, and image '%s' names none",
+                         run->options.image);
+    run->options.command = words;
+    run->options.command_count = count;
+    return 0;
+}
+
+static int run_command(struct run *run, struct pool *pool)
 {
     struct error err = ERROR_INIT;
     int status;
 
     if (geteuid() != 0)
         return complain(STATUS_USAGE, "run needs root: it makes namespaces, mounts and cgroups");
+    if (find_command(run, pool, &err) < 0)
+        return complain(STATUS_USAGE, err.message);
     if (start_launcher(run, &err) < 0)
         return complain(STATUS_USAGE, err.message);
     status = run_loop(run);
@@ -431,5 +459,5 @@ int command_run(int argc, char **argv)
     if (make_binds(&run, &pool, &err) < 0)
         return complain(STATUS_USAGE, err.message);
     make_spec(&run);
-    return run.options.plan ? print_plan(&run) : run_command(&run);
+    return run.options.plan ? print_plan(&run) : run_command(&run, &pool);
 }

@@ -14,6 +14,8 @@
 #include "launcher/image.h"
 #include "launcher/site.h"
 #include "programs/launcher/verb.h"
+#include "programs/launcher/verb_image_build.h"
+#include "programs/launcher/verb_image_debian.h"
 #include "programs/launcher/verb_image_import.h"
 #include "programs/launcher/verb_image_pull.h"
 #include "sys/sys_file.h"
@@ -52,6 +54,7 @@ static void print_usage(const struct list *list, FILE *out)
         "contains them are refused.\n",
         list->noun,
         is_image(list) ? " | import NAME FILE|DIR | inspect NAME | prune\n       burrow image "
+                         "build NAME DIR (--help tells more)\n       burrow image "
                          "[--data DIR] " IMAGE_PULL_USAGE
                        : "",
         is_image(list)
@@ -156,6 +159,28 @@ static int run_prune(struct list *list, char **words, struct error *err)
     return verb_image_prune(list->images, list->run, err);
 }
 
+static int run_show(struct list *list, char **words, struct error *err)
+{
+    return verb_image_show(list->images, words, err);
+}
+
+static int run_set(struct list *list, char **words, struct error *err)
+{
+    return verb_image_set(list->images, words, err);
+}
+
+static int run_layer(struct list *list, char **words, struct error *err)
+{
+    (void) words;
+    return verb_image_layer(list->images, list->run, err);
+}
+
+static int run_debian(struct list *list, char **words, struct error *err)
+{
+    return verb_image_debian(list->images, list->run, words, err);
+}
+
+/* The last four are for `burrow image build`. */
 static const struct {
     const char *name;
     int words;
@@ -167,6 +192,8 @@ static const struct {
     {"ls", 0, false, false, run_list},        {"import", 2, true, true, run_import},
     {"inspect", 1, false, true, run_inspect}, {"prune", 0, false, true, run_prune},
     {"pull", 1, true, true, run_pull},        {"pull", 2, true, true, run_pull},
+    {"show", 1, true, true, run_show},        {"set", 1, true, true, run_set},
+    {"layer", 0, true, true, run_layer},      {"debian", 4, true, true, run_debian},
 };
 
 static int run_action(struct list *list, int count, char **words)

@@ -13,41 +13,9 @@
 #include "launcher/image_layers.h"
 #include "launcher/keeper_filter.h"
 #include "launcher/site.h"
+#include "programs/launcher/image_tools.h"
 #include "sys/sys_file.h"
 #include "sys/sys_process.h"
-
-void image_tools_done(struct image_tools *tools)
-{
-    id_range_table_free(tools->host.ids);
-    tools->host.program = fd_close(tools->host.program);
-}
-
-static int open_ids(const char *run, struct id_range_table **ret_ids, struct error *err)
-{
-    char path[PATH_MAX];
-    struct id_range_options options = {.folder = path};
-
-    if (site_folder(run, err) < 0)
-        return -1;
-    if (snprintf(path, sizeof(path), "%s/ids", run) >= (int) sizeof(path))
-        return error_set(err, ERR_INVALID, 0, "the path of the run folder is too long");
-    return id_range_table_open(&options, ret_ids, err);
-}
-
-int image_tools_open(struct image_tools *tools, const char *run, struct error *err)
-{
-    int r = keeper_filter_init(&tools->filter);
-
-    if (r == 0)
-        r = process_limits_plan(&tools->limits, 0);
-    if (r < 0)
-        return error_set(err, ERR_INTERNAL, r, "prepare the walls");
-    tools->host.filter = &tools->filter;
-    tools->host.limits = &tools->limits;
-    if (open_ids(run, &tools->host.ids, err) < 0)
-        return -1;
-    return site_load_program(NULL, "burrow-keeper", &tools->host.program, err);
-}
 
 void verb_image_show_layer(void *context, uint64_t number, uint64_t count, bool is_new)
 {
@@ -86,13 +54,10 @@ static const struct {
     enum wire_image_key key;
     const char *name;
 } shown[] = {
-    {WIRE_IMAGE_LAYER, "layer"},
-    {WIRE_IMAGE_ENV, "env"},
-    {WIRE_IMAGE_USER, "user"},
-    {WIRE_IMAGE_WORKDIR, "workdir"},
-    {WIRE_IMAGE_ENTRYPOINT, "entrypoint"},
-    {WIRE_IMAGE_CMD, "cmd"},
-    {WIRE_IMAGE_PORT, "port"},
+    {WIRE_IMAGE_BASE, "base"},       {WIRE_IMAGE_LAYER, "layer"},
+    {WIRE_IMAGE_ENV, "env"},         {WIRE_IMAGE_USER, "user"},
+    {WIRE_IMAGE_WORKDIR, "workdir"}, {WIRE_IMAGE_ENTRYPOINT, "entrypoint"},
+    {WIRE_IMAGE_CMD, "cmd"},         {WIRE_IMAGE_PORT, "port"},
 };
 
 static int print_folder(struct image_registry *images, const char *name, struct error *err)
@@ -158,7 +123,7 @@ int verb_image_prune(struct image_registry *images, const char *run, struct erro
         (void) puts("0 deleted");
         return 0;
     }
-    if (open_ids(run, &ids, err) < 0)
+    if (image_tools_open_ids(run, &ids, err) < 0)
         return -1;
     r = id_range_list(ids, &entries, &count, err);
     id_range_table_free(ids);

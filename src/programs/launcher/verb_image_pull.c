@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "launcher/image_pull.h"
 #include "launcher/site.h"
+#include "programs/launcher/image_tools.h"
 #include "programs/launcher/verb_image_import.h"
 #include "sys/sys_file.h"
 

@@ -1,4 +1,4 @@
-#include "keeper/ignore_pattern.h"
+#include "base/ignore_pattern.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "keeper/ignore_pattern.c"
+#include "base/ignore_pattern.c"
 
 /* What trying everything can afford. */
 #define PATTERN_MAX 24

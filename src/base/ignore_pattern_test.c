@@ -2,7 +2,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "keeper/ignore_pattern.h"
+#include "base/ignore_pattern.h"
 /* After the headers it needs. */
 #include <cmocka.h>
 

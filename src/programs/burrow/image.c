@@ -1,0 +1,247 @@
+/* burrow image: `build` is done here, with sandboxes; all else is the launcher's. */
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/number.h"
+#include "programs/burrow/command.h"
+#include "programs/burrow/image_build.h"
+#include "programs/burrow/launcher_exec.h"
+
+#define STATUS_FAILED  1
+#define STATUS_REFUSED 2
+#define ARGUMENTS_MAX  256
+#define SIZE_MAXIMUM   (UINT64_C(1) << 50)
+
+#define MEMORY_DEFAULT (UINT64_C(4) << 30)
+#define DISK_DEFAULT   (UINT64_C(32) << 30)
+#define PIDS_DEFAULT   4096
+
+#define DEBIAN_WORDS_MAX 12
+
+static const struct option long_options[] = {
+    {"debian", no_argument, NULL, 'b'},
+    {"packages", required_argument, NULL, 'p'},
+    {"mirror", required_argument, NULL, 'M'},
+    {"suite", required_argument, NULL, 's'},
+    {"build-arg", required_argument, NULL, 'a'},
+    {"cgroup", required_argument, NULL, 'c'},
+    {"data", required_argument, NULL, 'd'},
+    {"disk", required_argument, NULL, 'D'},
+    {"file", required_argument, NULL, 'f'},
+    {"help", no_argument, NULL, 'h'},
+    {"memory", required_argument, NULL, 'm'},
+    {"net", required_argument, NULL, 'n'},
+    {"no-cache", no_argument, NULL, 'C'},
+    {"run", required_argument, NULL, 'r'},
+    {NULL, 0, NULL, 0},
+};
+
+static const char usage[] =
+    "usage: burrow image build [OPTION...] NAME DIR\n"
+    "       burrow image build --debian [--packages A,B,...] [--suite NAME] [--mirror URL] [NAME]\n"
+    "\n"
+    "Build an image by DIR/Dockerfile, its steps in sandboxes; DIR is what COPY copies from.\n"
+    "Or build Debian from packages with mmdebstrap, from this machine's sources, as `debian`.\n"
+    "\n"
+    "  --file FILE             another Dockerfile\n"
+    "  --build-arg NAME=VALUE  the value of an ARG. Repeatable\n"
+    "  --no-cache              do every step, also those that were done before\n"
+    "  --net nat|none          whether steps have a network (nat where there is one)\n"
+    "  --memory SIZE           of each step (4G)\n"
+    "  --disk SIZE             that each step may write (32G)\n"
+    "  --data DIR, --run DIR, --cgroup NAME   of the launcher\n"
+    "\n"
+    "Known are FROM RUN COPY ENV WORKDIR USER CMD ENTRYPOINT EXPOSE ARG. Needs root.\n";
+
+struct words {
+    struct image_build build;
+    const char *arguments[ARGUMENTS_MAX + 1];
+    size_t argument_count;
+    const char *packages, *suite, *mirror; /* of --debian; NULL: the usual */
+    bool is_debian;
+    bool only_help;
+};
+
+static int complain(const char *what, const char *value)
+{
+    (void) fprintf(stderr, "burrow image build: %s '%s'\n", what, value);
+    return -1;
+}
+
+static int parse_network(struct words *words)
+{
+    bool is_nat = strcmp(optarg, "nat") == 0;
+
+    if (!is_nat && strcmp(optarg, "none") != 0)
+        return complain("--net is nat or none, not", optarg);
+    words->build.workshop.network = is_nat ? WORKSHOP_NAT : WORKSHOP_NONE;
+    return 0;
+}
+
+static int parse_argument(struct words *words)
+{
+    if (words->argument_count == ARGUMENTS_MAX || !strchr(optarg, '='))
+        return complain("not NAME=VALUE, or too many:", optarg);
+    words->arguments[words->argument_count++] = optarg;
+    return 0;
+}
+
+static int parse_size(uint64_t *ret_size)
+{
+    return number_parse_size(optarg, SIZE_MAXIMUM, ret_size) < 0 ? complain("not a size:", optarg)
+                                                                 : 0;
+}
+
+static int parse_option(int option, struct words *words)
+{
+    struct workshop_options *workshop = &words->build.workshop;
+
+    switch (option) {
+    case 'a':
+        return parse_argument(words);
+    case 'c':
+        workshop->cgroup = optarg;
+        return 0;
+    case 'b':
+        words->is_debian = true;
+        return 0;
+    case 'M':
+        words->mirror = optarg;
+        return 0;
+    case 'p':
+        words->packages = optarg;
+        return 0;
+    case 's':
+        words->suite = optarg;
+        return 0;
+    case 'C':
+        words->build.no_cache = true;
+        return 0;
+    case 'd':
+        workshop->data = words->build.place.data = optarg;
+        return 0;
+    case 'D':
+        return parse_size(&workshop->limits.disk_bytes);
+    case 'f':
+        words->build.file = optarg;
+        return 0;
+    case 'm':
+        return parse_size(&workshop->limits.memory_bytes);
+    case 'n':
+        return parse_network(words);
+    case 'r':
+        workshop->run = words->build.place.run = optarg;
+        return 0;
+    case 'h':
+        words->only_help = true;
+        return 0;
+    default:
+        return -1;
+    }
+}
+
+static int parse(int argc, char **argv, struct words *words)
+{
+    int option;
+
+    while ((option = getopt_long(argc, argv, "h", long_options, NULL)) >= 0) {
+        if (parse_option(option, words) < 0)
+            return -1;
+    }
+    if (words->only_help)
+        return 0;
+    if (words->is_debian && argc - optind <= 1) {
+        words->build.name = optind < argc ? argv[optind] : "debian";
+        return 0;
+    }
+    if (argc - optind != 2 || words->is_debian)
+        return -1;
+    words->build.name = argv[optind];
+    words->build.folder = argv[optind + 1];
+    words->build.arguments = words->arguments;
+    return 0;
+}
+
+/* The launcher's to do: it has the ids. */
+static int build_debian(const struct words *words)
+{
+    const struct image_place *place = &words->build.place;
+    const char *list[DEBIAN_WORDS_MAX];
+    size_t count = 0;
+    struct error err = ERROR_INIT;
+
+    list[count++] = "image";
+    if (place->data) {
+        list[count++] = "--data";
+        list[count++] = place->data;
+    }
+    if (place->run) {
+        list[count++] = "--run";
+        list[count++] = place->run;
+    }
+    list[count++] = "debian";
+    list[count++] = words->build.name;
+    list[count++] = words->packages ? words->packages : "";
+    list[count++] = words->suite ? words->suite : "";
+    list[count++] = words->mirror ? words->mirror : "";
+    list[count] = NULL;
+    (void) launcher_exec(list, &err);
+    (void) fprintf(stderr, "burrow image build: %s\n", err.message);
+    return STATUS_FAILED;
+}
+
+static int command_build(int argc, char **argv)
+{
+    struct words words = {.build.workshop.limits = {.memory_bytes = MEMORY_DEFAULT,
+                                                    .disk_bytes = DISK_DEFAULT,
+                                                    .pids = PIDS_DEFAULT}};
+    struct error err = ERROR_INIT;
+
+    if (parse(argc, argv, &words) < 0) {
+        (void) fputs(usage, stderr);
+        return STATUS_REFUSED;
+    }
+    if (words.only_help) {
+        (void) fputs(usage, stdout);
+        return 0;
+    }
+    if (geteuid() != 0) {
+        (void) fputs("burrow image: needs root: run it with sudo\n", stderr);
+        return STATUS_REFUSED;
+    }
+    if (words.is_debian)
+        return build_debian(&words);
+    if (image_build(&words.build, &err) == 0)
+        return 0;
+    (void) fflush(stdout);
+    (void) fprintf(stderr, "burrow image build: %s\n", err.message);
+    return STATUS_FAILED;
+}
+
+/* Where `build` stands among the words, behind options of all image verbs; 0: it does not. */
+static int find_build(int argc, char **argv)
+{
+    for (int i = 0; i < argc; i++) {
+        if (argv[i][0] != '-')
+            return strcmp(argv[i], "build") == 0 ? i + 1 : 0;
+        if (strcmp(argv[i], "--data") == 0 || strcmp(argv[i], "--run") == 0)
+            i++;
+    }
+    return 0;
+}
+
+int command_image(int argc, char **argv)
+{
+    int at = find_build(argc, argv);
+
+    if (!at)
+        return launcher_exec_verb("image", argc, argv);
+    /* getopt wants a word before the options: the verb, from wherever it stood. */
+    for (char *verb = argv[--at]; at > 0; at--) {
+        argv[at] = argv[at - 1];
+        argv[at - 1] = verb;
+    }
+    return command_build(argc, argv);
+}

@@ -1,0 +1,40 @@
+#include "programs/launcher/image_tools.h"
+
+#include <limits.h>
+#include <stdio.h>
+
+#include "launcher/keeper_filter.h"
+#include "launcher/site.h"
+
+void image_tools_done(struct image_tools *tools)
+{
+    id_range_table_free(tools->host.ids);
+    tools->host.program = fd_close(tools->host.program);
+}
+
+int image_tools_open_ids(const char *run, struct id_range_table **ret_ids, struct error *err)
+{
+    char path[PATH_MAX];
+    struct id_range_options options = {.folder = path};
+
+    if (site_folder(run, err) < 0)
+        return -1;
+    if (snprintf(path, sizeof(path), "%s/ids", run) >= (int) sizeof(path))
+        return error_set(err, ERR_INVALID, 0, "the path of the run folder is too long");
+    return id_range_table_open(&options, ret_ids, err);
+}
+
+int image_tools_open(struct image_tools *tools, const char *run, struct error *err)
+{
+    int r = keeper_filter_init(&tools->filter);
+
+    if (r == 0)
+        r = process_limits_plan(&tools->limits, 0);
+    if (r < 0)
+        return error_set(err, ERR_INTERNAL, r, "prepare the walls");
+    tools->host.filter = &tools->filter;
+    tools->host.limits = &tools->limits;
+    if (image_tools_open_ids(run, &tools->host.ids, err) < 0)
+        return -1;
+    return site_load_program(NULL, "burrow-keeper", &tools->host.program, err);
+}
