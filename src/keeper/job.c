@@ -46,6 +46,11 @@ static int run_copy(const struct job *job, struct error *err)
     return tree_copy(job->disk, job->target, job->output, err);
 }
 
+static int run_copy_live(const struct job *job, struct error *err)
+{
+    return tree_copy_live(job->disk, job->target, job->input, job->output, err);
+}
+
 static int run_diff(const struct job *job, struct error *err)
 {
     return tree_diff(job->disk, job->base, job->output, err);
@@ -100,6 +105,7 @@ static const struct job_kind kinds[] = {
     {"measure", .has_disk = true, .run = run_measure},
     {"list", .has_disk = true, .run = run_list},
     {"copy", .has_disk = true, .has_target = true, .run = run_copy},
+    {"copy-live", .has_disk = true, .has_target = true, .run = run_copy_live},
     {"diff", .has_disk = true, .has_base = true, .run = run_diff},
     {"pack", .has_disk = true, .has_base = true, .may_lack_base = true, .has_data = true,
      .run = run_pack},

@@ -4,6 +4,7 @@
  *     measure DISK            tree_measure.h
  *     list DISK               tree_list.h
  *     copy DISK TARGET        tree_copy.h
+ *     copy-live DISK TARGET   tree_copy.h, while somebody works in it; input: a time, later its end
  *     diff DISK BASE          tree_diff.h
  *     pack DISK [BASE]        layer_pack.h; data: the layer
  *     unpack TARGET           layer_unpack.h; input: the layer

@@ -38,7 +38,8 @@ struct tree_walk {
     size_t first_kept;     /* no level before this one holds any */
     enum tree_event event; /* the last one; TREE_END before the first */
     bool started;
-    int top; /* borrowed */
+    bool forgives; /* what vanishes */
+    int top;       /* borrowed */
 };
 
 struct tree_walk *tree_walk_new_with(int folder, size_t names_read, size_t names_kept)
@@ -273,9 +274,29 @@ static int start(struct tree_walk *walk, struct tree_step *step)
     return result;
 }
 
-static int take_step(struct tree_walk *walk, struct tree_step *step)
+static bool has_vanished(int result)
+{
+    return result == -ENOENT || result == -ENOTDIR || result == -ELOOP;
+}
+
+/* The next name of the last level that is still there, or the end of that level. */
+static int go_on(struct tree_walk *walk, struct tree_step *step)
 {
     const char *name;
+    int result;
+
+    do {
+        cut_path(walk, last_level(walk)->path_length);
+        result = next_name(walk, &name);
+        if (result < 0)
+            return result;
+        result = name ? visit(walk, name, step) : leave(walk, step);
+    } while (name && walk->forgives && has_vanished(result));
+    return result;
+}
+
+static int take_step(struct tree_walk *walk, struct tree_step *step)
+{
     int result = 0;
 
     if (!walk->started)
@@ -288,11 +309,7 @@ static int take_step(struct tree_walk *walk, struct tree_step *step)
         step->event = TREE_END;
         return 0;
     }
-    cut_path(walk, last_level(walk)->path_length);
-    result = next_name(walk, &name);
-    if (result < 0)
-        return result;
-    return name ? visit(walk, name, step) : leave(walk, step);
+    return go_on(walk, step);
 }
 
 int tree_walk_next(struct tree_walk *walk, struct tree_step *ret_step, struct error *err)
@@ -308,6 +325,11 @@ int tree_walk_next(struct tree_walk *walk, struct tree_step *ret_step, struct er
     }
     *ret_step = step;
     return 0;
+}
+
+void tree_walk_forgive(struct tree_walk *walk)
+{
+    walk->forgives = true;
 }
 
 void tree_walk_skip(struct tree_walk *walk)

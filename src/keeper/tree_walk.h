@@ -60,6 +60,10 @@ AUTO_DEFINE_PTR(tree_walk, struct tree_walk, tree_walk_free);
  * the walk is over. May block. */
 int tree_walk_next(struct tree_walk *walk, struct tree_step *ret_step, struct error *err);
 
+/* Somebody works in the tree: names that vanish before the walk comes to them are left out. A
+ * folder that is moved away around the walk still ends it, with -ESTALE. */
+void tree_walk_forgive(struct tree_walk *walk);
+
 /* After TREE_ENTER: leave out what is in that folder. The next step is its TREE_LEAVE. */
 void tree_walk_skip(struct tree_walk *walk);
 

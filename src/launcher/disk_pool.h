@@ -194,7 +194,8 @@ int disk_pool_retire(struct disk_pool *pool, const struct id *sandbox, struct er
  * is a whole one or none, also after a crash. Those that are made at the same time share commits;
  * these functions may run side by side on one handle, in several threads.
  *
- * In a plain pool every file is copied, and nothing may write to the source meanwhile:
+ * In a plain pool every file is copied, the changes of who writes to the source meanwhile at the
+ * end, when he stands still (keeper/tree_copy.h):
  *
  *     disk_pool_begin_copy, the keeper copies into (DISK_POOL_UNFINISHED, id), disk_pool_sync,
  *     disk_pool_place_copy, disk_pool_sync

@@ -63,6 +63,8 @@ static const struct keeper_task_row tasks[KEEPER_TASK_COUNT] = {
     [KEEPER_LIST] = {"list", .disk = DISK_PLACE, .capabilities = TO_READ},
     [KEEPER_COPY] = {"copy", .disk = UPPER_OF(DISK_PLACE), .target = UPPER_OF(TARGET_PLACE),
                      .capabilities = TO_WRITE},
+    [KEEPER_COPY_LIVE] = {"copy-live", .disk = UPPER_OF(DISK_PLACE),
+                          .target = UPPER_OF(TARGET_PLACE), .capabilities = TO_WRITE},
     [KEEPER_DIFF] = {"diff", .disk = UPPER_OF(DISK_PLACE), .base = UPPER_OF(BASE_PLACE),
                      .capabilities = TO_READ},
     [KEEPER_PACK] = {"pack", .disk = UPPER_OF(DISK_PLACE), .base = UPPER_OF(BASE_PLACE),

@@ -51,6 +51,7 @@ enum keeper_task {
     KEEPER_MEASURE,   /* one line */
     KEEPER_LIST,      /* a line per entry; paths begin with the disk's parts, "u" and "w" */
     KEEPER_COPY,      /* the upper folder, into that of `target`, which must be empty */
+    KEEPER_COPY_LIVE, /* the same while somebody works on the disk: keeper/tree_copy.h */
     KEEPER_DIFF,      /* two upper folders: what `disk` has otherwise than `base` */
     KEEPER_PACK,      /* the upper folder as a layer, or what is otherwise than in `base`; data */
     KEEPER_UNPACK,    /* the layer of the input onto the upper folder of `target` */

@@ -1,7 +1,10 @@
 #include "launcher/porter.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -74,6 +77,25 @@ static int explain_failure(const struct porter_job *job, const struct sys_exit *
                      ended->value);
 }
 
+static void forget_keeper(struct porter_job *job)
+{
+    event_loop_remove(job->porter->loop, &job->exit);
+    event_loop_remove(job->porter->loop, &job->report);
+    job->report.fd = fd_close(job->report.fd);
+    job->input = fd_close(job->input);
+}
+
+/* A source that was deleted meanwhile went out of sight first. */
+static int check_source(const struct porter_job *job, struct error *err)
+{
+    const struct porter_task *task = &job->task;
+
+    if (disk_pool_has(job->porter->site->host.pool, task->from, &task->source))
+        return 0;
+    return error_set(err, ERR_NOT_FOUND, 0, "disk %s was deleted while it was copied",
+                     task->source.text);
+}
+
 static void copied(struct event_source *source, uint32_t events)
 {
     struct porter_job *job = CONTAINER_OF(source, struct porter_job, exit);
@@ -83,11 +105,17 @@ static void copied(struct event_source *source, uint32_t events)
     int r;
 
     (void) events;
-    event_loop_remove(porter->loop, source);
+    forget_keeper(job);
     porter->copying--;
     r = keeper_job_finish(&porter->keepers, &job->keeper, &ended, &err);
-    if (r == 0 && (ended.kind != SYS_EXIT_STATUS || ended.value != 0))
+    if (job->failure.code != ERR_NONE) {
+        err = job->failure;
+        r = -1;
+    } else if (r == 0 && (ended.kind != SYS_EXIT_STATUS || ended.value != 0)) {
         r = explain_failure(job, &ended, &err);
+    } else if (r == 0) {
+        r = check_source(job, &err);
+    }
     job->stage = PORTER_COPIED;
     if (r == 0)
         job->taken(job);
@@ -98,27 +126,94 @@ static void copied(struct event_source *source, uint32_t events)
     go_on(porter);
 }
 
-static int start_keeper(struct porter_job *job, struct error *err)
+/* One line, or a failure, which its exit tells better. */
+static void hear_ready(struct event_source *source, uint32_t events)
 {
-    static const struct keeper_streams nothing = {-EBADF, -EBADF, -EBADF};
+    static const char ready[] = "{\"ready\":true}\n";
+    struct porter_job *job = CONTAINER_OF(source, struct porter_job, report);
+    char line[sizeof(ready)];
+
+    (void) events;
+    event_loop_remove(job->porter->loop, source);
+    if (read(source->fd, line, sizeof(ready) - 1) == (ssize_t) sizeof(ready) - 1 &&
+        memcmp(line, ready, sizeof(ready) - 1) == 0)
+        job->ready(job);
+}
+
+/* What the keeper of a source that runs is told, and how it is heard; the keeper's ends are
+ * `streams`, for the caller to close. */
+static int open_live(struct porter_job *job, struct keeper_streams *streams, struct error *err)
+{
+    int input[2], report[2];
+
+    if (pipe2(input, O_CLOEXEC) < 0)
+        return error_set(err, ERR_INTERNAL, errno, "make a pipe for the keeper");
+    streams->input = input[0];
+    job->input = input[1];
+    (void) dprintf(job->input, "%" PRId64 "\n", job->task.since_ms); /* an empty pipe takes it */
+    if (pipe2(report, O_CLOEXEC) < 0)
+        return error_set(err, ERR_INTERNAL, errno, "make a pipe for the keeper");
+    job->report = (struct event_source){.fd = report[0], .events = EPOLLIN, .ready = hear_ready};
+    streams->output = report[1];
+    return 0;
+}
+
+static int watch_keeper(struct porter_job *job, struct error *err)
+{
     struct porter *porter = job->porter;
-    const struct keeper_spec spec = {
-        .task = KEEPER_COPY,
-        .disk = {job->task.from, job->task.source},
-        .target = {DISK_POOL_UNFINISHED, job->task.target},
-    };
     int r;
 
-    if (keeper_job_start(&porter->keepers, &spec, &nothing, &job->keeper, err) < 0)
-        return -1;
     job->exit = (struct event_source){.fd = job->keeper.pidfd, .events = EPOLLIN, .ready = copied};
     r = event_loop_add(porter->loop, &job->exit);
-    if (r == 0)
-        return 0;
+    if (r == 0 && job->report.fd >= 0)
+        r = event_loop_add(porter->loop, &job->report);
+    return r < 0 ? error_set(err, ERR_INTERNAL, r, "watch a keeper") : 0;
+}
+
+static void end_keeper(struct porter_job *job)
+{
+    struct porter *porter = job->porter;
+
+    forget_keeper(job);
     keeper_job_cancel(&job->keeper);
     (void) sys_file_poll(job->keeper.pidfd, POLLIN, END_TIMEOUT_MS);
     (void) keeper_job_finish(&porter->keepers, &job->keeper, &(struct sys_exit){0}, NULL);
-    return error_set(err, ERR_INTERNAL, r, "watch a keeper");
+}
+
+static int start_keeper(struct porter_job *job, struct error *err)
+{
+    struct keeper_streams streams = {-EBADF, -EBADF, -EBADF};
+    bool is_live = job->task.since_ms != 0;
+    const struct keeper_spec spec = {
+        .task = is_live ? KEEPER_COPY_LIVE : KEEPER_COPY,
+        .disk = {job->task.from, job->task.source},
+        .target = {DISK_POOL_UNFINISHED, job->task.target},
+    };
+    int r = is_live ? open_live(job, &streams, err) : 0;
+
+    if (r == 0)
+        r = keeper_job_start(&job->porter->keepers, &spec, &streams, &job->keeper, err);
+    (void) fd_close(streams.input);
+    (void) fd_close(streams.output);
+    if (r < 0) {
+        forget_keeper(job);
+        return -1;
+    }
+    if (watch_keeper(job, err) == 0)
+        return 0;
+    end_keeper(job);
+    return -1;
+}
+
+void porter_finish(struct porter_job *job)
+{
+    job->input = fd_close(job->input);
+}
+
+void porter_give_up(struct porter_job *job, const struct error *failure)
+{
+    job->failure = *failure;
+    keeper_job_cancel(&job->keeper);
 }
 
 static void start_copy(struct porter_job *job)
@@ -361,6 +456,9 @@ void porter_add(struct porter *porter, struct porter_job *job)
     job->tries = 0;
     job->bytes = 0;
     job->keeper = (struct keeper_job) KEEPER_JOB_INIT;
+    job->exit.is_added = job->report.is_added = false;
+    job->report.fd = job->input = -EBADF;
+    error_clear(&job->failure);
     list_append(&porter->jobs, &job->link);
     porter->count++;
     go_on(porter);
@@ -410,10 +508,7 @@ void porter_stop(struct porter *porter)
         list_remove(&job->link);
         if (job->stage != PORTER_COPYING)
             continue;
-        event_loop_remove(porter->loop, &job->exit);
-        keeper_job_cancel(&job->keeper);
-        (void) sys_file_poll(job->keeper.pidfd, POLLIN, END_TIMEOUT_MS);
-        (void) keeper_job_finish(&porter->keepers, &job->keeper, &(struct sys_exit){0}, NULL);
+        end_keeper(job);
         disk_pool_drop_copy(porter->site->host.pool, &job->task.target);
     }
     close_process(porter);
