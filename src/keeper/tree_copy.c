@@ -167,6 +167,8 @@ static int finish_open(struct copy *copy, int fd, int folder, const char *at,
         return result;
     result = attributes_copy(&copy->attributes, step->folder, step->at, folder, at,
                              &copy->counts.attributes_left_out);
+    if (result == 0 && step->is_opaque)
+        result = attributes_write(folder, at, TREE_OPAQUE, "y", 1);
     if (result < 0)
         return result;
     return futimens(fd, times) < 0 ? -errno : 0;
@@ -481,9 +483,9 @@ static int sync_target(const struct copy *copy, struct error *err)
                       : 0;
 }
 
-static int copy_steps(struct copy *copy, int folder, struct error *err)
+static int copy_steps(struct copy *copy, const struct tree *tree, struct error *err)
 {
-    AUTO(tree_walk) struct tree_walk *walk = tree_walk_new(folder);
+    AUTO(tree_walk) struct tree_walk *walk = tree_walk_new_tree(tree);
     struct tree_step step = {.event = TREE_LEAVE};
 
     if (copy->is_live)
@@ -497,10 +499,10 @@ static int copy_steps(struct copy *copy, int folder, struct error *err)
 }
 
 /* Once through the tree. */
-static int copy_pass(struct copy *copy, int folder, struct error *err)
+static int copy_pass(struct copy *copy, const struct tree *tree, struct error *err)
 {
     struct error own = ERROR_INIT;
-    int result = copy_steps(copy, folder, &own);
+    int result = copy_steps(copy, tree, &own);
     int closed = close_firsts(copy);
 
     copy->folder = fd_close(copy->folder);
@@ -511,7 +513,7 @@ static int copy_pass(struct copy *copy, int folder, struct error *err)
     }
     if (closed < 0)
         return error_set(err, error_code_from_errno(closed), closed, "tidy up the target");
-    return copy->is_live ? 0 : finish_top(copy, folder, err);
+    return copy->is_live ? 0 : finish_top(copy, tree->layers[0], err);
 }
 
 static void report(const struct counts *counts, struct output *output)
@@ -543,12 +545,12 @@ static void copy_done(struct copy *copy)
 
 AUTO_DEFINE(copy, struct copy, copy_done);
 
-int tree_copy(int folder, int target, struct output *output, struct error *err)
+int tree_copy(const struct tree *tree, int target, struct output *output, struct error *err)
 {
     AUTO(copy) struct copy copy;
 
     copy_init(&copy, target);
-    if (check_empty(target, err) < 0 || copy_pass(&copy, folder, err) < 0 ||
+    if (check_empty(target, err) < 0 || copy_pass(&copy, tree, err) < 0 ||
         sync_target(&copy, err) < 0)
         return -1;
     report(&copy.counts, output);
@@ -618,14 +620,14 @@ int tree_copy_live(int folder, int target, int input, struct output *output, str
     /* From here on a write through a mapping is a fault, which changes the time. */
     if (tells_changes(folder)) {
         copy.is_live = true;
-        if (sync_target(&copy, err) < 0 || copy_pass(&copy, folder, err) < 0)
+        if (sync_target(&copy, err) < 0 || copy_pass(&copy, TREE_OF(folder), err) < 0)
             return -1;
         copy.is_live = false;
     }
     if (say_ready(output, err) < 0 || wait_for_end(input, err) < 0)
         return -1;
     copy.since = &since;
-    if (copy_pass(&copy, folder, err) < 0)
+    if (copy_pass(&copy, TREE_OF(folder), err) < 0)
         return -1;
     report(&copy.counts, output);
     return 0;

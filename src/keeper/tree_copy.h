@@ -22,10 +22,11 @@
 
 #include "base/error.h"
 #include "keeper/output.h"
+#include "keeper/tree_walk.h"
 
-/* Copy what is in `folder` to `target`, both open for reading. Sets the umask to 0. 0, or -1 with
- * `err`; ERR_CONFLICT: the target is not empty. */
-int tree_copy(int folder, int target, struct output *output, struct error *err);
+/* Copy what is in `tree`, as one, to `target`, which is open for reading. Sets the umask to 0. 0,
+ * or -1 with `err`; ERR_CONFLICT: the target is not empty. */
+int tree_copy(const struct tree *tree, int target, struct output *output, struct error *err);
 
 /* The job `copy-live`: the same of a tree that somebody works in, who stands still for the end
  * only.

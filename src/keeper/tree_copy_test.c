@@ -124,7 +124,7 @@ static void copies_of_hostile_trees_are_the_same(void **state)
 
         pair_init(&pair);
         grow_tree(pair.source, seed, 250);
-        said = SAID(tree_copy(pair.source, pair.target, output, &err));
+        said = SAID(tree_copy(TREE_OF(pair.source), pair.target, output, &err));
         if (said_result < 0)
             print_error("seed %d: %s\n", (int) seed, err.message);
         assert_int_equal(said_result, 0);
@@ -155,7 +155,7 @@ static void the_report_counts_exactly(void **state)
     assert_int_equal(mknodat(folder, "fifo", S_IFIFO | 0600, 0), 0);
     assert_int_equal(mknodat(folder, "socket", S_IFSOCK | 0600, 0), 0);
     assert_int_equal(mknodat(folder, "white", S_IFCHR, 0), 0);
-    said = SAID(tree_copy(pair.source, pair.target, output, &err));
+    said = SAID(tree_copy(TREE_OF(pair.source), pair.target, output, &err));
     assert_int_equal(said_result, 0);
     assert_string_equal(said, "{\"folders\":2,\"files\":2,\"links\":1,\"fifos\":1,\"whiteouts\":1,"
                               "\"hard_links\":2,\"bytes\":6,\"sockets_skipped\":1,"
@@ -177,7 +177,7 @@ static void devices_are_refused_and_counted(void **state)
         skip_without("making device nodes (root)");
     }
     assert_int_equal(mknodat(pair.source, "disk", S_IFBLK | 0600, makedev(7, 999)), 0);
-    said = SAID(tree_copy(pair.source, pair.target, output, &err));
+    said = SAID(tree_copy(TREE_OF(pair.source), pair.target, output, &err));
     assert_int_equal(said_result, 0);
     assert_non_null(strstr(said, "\"whiteouts\":0,"));
     assert_non_null(strstr(said, "\"devices_refused\":2,"));
@@ -195,7 +195,7 @@ static void a_target_with_something_in_it_is_refused(void **state)
     (void) state;
     pair_init(&pair);
     make_content(pair.target, "precious", "");
-    said = SAID(tree_copy(pair.source, pair.target, output, &err));
+    said = SAID(tree_copy(TREE_OF(pair.source), pair.target, output, &err));
     assert_int_equal(said_result, -1);
     assert_int_equal(err.code, ERR_CONFLICT);
     assert_string_equal(said, "");
@@ -218,7 +218,7 @@ static void copy_a_giant(void)
     fd = openat(source, "giant", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     CHECK_EQUAL(ftruncate(fd, INT64_C(1) << 62), 0);
     CHECK_EQUAL(sys_file_pwrite_full(fd, "middle", 6, INT64_C(1) << 61), 0);
-    said = SAID(tree_copy(source, target, output, &err));
+    said = SAID(tree_copy(TREE_OF(source), target, output, &err));
     CHECK_EQUAL(said_result, 0);
     CHECK_EQUAL(fstatat(target, "giant", &status, 0), 0);
     CHECK_EQUAL(status.st_size, INT64_C(1) << 62);
@@ -245,7 +245,7 @@ static void copy_too_much(void)
     make_content(source, "a", "1");
     CHECK_EQUAL(linkat(source, "a", source, "b", 0), 0);
     CHECK_EQUAL(sys_file_replace(source, "c", block, 600000, 0600), 0);
-    said = SAID(tree_copy(source, target, output, &err));
+    said = SAID(tree_copy(TREE_OF(source), target, output, &err));
     CHECK_EQUAL(said_result, -1);
     CHECK_EQUAL(err.code, ERR_NO_SPACE);
     CHECK(strstr(err.message, "copy 'c'") != NULL);
@@ -276,7 +276,7 @@ static void other_attributes_are_left_out_and_counted(void **state)
         pair_done(&pair);
         skip_without("file capabilities (root, a filesystem that has them)");
     }
-    said = SAID(tree_copy(pair.source, pair.target, output, &err));
+    said = SAID(tree_copy(TREE_OF(pair.source), pair.target, output, &err));
     assert_int_equal(said_result, 0);
     assert_non_null(strstr(said, "\"attributes_left_out\":1,"));
     assert_int_equal(fchdir(pair.target), 0);
@@ -305,7 +305,7 @@ static void more_names_than_fit_become_a_second_file(void **state)
         if (is_full)
             assert_int_equal(errno, EMLINK);
     }
-    said = SAID(tree_copy(pair.source, pair.target, output, &err));
+    said = SAID(tree_copy(TREE_OF(pair.source), pair.target, output, &err));
     assert_int_equal(said_result, 0);
     assert_non_null(strstr(said, is_full ? "\"files\":2," : "\"files\":1,"));
     assert_non_null(strstr(said, is_full ? "\"hard_links_split\":1}" : "\"hard_links_split\":0}"));
@@ -325,7 +325,7 @@ static void copy_a_deep_chain(void)
     target = open_place(AT_FDCWD, "target");
     grow_chain(source, 30000);
     before = count_descriptors();
-    said = SAID(tree_copy(source, target, output, &err));
+    said = SAID(tree_copy(TREE_OF(source), target, output, &err));
     CHECK_EQUAL(said_result, 0);
     CHECK(strstr(said, "{\"folders\":30001,") != NULL);
     CHECK_EQUAL(count_descriptors(), before);
