@@ -35,9 +35,14 @@ static void finish_job(struct porter_job *job, const struct error *failure)
 
 /* --- plain pools: a keeper copies ------------------------------------------------------------- */
 
-static bool copies_files(const struct porter *porter, const struct porter_job *job)
+/* What is in use cannot be shared, nor what has as many layers as may be. */
+static bool copies_files(const struct porter *porter, const struct porter_task *task)
 {
-    return job->task.work != PORTER_RECLAIM && !disk_pool_shares(porter->site->host.pool);
+    struct disk_pool *pool = porter->site->host.pool;
+
+    if (task->work == PORTER_RECLAIM || disk_pool_shares(pool))
+        return false;
+    return task->since_ms != 0 || disk_pool_is_full(pool, task->from, &task->source);
 }
 
 /* What was copied so far goes, and so does what a roll back has replaced. */
@@ -225,7 +230,10 @@ static void start_copy(struct porter_job *job)
         finish_job(job, &err);
         return;
     }
-    if (start_keeper(job, &err) < 0) {
+    /* Of one in use only the upper folder is copied, other copies become one layer. */
+    if ((job->task.since_ms && disk_pool_begin_layers(pool, job->task.from, &job->task.source,
+                                                      &job->task.target, &err) < 0) ||
+        start_keeper(job, &err) < 0) {
         finish_copy(job, &err);
         return;
     }
@@ -236,9 +244,9 @@ static void start_copy(struct porter_job *job)
 /* --- tasks and results ------------------------------------------------------------------------ */
 
 /* Whether the porter's process has something to do for it now. */
-static bool is_for_process(const struct porter *porter, const struct porter_job *job)
+static bool is_for_process(const struct porter_job *job)
 {
-    return !job->is_sent && (!copies_files(porter, job) || job->stage >= PORTER_COPIED);
+    return !job->is_sent && (!job->copies || job->stage >= PORTER_COPIED);
 }
 
 /* False: not now. */
@@ -246,7 +254,7 @@ static bool send_task(struct porter *porter, struct porter_job *job)
 {
     struct porter_task task = job->task;
 
-    if (copies_files(porter, job))
+    if (job->copies)
         task.work = PORTER_SYNC;
     if (porter->socket.fd < 0 || porter->sent == PORTER_SENT_MAX ||
         sys_fd_pass_send(porter->socket.fd, &task, sizeof(task), NULL, 0) < 0)
@@ -262,8 +270,7 @@ static struct porter_job *find_next(const struct porter *porter, bool wants_keep
     LIST_EACH (&porter->jobs, at) {
         struct porter_job *job = CONTAINER_OF(at, struct porter_job, link);
 
-        if (wants_keeper ? copies_files(porter, job) && job->stage == PORTER_NEW
-                         : is_for_process(porter, job))
+        if (wants_keeper ? job->copies && job->stage == PORTER_NEW : is_for_process(job))
             return job;
     }
     return NULL;
@@ -304,7 +311,7 @@ static void take_result(struct porter_job *job, const struct porter_result *resu
         return;
     }
     job->bytes = result->bytes;
-    if (!copies_files(job->porter, job)) {
+    if (!job->copies) {
         finish_job(job, failure);
         return;
     }
@@ -334,7 +341,7 @@ static void give_up_hopeless(struct porter *porter)
         job->task.is_repeated = true;
         if (++job->tries < PORTER_TRIES_MAX)
             continue;
-        if (copies_files(porter, job))
+        if (job->copies)
             finish_copy(job, &failure);
         else
             finish_job(job, &failure);
@@ -452,6 +459,7 @@ void porter_add(struct porter *porter, struct porter_job *job)
     job->porter = porter;
     job->task.number = ++porter->last_number;
     job->task.is_repeated = job->is_sent = false;
+    job->copies = copies_files(porter, &job->task);
     job->stage = PORTER_NEW;
     job->tries = 0;
     job->bytes = 0;
@@ -481,8 +489,8 @@ bool porter_needs(const struct porter *porter, const struct id *disk)
 
         if (job->task.work == PORTER_ROLL_BACK && is(&job->task.target, disk))
             return true;
-        if (copies_files(porter, job) && job->task.from == DISK_POOL_DISKS &&
-            is(&job->task.source, disk))
+        if (job->task.work != PORTER_RECLAIM && job->task.from == DISK_POOL_DISKS &&
+            !disk_pool_shares(porter->site->host.pool) && is(&job->task.source, disk))
             return true;
     }
     return false;

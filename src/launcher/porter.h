@@ -9,8 +9,9 @@
  * Side by side, because copies that are made at the same time share commits: a hundred forks cost
  * little more than ten.
  *
- * In a plain pool every file is copied, by keepers that are started here (keeper_job.h), at most
- * PORTER_KEEPERS at once; the porter's process then only syncs:
+ * In a plain pool disks that are in use, and those with too many layers, are copied file by file,
+ * by keepers that are started here (keeper_job.h), at most PORTER_KEEPERS at once; the porter's
+ * process then only syncs:
  *
  *     snapshot, roll back   copy ──► sync ──► into place ──► sync ──► done
  *     fork                  copy ───────────► into place ───────────► done
@@ -75,6 +76,7 @@ struct porter_job {
     struct porter *porter;
     enum { PORTER_NEW, PORTER_COPYING, PORTER_COPIED, PORTER_PLACED } stage; /* plain pools */
     bool is_sent;
+    bool copies; /* file by file, in a plain pool */
     unsigned int tries;
     struct keeper_job keeper;
     struct event_source exit;   /* of the keeper */

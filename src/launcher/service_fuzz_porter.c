@@ -22,6 +22,7 @@ void porter_add(struct porter *porter, struct porter_job *job)
     must(job->task.limit == 0 || job->task.limit >= DISK_LIMIT_MIN);
     must(job->task.since_ms == 0 || the_host.is_plain);
     job->stage = PORTER_NEW;
+    job->copies = job->task.since_ms != 0;
     error_clear(&job->failure);
     list_append(&the_host.copies, &job->link);
 }
@@ -174,6 +175,12 @@ int disk_pool_delete_snapshot(struct disk_pool *pool, const struct id *snapshot,
         return -1;
     box->has_snapshot = false;
     return 0;
+}
+
+size_t disk_pool_height(struct disk_pool *pool, enum disk_pool_set set, const struct id *id)
+{
+    (void) pool, (void) set, (void) id;
+    return the_host.is_plain && host_fails(NULL, NULL) ? 1 : 0;
 }
 
 bool cgroup_can_reclaim(const struct cgroup_host *host)

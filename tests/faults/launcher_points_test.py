@@ -44,8 +44,7 @@ class Doomed(ControlPlane):
     def __init__(self, point, nth):
         super().__init__("--stock", "0", environment={"BURROW_CRASH_POINT": f"{point}:{nth}"})
         if ".plain_" in point:
-            os.makedirs(self.data, 0o755)
-            os.makedirs(f"{self.data}/pool/store/disks/kept", 0o700)
+            self.make_plain_pool()
 
     def provoke(self, method, path, body):
         """The request that the launcher dies of. The daemon may still be able to say so."""
@@ -74,6 +73,8 @@ class Doomed(ControlPlane):
 # What the launcher is asked for when it dies, and whether another copy of that kind comes before it.
 REQUESTS = {
     "plain_copy": ("POST", f"{BOX}/snapshots", {"name": "second"}),
+    "plain_seal": ("POST", f"{NATIVE}/snapshots/first/fork", {"name": "copy"}),
+    "plain_share": ("POST", f"{NATIVE}/snapshots/first/fork", {"name": "copy"}),
     "hold": ("POST", f"{BOX}/snapshots", {"name": "second", "freeze": True}),
     "snapshot": ("POST", f"{BOX}/snapshots", {"name": "second"}),
     "fork": ("POST", f"{NATIVE}/snapshots/first/fork", {"name": "copy"}),
