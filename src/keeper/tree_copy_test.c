@@ -573,7 +573,6 @@ static void writes_through_mappings_are_seen(void **state)
 
 static void what_did_not_change_is_copied_once(void **state)
 {
-    AUTO(free) char *said = NULL;
     struct pair pair;
     struct live live;
     char since[32], report[512] = "";
