@@ -29,9 +29,10 @@ SMALL = "head -c 10M /dev/urandom >/workspace/file && sync"
 LARGE = "head -c 1G /dev/urandom >/workspace/file && sync"
 FILES = ("mkdir -p /workspace/f && cd /workspace/f && for i in $(seq 100); do mkdir $i; "
          "for j in $(seq 100); do echo $i $j >$i/$j; done; done; sync")
+# What programs are made of, cut into pieces: it repeats itself too far away for any packer to see.
 THOUSAND = ("mkdir -p /workspace/f && cd /workspace/f && "
-            "for i in $(seq 1000); do cat /usr/bin/python3.1[0-9] /usr/bin/perl /usr/bin/git "
-            "2>/dev/null | head -c 1048576 | (printf %s $i; cat) >$i; done; sync")
+            "for n in 1 2 3 4; do find /usr -xdev -type f -print0 | sort -z | xargs -0 cat; done "
+            "2>/dev/null | head -c 1000M | split -b 1M -a 3 -d - && sync")
 SQLITE = ("import sqlite3, time, os\n"
           "c = sqlite3.connect('{place}/bench.db')\n"
           "c.execute('create table t(x)')\n"
@@ -223,7 +224,7 @@ def archive_rate(folder: Path) -> float:
     """MB/s of tar and zstd into a file, synced, as a backup is."""
     size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
     begin = time.perf_counter()
-    subprocess.run(f"tar cf - -C {folder} . | zstd -q -T0 -1 -o {folder}.tzst && sync {folder}.tzst",
+    subprocess.run(f"tar cf - -C {folder} . | zstd -q -T0 -o {folder}.tzst && sync {folder}.tzst",
                    shell=True, check=True)
     took = time.perf_counter() - begin
     Path(f"{folder}.tzst").unlink()
@@ -231,7 +232,9 @@ def archive_rate(folder: Path) -> float:
 
 
 def backup(script: str):
-    """A backup from the call to its answer, beside `tar | zstd -1` of the same tree on the host."""
+    """A backup from the call to its answer, beside `tar | zstd` of the same tree on the host.
+
+    Both pack with zstd's default level, 3, on all processors."""
     def measure(context) -> Comparison:
         ours, peer, restores = [], [], []
         with root_folder("burrow-bench-", "/var/tmp") as place, client(context) as burrow:
@@ -286,9 +289,9 @@ ROWS = [
     Row("rollback_1gb", "ms, running", LESS, CREATE, None, copy(LARGE, "rollback")),
     Row("wake_frozen", "ms", LESS, "the exec alone", Goal("ratio", "<=", 3.0), wake_frozen),
     Row("wake_disk", "ms, 1 GB", LESS, CREATE, Goal("ratio", "<=", 1.5), wake_disk),
-    Row("backup_1gb", "MB/s, 1,000 files", MORE, "tar | zstd -1 on the host",
+    Row("backup_1gb", "MB/s, 1,000 files", MORE, "tar | zstd -T0 on the host",
         Goal("ratio", ">=", 0.6), backup(THOUSAND)),
-    Row("backup_files", "MB/s, 10,000 files", MORE, "tar | zstd -1 on the host", None,
+    Row("backup_files", "MB/s, 10,000 files", MORE, "tar | zstd -T0 on the host", None,
         backup(FILES)),
     Row("disk_fsync", "SQLite commits/s", MORE, "the host's own filesystem", None, fsyncs),
 ]

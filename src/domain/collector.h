@@ -9,11 +9,11 @@
  * A layer goes when nothing names it and its object is older than the grace time. Nothing counts
  * references, so that no count can be wrong.
  *
- * Why nothing that is needed goes: what is named comes only from an offload, and an offload begins
- * only while nothing is collected and a collection only while nothing is being stored
- * (domain_internal.h: saves, is_collecting). So what was marked at the start stays all that is
- * named until the end; it can only become less. Restores read layers that are named until their
- * row is kept.
+ * Why nothing that is needed goes: what is named comes only from an offload (and what it stores
+ * first) or a squash, and these begin only while nothing is collected and a collection only while
+ * nothing is being stored (domain_internal.h: saves, is_collecting). So what was marked at the
+ * start stays all that is named until the end; it can only become less. Restores read layers that
+ * are named until their row is kept, and then by the snapshot that is kept with it.
  *
  * Why it may die at any point: the row goes first and the object then. An object without a row is
  * found by the next listing, a row without an object is of no harm and is replaced by the next

@@ -47,7 +47,10 @@ struct domain_options {
      * than `memory_pressure` (0: never) frozen sandboxes give up theirs. May be NULL. */
     int (*memory_available)(void *context);
     unsigned int memory_pressure;
-    uint64_t gc_every_ms; /* how often layers that nobody names are taken away; 0: never */
+    uint64_t
+        snapshot_cache_bytes; /* that snapshots which are stored, too, hold here; 0: no limit */
+    uint64_t squash_above;    /* lists of more layers become one layer; 0: never */
+    uint64_t gc_every_ms;     /* how often layers that nobody names are taken away; 0: never */
     /* The provider is lost: the daemon must end. */
     void (*lost)(void *context, const struct error *reason);
     /* Have domain_turn called once, soon, from the loop and never from inside this call. */

@@ -23,12 +23,37 @@ static void live_with_snapshots(struct world *world, struct sandbox *sandbox)
     world_settle(world);
 }
 
-/* Down to the object store, and back. */
+static struct sandbox *fork_one(struct world *world, struct snapshot *snapshot)
+{
+    struct told_snapshot told = {.count = 0};
+
+    snapshot_fork(world->domain, &world->caller, snapshot, &(struct fork_options){.count = 1},
+                  on_forked, &told);
+    TURN_UNTIL(&world->loop, told.told.times);
+    expect_ok(&told.told);
+    return told.sandboxes[0];
+}
+
+/* Down to the object store, and back; what is stored there as well leaves this machine, and comes
+ * back; a list of two layers becomes one. */
 static void live_in_tiers(void)
 {
     struct tiers *tiers = tiers_new(0);
+    struct world *world = tiers->world;
+    struct sandbox *sandbox = tiers_offloaded(tiers), *fork;
+    struct snapshot *snapshot;
 
-    use_once(tiers->world, tiers_offloaded(tiers));
+    use_once(world, sandbox);
+    snapshot = world_snapshot(world, sandbox, "first");
+    fork = fork_one(world, snapshot);
+    do_ask(world, sandbox_sleep, fork);
+    tiers_until(tiers, fork, SANDBOX_TIER_OFFLOADED);
+    snapshot_set_size(world->domain, snapshot, 1000);
+    world->domain->options.snapshot_cache_bytes = 1;
+    world_pass_quietly(world, 2);
+    (void) fork_one(world, snapshot);
+    world->domain->options.squash_above = 1;
+    world_pass_quietly(world, 2);
     tiers_free(tiers);
 }
 

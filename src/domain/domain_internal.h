@@ -69,10 +69,13 @@ struct domain {
     size_t outstanding;  /* answers of the store that have not come */
     unsigned int turns;  /* domain_turn is running */
     size_t uses;         /* open ones, of all sandboxes */
-    size_t saves;        /* disks that are being stored: sandbox_offload.c */
+    size_t saves;        /* disks that are being stored: sandbox_offload.c, squash.c */
     uint64_t collect_ns; /* monotonic: when the collector is due; 0: not known yet */
     bool is_collecting;  /* layers are being deleted: none may be stored meanwhile */
     bool is_inspecting;  /* inspection.c */
+    bool is_squashing;   /* squash.c */
+    uint64_t squash_ns;  /* monotonic: nothing is squashed before that, because it failed */
+    bool is_copying;     /* snapshots of sandboxes without processes are copies: the last one was */
     size_t works;        /* things under way that end with an answer of ours: sandbox_wish.h */
     domain_done *closed; /* while closing */
     void *closed_context;

@@ -17,3 +17,4 @@ extern const struct domain_module domain_snapshots;
 extern const struct domain_module domain_templates;
 extern const struct domain_module domain_collector;
 extern const struct domain_module domain_workspaces;
+extern const struct domain_module domain_squash;

@@ -8,7 +8,6 @@
 #include "domain/sandbox_set.h"
 #include "domain/snapshot_set.h"
 #include "domain/stored_disk.h"
-#include "json/json_read.h"
 
 void layer_marks_done(struct layer_marks *marks)
 {
@@ -30,29 +29,6 @@ static void add(struct layer_marks *marks, const struct id *owner, const struct 
     marks->count += disk->count;
 }
 
-/* A JSON array of ids. */
-static int add_snapshot(struct layer_marks *marks, const struct snapshot *snapshot,
-                        struct error *err)
-{
-    const struct json_limits limits = {
-        .size = STORED_DISK_MAX, .depth = 2, .values = JSON_VALUES_MAX};
-    AUTO(json) json_t *ids = json_read(snapshot->layers, strlen(snapshot->layers), &limits, err);
-    json_t *id;
-    size_t i;
-
-    if (!ids || !json_is_array(ids))
-        return error_set(err, ERR_INTERNAL, 0, "the layers of snapshot %s cannot be read",
-                         snapshot->id.text);
-    json_array_foreach (ids, i, id) {
-        struct vault_layer layer = {.id = ""};
-
-        (void) snprintf(layer.id, sizeof(layer.id), "%s",
-                        json_is_string(id) ? json_string_value(id) : "");
-        add(marks, &snapshot->owner, &(struct stored_disk){.layers = &layer, .count = 1});
-    }
-    return 0;
-}
-
 static int read_sandboxes(const struct domain *domain, struct layer_marks *marks, struct error *err)
 {
     LIST_EACH (&domain->sandboxes->all, at) {
@@ -72,9 +48,13 @@ static int read_snapshots(const struct domain *domain, struct layer_marks *marks
 {
     LIST_EACH (&domain->snapshots->all, at) {
         const struct snapshot *snapshot = CONTAINER_OF(at, struct snapshot, link);
+        AUTO(stored_disk) struct stored_disk disk = {.layers = NULL};
 
-        if (snapshot->layers && add_snapshot(marks, snapshot, err) < 0)
-            return -1;
+        if (!snapshot->layers)
+            continue;
+        if (stored_disk_read(snapshot->layers, &disk, err) < 0)
+            return error_wrap(err, "snapshot %s", snapshot->id.text);
+        add(marks, &snapshot->owner, &disk);
     }
     return 0;
 }

@@ -123,6 +123,8 @@ struct sandbox {
     char *reason; /* owned, never NULL: why it is so */
     char *inside; /* owned, may be NULL: sessions to bring back at wake, as JSON */
     char *stored; /* owned, may be NULL: its disk in the object store: {"layers":[...],"bytes":n} */
+    struct id
+        base; /* a snapshot that its disk was like once, ""; it may be gone: snapshot_base.c */
     uint64_t restored_files; /* by the last wake, from the mirror of its workspace */
     bool is_disk_lost; /* its workspace comes from its mirror at the next wake: sandbox_rebuild.c */
     bool is_rebuilding;       /* kept: that has begun, and is not done */

@@ -36,9 +36,10 @@ struct creation {
     void *context;
     struct list link;    /* of `sharers` of the one that is under way */
     struct list sharers; /* of struct creation: the same name, meanwhile */
-    bool has_origin;     /* the next three count: */
+    bool has_origin;     /* the next ones count: */
     struct provider_disk disk;
     struct id from, snapshot; /* for the event; no snapshot: empty */
+    struct id base;           /* as of a sandbox */
     char *inside;             /* owned, may be NULL: sessions to bring back */
 };
 
@@ -236,6 +237,7 @@ static void make(struct creation *creation, struct sandbox_spec *spec)
     sandbox->creation = creation;
     sandbox->id = id_new();
     sandbox->owner = creation->caller.owner;
+    sandbox->base = creation->base;
     sandbox->epoch = 1;
     (void) snprintf(sandbox->node, sizeof(sandbox->node), "%s", domain->options.node);
     sandbox->spec = *spec;
@@ -289,6 +291,8 @@ static void set_origin(struct creation *creation, const struct sandbox_origin *o
     if (origin->snapshot)
         (void) snprintf(creation->snapshot.text, sizeof(creation->snapshot.text), "%s",
                         origin->snapshot);
+    if (origin->base)
+        (void) snprintf(creation->base.text, sizeof(creation->base.text), "%s", origin->base);
     creation->inside = origin->inside ? mem_copy_text(origin->inside) : NULL;
 }
 

@@ -3,6 +3,11 @@
  *     copy of the disk ──► stored ──► commit (layer, sandbox.stored, event) ──► disk deleted
  *     [held a moment]      [free]     [held ────────────────────────────────────────────]
  *
+ * Where a snapshot is known that the disk was like once (snapshot_base.c), only what differs is
+ * packed, and the list is that of the snapshot with one layer more. A snapshot that is not in the
+ * store yet is stored first: others that were made from it share its layer. Without one, or when
+ * that fails, the disk is one layer.
+ *
  * While the copy travels the sandbox is free: a request wakes it from the disk it has, and the copy
  * is forgotten. Providers without snapshots have it held for all that time.
  *
@@ -33,7 +38,10 @@ struct offload {
     struct sandbox_wish *wish;
     struct id copy; /* a snapshot in passing, without a row */
     bool has_copy;
-    uint64_t asleep_ns; /* of the sleep it is about: another one has another disk */
+    uint64_t asleep_ns;            /* of the sleep it is about: another one has another disk */
+    struct snapshot *base;         /* pinned; NULL: everything is packed */
+    struct snapshot_waiter waiter; /* for the base to be stored */
+    struct id base_before;         /* of the sandbox, while the row is being kept */
 };
 
 /* --- the end --------------------------------------------------------------------------------- */
@@ -42,6 +50,14 @@ static void on_over(void *context, const struct error *failure, struct sandbox *
 {
     (void) failure, (void) sandbox;
     free(context);
+}
+
+static void give_back_base(struct offload *offload)
+{
+    struct snapshot *base = TAKE_PTR(offload->base);
+
+    if (base)
+        snapshot_unpin(offload->wish->domain, base);
 }
 
 static void finish(struct offload *offload, const struct error *failure)
@@ -54,6 +70,7 @@ static void finish(struct offload *offload, const struct error *failure)
     sandbox->is_saving = sandbox->is_held = false;
     if (offload->has_copy)
         snapshot_doom(domain, &offload->copy);
+    give_back_base(offload);
     if (sandbox->status != SANDBOX_DESTROYED)
         expiry_watch(domain, sandbox);
     wish_end(wish, failure);
@@ -110,59 +127,84 @@ static void on_kept(void *context, const struct error *failure, const struct sto
     struct offload *offload = context;
     struct domain *domain = offload->wish->domain;
     struct sandbox *sandbox = offload->wish->sandbox;
+    struct snapshot *own;
 
     if (failure) {
         free(sandbox->stored);
         sandbox->stored = NULL;
+        sandbox->base = offload->base_before;
         fail(offload, failure);
         return;
     }
     CRASH_POINT("offload.kept");
     event_kept(domain, receipt);
+    sandbox->base = offload->base_before; /* to find it by */
+    own = snapshot_own_base(domain, sandbox);
+    if (own)
+        snapshot_leave(domain, own);
+    sandbox->base = (struct id){.text = ""};
     sandbox->is_disk_left = true;
     domain_latency_add(domain, &domain->counters.saves[SANDBOX_TIER_OFFLOADED],
                        offload->wish->asked_ns);
     drop(offload);
 }
 
-static void add_layer(struct store_transaction *change, const struct sandbox *sandbox,
-                      const struct vault_layer *layer, int64_t now_ms)
+/* The layers of the base, and this one. */
+static int make_list(const struct offload *offload, const struct vault_layer *layer,
+                     struct stored_disk *ret_disk, struct error *err)
 {
-    struct store_value values[STORE_LAYER_COLUMN_COUNT];
-
-    values[STORE_LAYER_OWNER] = store_text(sandbox->owner.text);
-    values[STORE_LAYER_ID] = store_text(layer->id);
-    values[STORE_LAYER_SIZE] = store_integer((int64_t) layer->size);
-    values[STORE_LAYER_BYTES] = store_integer((int64_t) layer->bytes);
-    values[STORE_LAYER_SHA256] = store_bytes(layer->sum, sizeof(layer->sum));
-    values[STORE_LAYER_CREATED] = store_integer(now_ms);
-    values[STORE_LAYER_USED] = store_integer(now_ms);
-    store_put(change, STORE_LAYER, values);
+    if (offload->base && stored_disk_read(offload->base->layers, ret_disk, err) < 0)
+        return -1;
+    stored_disk_add(ret_disk, layer);
+    return 0;
 }
 
-static void keep(struct offload *offload, const struct vault_layer *layer)
+/* What was made for the disk alone is of no use without it. */
+static void delete_own_base(const struct offload *offload, struct store_transaction *change)
+{
+    const struct snapshot *own = snapshot_own_base(offload->wish->domain, offload->wish->sandbox);
+    const struct store_condition is_it = {.column = STORE_SNAPSHOT_ID,
+                                          .comparison = STORE_EQUAL,
+                                          .value = store_text(own ? own->id.text : "")};
+
+    if (own)
+        store_delete(change, STORE_SNAPSHOT, &is_it, 1);
+}
+
+static void add_event(const struct offload *offload, struct store_transaction *change,
+                      const struct vault_layer *layer, size_t count)
+{
+    const struct sandbox *sandbox = offload->wish->sandbox;
+    char data[EVENT_DATA_MAX];
+
+    (void) snprintf(data, sizeof(data),
+                    "{\"sandboxId\":\"%s\",\"bytes\":%" PRIu64 ",\"storedBytes\":%" PRIu64
+                    ",\"layers\":%zu}",
+                    sandbox->id.text, layer->bytes, layer->is_new ? layer->size : 0, count);
+    event_add(offload->wish->domain, change, &offload->wish->caller, &sandbox->owner,
+              sandbox->id.text, "sandbox.offloaded", data);
+}
+
+static void keep(struct offload *offload, const struct vault_layer *layer,
+                 const struct stored_disk *disk)
 {
     struct domain *domain = offload->wish->domain;
     struct sandbox *sandbox = offload->wish->sandbox;
-    struct vault_layer copy = *layer;
-    const struct stored_disk disk = {.layers = &copy, .count = 1, .bytes = layer->bytes};
     struct store_transaction *change = store_begin(domain->options.store);
     AUTO(text) struct text stored = TEXT_INIT(STORED_DISK_MAX);
     AUTO(sandbox_row) struct sandbox_row row;
-    char data[EVENT_DATA_MAX];
 
-    stored_disk_write(&disk, &stored);
+    stored_disk_write(disk, &stored);
+    delete_own_base(offload, change);
+    offload->base_before = sandbox->base;
+    sandbox->base = (struct id){.text = ""};
     sandbox->stored = mem_copy_text(text_string(&stored));
     domain->counters.offloaded_bytes += layer->size;
     sandbox->updated_ms = domain_wall_ms(domain);
     sandbox_row_init(&row, sandbox);
     store_update(change, STORE_SANDBOX, row.values);
-    add_layer(change, sandbox, layer, sandbox->updated_ms);
-    (void) snprintf(data, sizeof(data),
-                    "{\"sandboxId\":\"%s\",\"bytes\":%" PRIu64 ",\"storedBytes\":%" PRIu64 "}",
-                    sandbox->id.text, layer->bytes, layer->is_new ? layer->size : 0);
-    event_add(domain, change, &offload->wish->caller, &sandbox->owner, sandbox->id.text,
-              "sandbox.offloaded", data);
+    stored_disk_put_row(change, &sandbox->owner, layer, sandbox->updated_ms);
+    add_event(offload, change, layer, disk->count);
     list_remove(&sandbox->unkept); /* this is newer than what was lost */
     domain_commit(domain, change, on_kept, offload);
 }
@@ -178,35 +220,78 @@ static bool is_overtaken(const struct offload *offload)
            (offload->has_copy && sandbox->is_held);
 }
 
-static void on_stored(void *context, const struct error *failure, const struct vault_layer *layer)
+static void forget(struct offload *offload)
 {
-    struct offload *offload = context;
-    struct error err = ERROR_INIT;
-
-    if (!failure && !domain_is_open(offload->wish->domain, &err))
-        failure = &err;
-    if (is_overtaken(offload)) {
-        offload->wish->sandbox->is_saving = false;
-        offload->wish->domain->saves--;
-        snapshot_doom(offload->wish->domain, &offload->copy);
-        wish_end(offload->wish, NULL);
-        return;
-    }
-    if (failure) {
-        fail(offload, failure);
-        return;
-    }
-    CRASH_POINT("offload.stored");
-    offload->wish->sandbox->is_held = true;
-    keep(offload, layer);
+    offload->wish->sandbox->is_saving = false;
+    offload->wish->domain->saves--;
+    snapshot_doom(offload->wish->domain, &offload->copy);
+    give_back_base(offload);
+    wish_end(offload->wish, NULL);
 }
+
+static void on_stored(void *context, const struct error *failure, const struct vault_layer *layer);
 
 static void store(struct offload *offload, const struct provider_disk *disk)
 {
     const struct vault *vault = offload->wish->domain->options.vault;
+    const struct provider_disk base = {PROVIDER_OF_SNAPSHOT,
+                                       offload->base ? offload->base->id : offload->copy};
 
-    vault->store_disk(vault->self, disk, NULL, &offload->wish->sandbox->owner, NULL, on_stored,
-                      offload);
+    vault->store_disk(vault->self, disk, offload->base ? &base : NULL,
+                      &offload->wish->sandbox->owner, NULL, on_stored, offload);
+}
+
+static void store_copy(struct offload *offload)
+{
+    store(offload, &(struct provider_disk){PROVIDER_OF_SNAPSHOT, offload->copy});
+}
+
+/* What is wrong may be the base: the disk is there as a whole. */
+static bool may_go_whole(const struct offload *offload, const struct error *failure)
+{
+    return offload->base && failure->code != ERR_UNAVAILABLE &&
+           offload->wish->domain->stage == DOMAIN_OPEN;
+}
+
+static void on_stored(void *context, const struct error *failure, const struct vault_layer *layer)
+{
+    struct offload *offload = context;
+    AUTO(stored_disk) struct stored_disk disk = {.layers = NULL};
+    struct error err = ERROR_INIT;
+
+    if (!failure && (!domain_is_open(offload->wish->domain, &err) ||
+                     make_list(offload, layer, &disk, &err) < 0))
+        failure = &err;
+    if (is_overtaken(offload)) {
+        forget(offload);
+    } else if (failure && may_go_whole(offload, failure)) {
+        give_back_base(offload);
+        store_copy(offload);
+    } else if (failure) {
+        fail(offload, failure);
+    } else {
+        CRASH_POINT("offload.stored");
+        offload->wish->sandbox->is_held = true;
+        keep(offload, layer, &disk);
+    }
+}
+
+static void on_base_stored(struct snapshot_waiter *waiter, const struct error *failure)
+{
+    struct offload *offload = CONTAINER_OF(waiter, struct offload, waiter);
+    struct error err = ERROR_INIT;
+
+    if (is_overtaken(offload)) {
+        forget(offload);
+        return;
+    }
+    if (!domain_is_open(offload->wish->domain, &err)) {
+        fail(offload, &err);
+        return;
+    }
+    if (failure)
+        give_back_base(offload);
+    store_copy(offload);
 }
 
 static void on_copied(void *context, const struct error *failure,
@@ -217,7 +302,6 @@ static void on_copied(void *context, const struct error *failure,
     struct sandbox *sandbox = offload->wish->sandbox;
     struct error err = ERROR_INIT;
 
-    (void) how;
     offload->has_copy = !failure;
     if (!failure && !domain_is_open(domain, &err))
         failure = &err;
@@ -225,7 +309,13 @@ static void on_copied(void *context, const struct error *failure,
         fail(offload, failure);
         return;
     }
-    store(offload, &(struct provider_disk){PROVIDER_OF_SNAPSHOT, offload->copy});
+    domain->is_copying = how->is_copied;
+    offload->base = snapshot_base_take(domain, sandbox);
+    offload->waiter.done = on_base_stored;
+    if (offload->base && !offload->base->layers)
+        snapshot_store(domain, offload->base, &offload->waiter);
+    else
+        store_copy(offload);
     sandbox->is_held = false;
     expiry_watch(domain, sandbox);
     sandbox_settle(domain, sandbox);

@@ -95,7 +95,8 @@ int sandbox_quota_snapshot(const struct domain *domain, const struct id *owner, 
     struct usage usage = usage_of(domain, owner);
     const struct snapshot_usage *snapshots = snapshot_set_usage(domain, owner);
 
-    if (check_count("snapshots", snapshots ? snapshots->count : 0, quota.snapshots, err) < 0)
+    if (check_count("snapshots", snapshots ? snapshots->count - snapshots->bases : 0,
+                    quota.snapshots, err) < 0)
         return -1;
     return check_bytes("disk", usage.disk_bytes, 1, quota.disk_bytes, err);
 }

@@ -143,6 +143,8 @@ static void write_record(const struct sandbox *sandbox, struct text *text)
     if (sandbox->is_rebuilding)
         json_add_boolean(&json, "rebuilding", true);
     write_number(&json, "unenforced", sandbox->unenforced);
+    if (*sandbox->base.text)
+        json_add_text(&json, "base", sandbox->base.text);
     json_end_object(&json);
     (void) json_writer_finish(&json); /* checked when the spec was taken: it fits */
 }
@@ -412,14 +414,17 @@ static int read_record(const struct store_value *value, struct sandbox *sandbox,
     struct json_place root;
     AUTO(json) json_t *json = read_json(value->bytes, value->length, &root, err);
     uint64_t unenforced = 0;
+    const char *base = NULL;
 
     if (!json || read_fields(&root, &sandbox->spec, err) < 0 ||
         json_field_boolean(&root, "endedByRequest", JSON_OPTIONAL, &sandbox->is_ended_by_request,
                            err) < 0 ||
         json_field_boolean(&root, "rebuilding", JSON_OPTIONAL, &sandbox->is_rebuilding, err) < 0 ||
-        read_unsigned(&root, "unenforced", UINT32_MAX, &unenforced, err) < 0)
+        read_unsigned(&root, "unenforced", UINT32_MAX, &unenforced, err) < 0 ||
+        json_field_text(&root, "base", JSON_OPTIONAL, ID_LENGTH, &base, err) < 0)
         return -1;
     sandbox->unenforced = (unsigned int) unenforced;
+    (void) snprintf(sandbox->base.text, sizeof(sandbox->base.text), "%s", base ? base : "");
     return 0;
 }
 

@@ -1,10 +1,13 @@
 /* A disk that is stored comes back:
  *
- *     what is left here is deleted ──► fetched ──► commit (stored: nothing) ──► the wish goes on
+ *     what is left here is deleted ──► fetched, without the layers that a snapshot here has
+ *       ──► a snapshot of it, where that costs nothing
+ *       ──► commit (stored: nothing; the snapshot has the layers) ──► the wish goes on
  *
  * Until that commit the stored disk is the one that counts, so whatever happens before leaves it
  * untouched; after it the disk that is here does, so that nothing that a sandbox writes from then
- * on can be lost to an older copy. The layers are left to the collector. */
+ * on can be lost to an older copy. The snapshot is what the next offload tells apart from
+ * (snapshot_base.c); it keeps the layers in use. Without one they are left to the collector. */
 #include <stdlib.h>
 
 #include "base/auto.h"
@@ -13,18 +16,43 @@
 #include "domain/event.h"
 #include "domain/sandbox_set.h"
 #include "domain/sandbox_wish.h"
+#include "domain/snapshot_internal.h"
+#include "domain/snapshot_set.h"
 #include "domain/stored_disk.h"
 
 struct restore {
     struct sandbox_wish *wish;
     struct stored_disk disk;
     void (*next)(struct sandbox_wish *wish);
+    struct snapshot *start; /* pinned: it is what the first layers make; NULL: all are fetched */
+    size_t start_layers;
+    struct id copy;
+    struct snapshot *base; /* of the set, not kept yet; NULL: none is made */
 };
+
+static void drop_start(struct restore *restore)
+{
+    struct snapshot *start = TAKE_PTR(restore->start);
+
+    if (start)
+        snapshot_unpin(restore->wish->domain, start);
+}
 
 static void restore_free(struct restore *restore)
 {
+    drop_start(restore);
     stored_disk_done(&restore->disk);
     free(restore);
+}
+
+static void drop_base(struct restore *restore)
+{
+    struct snapshot *base = TAKE_PTR(restore->base);
+
+    if (!base)
+        return;
+    snapshot_doom(restore->wish->domain, &base->id);
+    snapshot_set_remove(restore->wish->domain, base);
 }
 
 /* An object that is not there is no reason to say that there is no such sandbox. */
@@ -47,6 +75,7 @@ static void fail(struct restore *restore, const struct error *failure)
 
     LOG_ERROR(domain->options.log, "the disk of a sandbox did not come back",
               log_text("sandbox", sandbox->id.text), log_text("error", err.message));
+    drop_base(restore);
     restore_free(restore);
     sandbox->is_held = false;
     domain->counters.restore_failures++;
@@ -67,6 +96,15 @@ static bool is_cut_short(struct restore *restore)
     return true;
 }
 
+/* The same with a disk that is here. */
+static bool is_closing(struct restore *restore)
+{
+    if (restore->wish->domain->stage == DOMAIN_OPEN)
+        return false;
+    restore->wish->sandbox->is_disk_left = true;
+    return is_cut_short(restore);
+}
+
 /* --- kept ------------------------------------------------------------------------------------ */
 
 static void on_kept(void *context, const struct error *failure, const struct store_receipt *receipt)
@@ -82,6 +120,10 @@ static void on_kept(void *context, const struct error *failure, const struct sto
         return;
     }
     event_kept(wish->domain, receipt);
+    if (restore->base) {
+        sandbox->base = restore->base->id;
+        snapshot_set_list(wish->domain, TAKE_PTR(restore->base));
+    }
     free(sandbox->stored);
     sandbox->stored = NULL;
     sandbox->asleep_ns = domain_now_ns(wish->domain); /* it does not go again at once */
@@ -100,12 +142,19 @@ static void keep(struct restore *restore)
     struct store_transaction *change = store_begin(domain->options.store);
     enum sandbox_status status = sandbox->status;
     char *stored = TAKE_PTR(sandbox->stored);
+    struct store_value values[STORE_SNAPSHOT_COLUMN_COUNT];
     AUTO(sandbox_row) struct sandbox_row row;
 
     sandbox->updated_ms = domain_wall_ms(domain);
     sandbox->status = restore->wish->before;
+    sandbox->base = restore->base ? restore->base->id : (struct id){.text = ""};
     sandbox_row_init(&row, sandbox);
     store_update(change, STORE_SANDBOX, row.values);
+    sandbox->base = (struct id){.text = ""};
+    if (restore->base) {
+        snapshot_row(restore->base, values);
+        store_insert(change, STORE_SNAPSHOT, values);
+    }
     sandbox_add_event(domain, change, &restore->wish->caller, sandbox, "sandbox.restored");
     sandbox->status = status;
     sandbox->stored = stored;
@@ -113,33 +162,75 @@ static void keep(struct restore *restore)
     domain_commit(domain, change, on_kept, restore);
 }
 
+/* --- what it is told apart from later -------------------------------------------------------- */
+
+static void on_copied(void *context, const struct error *failure,
+                      const struct provider_snapshot *how)
+{
+    struct restore *restore = context;
+    struct domain *domain = restore->wish->domain;
+    struct sandbox *sandbox = restore->wish->sandbox;
+
+    if (failure) {
+        LOG_WARNING(domain->options.log, "a disk that came back will be stored whole",
+                    log_text("sandbox", sandbox->id.text), log_text("error", failure->message));
+    } else {
+        CRASH_POINT("restore.copied");
+        domain->is_copying = how->is_copied;
+    }
+    if (!failure && how->is_copied) /* as large as the disk itself: too dear */
+        snapshot_doom(domain, &restore->copy);
+    else if (!failure)
+        restore->base = snapshot_base_add(domain, sandbox, &restore->copy, restore->disk.bytes);
+    if (is_closing(restore))
+        return;
+    keep(restore);
+}
+
 /* --- fetched --------------------------------------------------------------------------------- */
+
+static void fetch(struct restore *restore);
 
 static void on_fetched(void *context, const struct error *failure)
 {
     struct restore *restore = context;
-    struct error err = ERROR_INIT;
+    struct domain *domain = restore->wish->domain;
 
+    if (failure && restore->start && domain->stage == DOMAIN_OPEN) {
+        drop_start(restore); /* what is here may be at fault; the store has all of it */
+        fetch(restore);
+        return;
+    }
     if (failure) {
         fail(restore, failure);
         return;
     }
     CRASH_POINT("restore.fetched");
-    if (!domain_is_open(restore->wish->domain, &err)) {
-        restore->wish->sandbox->is_disk_left = true;
-        fail(restore, &err);
+    if (is_closing(restore))
         return;
-    }
-    keep(restore);
+    if (snapshot_base_is_wanted(domain, restore->wish->sandbox))
+        provider_snapshot(domain->options.provider, &restore->wish->sandbox->id, &restore->copy,
+                          false, on_copied, restore);
+    else
+        keep(restore);
 }
 
 static void fetch(struct restore *restore)
 {
     const struct sandbox *sandbox = restore->wish->sandbox;
     const struct vault *vault = restore->wish->domain->options.vault;
+    struct vault_fetch what = {.target = sandbox->id,
+                               .owner = sandbox->owner,
+                               .disk_bytes = sandbox->spec.limits.disk_bytes,
+                               .layers = restore->disk.layers,
+                               .count = restore->disk.count};
 
-    vault->fetch_disk(vault->self, restore->disk.layers, restore->disk.count, &sandbox->owner,
-                      &sandbox->id, sandbox->spec.limits.disk_bytes, NULL, on_fetched, restore);
+    if (restore->start) {
+        what.start = (struct provider_disk){PROVIDER_OF_SNAPSHOT, restore->start->id};
+        what.layers += restore->start_layers;
+        what.count -= restore->start_layers;
+    }
+    vault->fetch_disk(vault->self, &what, NULL, on_fetched, restore);
 }
 
 static void on_dropped(void *context, const struct error *failure)
@@ -166,6 +257,7 @@ void sandbox_bring_back(struct sandbox_wish *wish, void (*next)(struct sandbox_w
 
     restore->wish = wish;
     restore->next = next;
+    restore->copy = id_new();
     if (!sandbox_status_is_busy(sandbox->status)) /* else `before` is the status before that */
         wish->before = sandbox->status;
     sandbox->is_held = true;
@@ -174,9 +266,11 @@ void sandbox_bring_back(struct sandbox_wish *wish, void (*next)(struct sandbox_w
         fail(restore, &err);
     } else if (stored_disk_read(sandbox->stored, &restore->disk, &err) < 0) {
         fail(restore, &err);
-    } else if (sandbox->is_disk_left) {
-        provider_destroy(domain->options.provider, &sandbox->id, on_dropped, restore);
     } else {
-        fetch(restore);
+        restore->start = snapshot_start_take(domain, sandbox, &restore->start_layers);
+        if (sandbox->is_disk_left)
+            provider_destroy(domain->options.provider, &sandbox->id, on_dropped, restore);
+        else
+            fetch(restore);
     }
 }

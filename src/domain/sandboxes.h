@@ -35,6 +35,7 @@ struct sandbox_origin {
     struct provider_disk disk;
     const char *sandbox;  /* id of the one it was copied from; told in the event */
     const char *snapshot; /* likewise, or NULL */
+    const char *base;     /* a snapshot that the disk is like, or nearly; NULL: none is known */
     const char *inside;   /* sessions to bring back, as JSON; NULL: none */
 };
 

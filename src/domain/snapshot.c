@@ -101,7 +101,7 @@ int snapshot_list(struct domain *domain, const struct caller *caller,
 
 /* What goes with a sandbox: made by itself, and without a time to be kept for. */
 static const enum snapshot_reason goes_with_sandbox[] = {SNAPSHOT_INTERVAL, SNAPSHOT_TASK,
-                                                         SNAPSHOT_ROLLBACK};
+                                                         SNAPSHOT_ROLLBACK, SNAPSHOT_SLEEP};
 _Static_assert(ARRAY_COUNT(goes_with_sandbox) <= DOMAIN_MODULE_CHANGES_MAX, "a delete each");
 
 static void begin(struct domain *domain)
@@ -172,6 +172,7 @@ static void tick(struct domain *domain)
         return;
     snapshot_doom_again(domain);
     snapshot_prune_expired(domain);
+    snapshot_evict(domain);
 }
 
 static void free_all(struct snapshots *snapshots)

@@ -32,7 +32,7 @@
     X(TASK, "task")         /* before a task */                                                    \
     X(INTERVAL, "interval") /* by itself: snapshotEvery */                                         \
     X(FORK, "fork")                                                                                \
-    X(SLEEP, "sleep")                                                                              \
+    X(SLEEP, "sleep") /* what its disk was when it came back from the object store */              \
     X(BACKUP, "backup")                                                                            \
     X(SYNC, "sync")                                                                                \
     X(ROLLBACK, "rollback") /* what a rollback replaced */
@@ -70,16 +70,19 @@ struct snapshot {
     enum snapshot_state state;
     char *spec;                     /* owned: JSON of the sandbox then, sandbox_record.h */
     char *inside;                   /* owned, may be NULL: its sessions then */
-    char *layers;                   /* owned, may be NULL: JSON array of ids */
+    char *layers;                   /* owned, may be NULL: its disk in the store, stored_disk.h */
     uint64_t size;                  /* what the disk held */
     int64_t created_ms, expires_ms; /* 0: never */
 
     /* The domain's own. */
     unsigned int references;
-    unsigned int pins; /* whose work needs its disk: until then that stays */
-    bool is_kept;      /* there for others */
-    bool is_gone;      /* its row is */
-    bool is_going;     /* a delete is under way */
+    unsigned int pins;   /* whose work needs its disk: until then that stays */
+    bool is_kept;        /* there for others */
+    bool is_gone;        /* its row is */
+    bool is_going;       /* a delete is under way */
+    bool is_moving;      /* to or from the object store, or from here: snapshot_store.c */
+    int64_t used_ms;     /* wall time: when somebody last needed its disk */
+    struct list waiters; /* of struct snapshot_waiter */
 };
 
 const char *snapshot_reason_text(enum snapshot_reason reason);

@@ -151,10 +151,6 @@ int snapshot_check_ready(const struct snapshot *snapshot, struct error *err)
     if (snapshot->state == SNAPSHOT_IS_LOST)
         return error_set(err, ERR_GONE, 0, "snapshot %s is lost: its disk is not there any more",
                          snapshot->id.text);
-    if (snapshot->state == SNAPSHOT_IS_STORED)
-        return error_set(err, ERR_CONFLICT, 0,
-                         "snapshot %s is in the object store only, and not on this machine",
-                         snapshot->id.text);
     return 0;
 }
 

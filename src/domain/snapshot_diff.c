@@ -5,6 +5,7 @@
 #include "base/auto.h"
 #include "base/memory.h"
 #include "domain/domain_life.h"
+#include "domain/sandbox_set.h"
 #include "domain/snapshot_internal.h"
 #include "domain/snapshot_set.h"
 
@@ -12,7 +13,10 @@ struct diff {
     struct domain_task task;
     struct domain *domain;
     struct snapshot *older, *newer; /* pinned; NULL: the present */
-    struct snapshot_shot shot;      /* of the present: its wish, the copy */
+    struct snapshot_waiter waiter;  /* for them to be here, one after the other */
+    struct caller caller;
+    struct sandbox *sandbox;   /* a reference: whose present; NULL: two snapshots */
+    struct snapshot_shot shot; /* of the present: its wish, the copy */
     bool is_shot;
     struct provider_disk present;
     vault_line *line;
@@ -32,6 +36,7 @@ static void answer(struct domain_task *task)
         snapshot_unpin(domain, diff->older);
     if (diff->newer)
         snapshot_unpin(domain, diff->newer);
+    sandbox_unref(diff->sandbox);
     snapshot_shot_done(&diff->shot);
     free(diff);
     domain->works--;
@@ -97,6 +102,39 @@ static void run(struct diff *diff)
         vault->diff(vault->self, &newer, &older, on_line, on_told, diff);
 }
 
+/* --- here ------------------------------------------------------------------------------------- */
+
+static void bring_here(struct diff *diff);
+static void look_at_present(struct diff *diff);
+
+static void on_here(struct snapshot_waiter *waiter, const struct error *failure)
+{
+    struct diff *diff = CONTAINER_OF(waiter, struct diff, waiter);
+
+    if (failure)
+        end(diff, failure);
+    else
+        bring_here(diff);
+}
+
+static void bring_here(struct diff *diff)
+{
+    struct snapshot *snapshots[] = {diff->older, diff->newer};
+
+    diff->waiter.done = on_here;
+    for (size_t i = 0; i < ARRAY_COUNT(snapshots); i++)
+        if (snapshots[i] && !snapshot_is_here(diff->domain, snapshots[i])) {
+            snapshot_fetch(diff->domain, snapshots[i], &diff->waiter);
+            return;
+        }
+    if (diff->sandbox)
+        look_at_present(diff);
+    else
+        run(diff);
+}
+
+/* --- the present ------------------------------------------------------------------------------ */
+
 static void on_shot(struct snapshot_shot *shot, const struct error *failure)
 {
     struct diff *diff = CONTAINER_OF(shot, struct diff, shot);
@@ -123,6 +161,14 @@ static void act(struct sandbox_wish *wish)
     }
     diff->present = (struct provider_disk){PROVIDER_OF_SANDBOX, sandbox->id};
     run(diff);
+}
+
+static void look_at_present(struct diff *diff)
+{
+    diff->shot = (struct snapshot_shot){.id = id_new(), .done = on_shot};
+    diff->shot.wish = wish_make(diff->domain, &diff->caller, diff->sandbox, SANDBOX_ACTION_SNAPSHOT,
+                                act, on_over, diff);
+    wish_begin(diff->shot.wish);
 }
 
 static int check(const struct domain *domain, const struct snapshot_place *older,
@@ -156,18 +202,15 @@ void snapshot_diff(struct domain *domain, const struct caller *caller, struct sn
     *diff = (struct diff){.domain = domain,
                           .older = pin(older.snapshot),
                           .newer = pin(newer.snapshot),
+                          .caller = *caller,
+                          .sandbox = present ? sandbox_ref(present) : NULL,
                           .line = line,
                           .done = done,
                           .context = context};
     domain->works++;
     if (check(domain, &older, &newer, &err) < 0) {
         end(diff, &err);
-    } else if (older.snapshot && newer.snapshot) {
-        run(diff);
-    } else {
-        diff->shot = (struct snapshot_shot){.id = id_new(), .done = on_shot};
-        diff->shot.wish =
-            wish_make(domain, caller, present, SANDBOX_ACTION_SNAPSHOT, act, on_over, diff);
-        wish_begin(diff->shot.wish);
+        return;
     }
+    bring_here(diff);
 }

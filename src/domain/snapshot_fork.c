@@ -35,10 +35,12 @@ struct fork {
     void *context;
 
     struct snapshot *snapshot; /* pinned; NULL: of a sandbox */
+    struct snapshot_waiter waiter;
     struct snapshot_shot shot; /* of a sandbox: its wish, the copy */
     bool is_shot;              /* there is a copy in passing */
     struct provider_disk disk;
     struct id origin;   /* the sandbox it is a fork of */
+    struct id base;     /* the snapshot, or what the sandbox has for one */
     const char *inside; /* borrowed from the snapshot, the shot or the sandbox that is held */
 
     bool has_failed;
@@ -161,6 +163,7 @@ static void make_one(struct fork *fork)
                                           .sandbox = fork->origin.text,
                                           .snapshot =
                                               fork->snapshot ? fork->snapshot->id.text : NULL,
+                                          .base = fork->base.text,
                                           .inside = fork->inside};
 
     set_name(fork);
@@ -216,6 +219,15 @@ static void set_spec(struct fork *fork)
     sandbox_pairs_set(&fork->spec.labels, LABEL, fork->origin.text);
 }
 
+static void on_here(struct snapshot_waiter *waiter, const struct error *failure)
+{
+    struct fork *fork = CONTAINER_OF(waiter, struct fork, waiter);
+
+    if (failure)
+        fail(fork, failure);
+    make_some(fork);
+}
+
 void snapshot_fork(struct domain *domain, const struct caller *caller, struct snapshot *snapshot,
                    const struct fork_options *options, fork_done *done, void *context)
 {
@@ -232,9 +244,14 @@ void snapshot_fork(struct domain *domain, const struct caller *caller, struct sn
     fork->snapshot = snapshot;
     fork->disk = (struct provider_disk){PROVIDER_OF_SNAPSHOT, snapshot->id};
     fork->origin = snapshot->sandbox;
+    fork->base = snapshot->id;
     fork->inside = snapshot->inside;
     set_spec(fork);
-    make_some(fork);
+    fork->waiter.done = on_here;
+    if (snapshot_is_here(domain, snapshot))
+        make_some(fork);
+    else
+        snapshot_fetch(domain, snapshot, &fork->waiter);
 }
 
 /* --- of a sandbox ---------------------------------------------------------------------------- */
@@ -263,6 +280,7 @@ static void act(struct sandbox_wish *wish)
 
     sandbox->is_held = true;
     fork->spec = sandbox_spec_copy(&sandbox->spec);
+    fork->base = sandbox->base;
     set_spec(fork);
     if (sandbox->status == SANDBOX_RUNNING || sandbox->status == SANDBOX_FROZEN) {
         snapshot_shoot(&fork->shot);
@@ -297,7 +315,10 @@ void sandbox_fork(struct domain *domain, const struct caller *caller, struct san
 struct creating {
     struct domain_task task;
     struct domain *domain;
+    struct caller caller;
     struct snapshot *snapshot; /* pinned */
+    struct snapshot_waiter waiter;
+    struct sandbox_spec spec;
     sandbox_created *done;
     void *context;
     struct error failure;
@@ -307,10 +328,14 @@ static void on_created(void *context, const struct error *failure, struct sandbo
                        bool is_new)
 {
     struct creating *creating = context;
+    struct domain *domain = creating->domain;
 
     creating->done(creating->context, failure, sandbox, is_new);
-    snapshot_unpin(creating->domain, creating->snapshot);
+    snapshot_unpin(domain, creating->snapshot);
+    sandbox_spec_done(&creating->spec);
     free(creating);
+    domain->works--;
+    domain_check_gone(domain);
 }
 
 static void tell_refusal(struct domain_task *task)
@@ -320,23 +345,50 @@ static void tell_refusal(struct domain_task *task)
     on_created(creating, &creating->failure, NULL, false);
 }
 
+static void create(struct creating *creating)
+{
+    const struct snapshot *snapshot = creating->snapshot;
+    const struct sandbox_origin origin = {.disk = {PROVIDER_OF_SNAPSHOT, snapshot->id},
+                                          .sandbox = snapshot->sandbox.text,
+                                          .snapshot = snapshot->id.text,
+                                          .base = snapshot->id.text,
+                                          .inside = snapshot->inside};
+
+    sandbox_create_from(creating->domain, &creating->caller, &creating->spec, &origin, on_created,
+                        creating);
+}
+
+static void on_here_to_create(struct snapshot_waiter *waiter, const struct error *failure)
+{
+    struct creating *creating = CONTAINER_OF(waiter, struct creating, waiter);
+
+    if (failure)
+        on_created(creating, failure, NULL, false);
+    else
+        create(creating);
+}
+
 void sandbox_create_from_snapshot(struct domain *domain, const struct caller *caller,
                                   struct snapshot *snapshot, const struct sandbox_spec *spec,
                                   sandbox_created *done, void *context)
 {
     struct creating *creating = mem_alloc(sizeof(*creating));
-    const struct sandbox_origin origin = {.disk = {PROVIDER_OF_SNAPSHOT, snapshot->id},
-                                          .sandbox = snapshot->sandbox.text,
-                                          .snapshot = snapshot->id.text,
-                                          .inside = snapshot->inside};
 
-    *creating =
-        (struct creating){.domain = domain, .snapshot = snapshot, .done = done, .context = context};
+    *creating = (struct creating){.domain = domain,
+                                  .caller = *caller,
+                                  .snapshot = snapshot,
+                                  .waiter.done = on_here_to_create,
+                                  .spec = sandbox_spec_copy(spec),
+                                  .done = done,
+                                  .context = context};
     snapshot_pin(snapshot);
+    domain->works++;
     if (!domain_is_open(domain, &creating->failure) ||
         snapshot_check_provider(domain, &creating->failure) < 0 ||
         snapshot_check_ready(snapshot, &creating->failure) < 0)
         domain_defer(domain, &creating->task, tell_refusal);
+    else if (snapshot_is_here(domain, snapshot))
+        create(creating);
     else
-        sandbox_create_from(domain, caller, spec, &origin, on_created, creating);
+        snapshot_fetch(domain, snapshot, &creating->waiter);
 }

@@ -46,6 +46,63 @@ void snapshot_add_event(struct domain *domain, struct store_transaction *change,
                         const struct caller *caller, const struct snapshot *snapshot,
                         const char *type);
 
+/* --- to the object store and back (snapshot_store.c, snapshot_fetch.c) -------------------------
+ */
+
+/* Several may want the same of a snapshot: it happens once. Embedded in what waits. `done` comes
+ * from the loop. */
+struct snapshot_waiter {
+    struct list link; /* of snapshot.waiters */
+    void (*done)(struct snapshot_waiter *waiter, const struct error *failure);
+};
+
+/* It is ready, and shall be in the object store too: `layers` is set when that succeeded. Whoever
+ * asks has a pin, and counts among domain->saves. */
+void snapshot_store(struct domain *domain, struct snapshot *snapshot,
+                    struct snapshot_waiter *waiter);
+
+/* Its disk is needed here. Whoever asks has a pin, and keeps it as long as it needs the disk.
+ * Failures are those of snapshot_check_ready, of the vault and of the provider; what is stored
+ * stays as it is. */
+void snapshot_fetch(struct domain *domain, struct snapshot *snapshot,
+                    struct snapshot_waiter *waiter);
+
+/* Whether that is not necessary. */
+bool snapshot_is_here(const struct domain *domain, struct snapshot *snapshot);
+
+/* One movement is over: is_moving ends, and who waits is told, or has the disk fetched after all.
+ */
+void snapshot_moved(struct domain *domain, struct snapshot *snapshot, const struct error *failure);
+
+/* Once a second: those that are stored as well leave this machine when they are too many. */
+void snapshot_evict(struct domain *domain);
+
+/* --- what a disk was like (snapshot_base.c) ----------------------------------------------------
+ */
+
+/* What the sandbox's disk can be told apart from: pinned, ready, not too long a list. NULL:
+ * nothing.
+ */
+struct snapshot *snapshot_base_take(struct domain *domain, const struct sandbox *sandbox);
+
+/* The one that was made for this sandbox alone, when its disk came back; NULL: it has none. */
+struct snapshot *snapshot_own_base(const struct domain *domain, const struct sandbox *sandbox);
+
+/* Its disk is like another one from now on: what was made for the last one goes. */
+void snapshot_base_set(struct domain *domain, struct sandbox *sandbox, const struct id *base);
+
+/* A snapshot that is here and has the first layers of the stored disk, as many as possible: pinned,
+ * and how many those are. NULL: there is none. */
+struct snapshot *snapshot_start_take(struct domain *domain, const struct sandbox *sandbox,
+                                     size_t *ret_layers);
+
+/* Whether one shall be made when the disk of this sandbox comes back. */
+bool snapshot_base_is_wanted(const struct domain *domain, const struct sandbox *sandbox);
+
+/* One for a disk that is `stored`; not kept yet. */
+struct snapshot *snapshot_base_add(struct domain *domain, const struct sandbox *sandbox,
+                                   const struct id *id, uint64_t bytes);
+
 /* --- ends (snapshot_delete.c) ------------------------------------------------------------------
  */
 
@@ -62,7 +119,9 @@ void snapshot_unpin(struct domain *domain, struct snapshot *snapshot);
 /* The row is gone: leave memory, and the provider once nobody needs it. */
 void snapshot_leave(struct domain *domain, struct snapshot *snapshot);
 
-/* Whether it can be used as a disk now; else ERR_GONE or ERR_CONFLICT. */
+/* Whether it can be used as a disk, if need be after snapshot_fetch; else ERR_NOT_FOUND or
+ * ERR_GONE.
+ */
 int snapshot_check_ready(const struct snapshot *snapshot, struct error *err);
 
 /* --- by themselves (snapshot_prune.c) ----------------------------------------------------------

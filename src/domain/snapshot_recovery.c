@@ -2,9 +2,11 @@
  *
  *     row        provider    what is done
  *     ready      has it      nothing
- *     ready      -           lost: a log line and an event; the row stays, somebody may ask for it
+ *     ready      -           stored, when its layers are known; else lost: a log line and an event;
+ *                            the row stays, somebody may ask for it
  *     storing    has it      ready: what was under way is tried again by whoever wants it
  *     storing    -           stored, when its layers are known; else lost
+ *     stored     has it      ready: it had just come, or was about to go, and is whole
  *     lost       has it      ready again: its pool was not there, and is now
  *     nothing    has it      deleted: it was never acknowledged, or deleted */
 #include <stdlib.h>
@@ -67,7 +69,7 @@ static void set_state(struct domain *domain, struct snapshot *snapshot, enum sna
 static enum snapshot_state state_of(const struct snapshot *snapshot, bool is_there)
 {
     if (is_there)
-        return snapshot->state == SNAPSHOT_IS_STORED ? SNAPSHOT_IS_STORED : SNAPSHOT_IS_READY;
+        return SNAPSHOT_IS_READY;
     if (snapshot->state == SNAPSHOT_IS_STORED || snapshot->layers)
         return SNAPSHOT_IS_STORED;
     return SNAPSHOT_IS_LOST;

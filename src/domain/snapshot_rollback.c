@@ -28,7 +28,8 @@ struct rollback {
     struct snapshot *snapshot; /* pinned */
     struct snapshot *saved;    /* a reference; NULL: not yet */
     struct snapshot_keeping keeping;
-    char *inside; /* owned: the sessions of now */
+    struct snapshot_waiter waiter; /* for the snapshot to be here */
+    char *inside;                  /* owned: the sessions of now */
     bool has_rolled;
     bool has_failed;
     struct error failure;
@@ -182,6 +183,7 @@ static void on_rolled(void *context, const struct error *failure)
     } else {
         CRASH_POINT("rollback.rolled");
         rollback->has_rolled = true;
+        snapshot_base_set(rollback->domain, rollback->wish->sandbox, &rollback->snapshot->id);
     }
     go_on(rollback);
 }
@@ -357,6 +359,17 @@ static int check(const struct domain *domain, const struct caller *caller,
     return 0;
 }
 
+/* Until then the sandbox is as free as ever. */
+static void on_here(struct snapshot_waiter *waiter, const struct error *failure)
+{
+    struct rollback *rollback = CONTAINER_OF(waiter, struct rollback, waiter);
+
+    if (failure)
+        wish_end(rollback->wish, failure);
+    else
+        wish_begin(rollback->wish);
+}
+
 void sandbox_roll_back(struct domain *domain, const struct caller *caller, struct sandbox *sandbox,
                        struct snapshot *snapshot, rollback_done *done, void *context)
 {
@@ -364,12 +377,17 @@ void sandbox_roll_back(struct domain *domain, const struct caller *caller, struc
     struct error err = ERROR_INIT;
 
     snapshot_pin(snapshot);
-    *rollback =
-        (struct rollback){.domain = domain, .snapshot = snapshot, .done = done, .context = context};
+    *rollback = (struct rollback){.domain = domain,
+                                  .snapshot = snapshot,
+                                  .waiter.done = on_here,
+                                  .done = done,
+                                  .context = context};
     rollback->wish =
         wish_make(domain, caller, sandbox, SANDBOX_ACTION_ROLL_BACK, act, on_over, rollback);
     if (check(domain, caller, sandbox, snapshot, &err) < 0)
         wish_end(rollback->wish, &err);
-    else
+    else if (snapshot_is_here(domain, snapshot))
         wish_begin(rollback->wish);
+    else
+        snapshot_fetch(domain, snapshot, &rollback->waiter);
 }

@@ -79,6 +79,7 @@ static void count_in(struct domain *domain, const struct snapshot *snapshot)
         table_add(&domain->snapshots->usages, &usage->by_owner);
     }
     usage->count++;
+    usage->bases += snapshot->reason == SNAPSHOT_SLEEP;
     usage->bytes += snapshot->size;
 }
 
@@ -87,6 +88,7 @@ static void count_out(struct domain *domain, const struct snapshot *snapshot)
     struct snapshot_usage *usage = find_usage(domain, &snapshot->owner);
 
     usage->bytes -= snapshot->size;
+    usage->bases -= snapshot->reason == SNAPSHOT_SLEEP;
     if (--usage->count > 0)
         return;
     table_remove(&domain->snapshots->usages, &usage->by_owner);
@@ -123,7 +125,9 @@ struct snapshot *snapshot_set_add(struct domain *domain, const struct snapshot *
     snapshot->inside = copy_text(like->inside);
     snapshot->layers = copy_text(like->layers);
     snapshot->references = 1;
+    snapshot->used_ms = like->created_ms;
     list_init(&snapshot->link);
+    list_init(&snapshot->waiters);
     snapshot->by_id.hash = domain_id_hash(domain, &snapshot->id);
     table_add(&set->by_id, &snapshot->by_id);
     snapshot->by_sandbox.hash = domain_id_hash(domain, &snapshot->sandbox);

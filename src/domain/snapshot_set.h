@@ -10,6 +10,7 @@ struct snapshot_usage {
     struct table_link by_owner;
     struct id owner;
     uint64_t count, bytes;
+    uint64_t bases; /* of `count`: those that nobody asked for, snapshot_base.c */
 };
 
 struct snapshots {

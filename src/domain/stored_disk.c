@@ -14,6 +14,44 @@ void stored_disk_done(struct stored_disk *disk)
     *disk = (struct stored_disk){.layers = NULL};
 }
 
+void stored_disk_add(struct stored_disk *disk, const struct vault_layer *layer)
+{
+    disk->layers = mem_resize(disk->layers, (disk->count + 1) * sizeof(*disk->layers));
+    disk->layers[disk->count++] = *layer;
+    disk->bytes += layer->bytes;
+}
+
+void stored_disk_put_row(struct store_transaction *change, const struct id *owner,
+                         const struct vault_layer *layer, int64_t now_ms)
+{
+    struct store_value values[STORE_LAYER_COLUMN_COUNT];
+
+    values[STORE_LAYER_OWNER] = store_text(owner->text);
+    values[STORE_LAYER_ID] = store_text(layer->id);
+    values[STORE_LAYER_SIZE] = store_integer((int64_t) layer->size);
+    values[STORE_LAYER_BYTES] = store_integer((int64_t) layer->bytes);
+    values[STORE_LAYER_SHA256] = store_bytes(layer->sum, sizeof(layer->sum));
+    values[STORE_LAYER_CREATED] = store_integer(now_ms);
+    values[STORE_LAYER_USED] = store_integer(now_ms);
+    store_put(change, STORE_LAYER, values);
+}
+
+/* Each has an id and a sum in hex. */
+bool stored_disk_is_short(const char *json, size_t count)
+{
+    return strlen(json) < (count + 1) * 4 * VAULT_SUM_SIZE;
+}
+
+/* `[` and what is in it are the same in both. */
+bool stored_disk_begins(const char *json, const char *start)
+{
+    const char *end = strrchr(start, ']');
+    size_t length = end ? (size_t) (end - start) : 0;
+
+    return length && strncmp(json, start, length) == 0 &&
+           (json[length] == ',' || json[length] == ']');
+}
+
 void stored_disk_write(const struct stored_disk *disk, struct text *text)
 {
     struct json_writer json;

@@ -17,6 +17,7 @@ struct tier_answer {
     vault_layer_done *layer;
     vault_done *done;
     void *context;
+    int number; /* of a store: the how manieth */
     int input;
 };
 
@@ -27,8 +28,12 @@ struct tiers {
     bool holds; /* answers wait in `held` */
     struct tier_answer *held;
     int stored, fetched;
+    int store_failures;           /* that many stores fail, with `store_failure` */
     struct provider_disk disk;    /* that was stored last */
+    struct provider_disk base;    /* and what it was told apart from; no id: nothing */
     char layer[VAULT_LAYER_SIZE]; /* the first that was fetched last */
+    size_t fetched_layers;        /* how many those were */
+    struct provider_disk start;   /* and what they were put onto; no id: nothing */
     int percent;                  /* of memory that is available */
 };
 
@@ -37,10 +42,13 @@ static inline void tier_tell(struct loop_task *task)
     AUTO(free) struct tier_answer *answer = CONTAINER_OF(task, struct tier_answer, task);
     struct tiers *tiers = answer->tiers;
     enum err_code code = answer->layer ? tiers->store_failure : tiers->fetch_failure;
-    const struct vault_layer layer = {
+    struct vault_layer layer = {
         .id = TIER_LAYER, .size = 10, .bytes = 100, .sum = {1, 2, 3}, .is_new = true};
     struct error failure = ERROR_INIT;
 
+    layer.id[1] = (char) ('0' + answer->number); /* the first is TIER_LAYER */
+    if (answer->layer && tiers->store_failures && --tiers->store_failures == 0)
+        tiers->store_failure = ERR_NONE;
     if (code != ERR_NONE)
         (void) error_set(&failure, code, 0, "the object store is not well");
     if (answer->layer)
@@ -68,9 +76,9 @@ static inline void tier_store(void *self, const struct provider_disk *disk,
     struct tier_answer *answer = tier_answer(tiers, context);
 
     (void) owner, (void) progressed;
-    assert_null(base);
-    tiers->stored++;
+    answer->number = tiers->stored++;
     tiers->disk = *disk;
+    tiers->base = base ? *base : (struct provider_disk){.id.text = ""};
     answer->layer = done;
     if (tiers->holds)
         tiers->held = answer;
@@ -89,24 +97,24 @@ static inline void tier_unpacked(void *context, const struct error *failure,
     tier_tell(&answer->task);
 }
 
-static inline void tier_fetch(void *self, const struct vault_layer *layers, size_t count,
-                              const struct id *owner, const struct id *target, uint64_t disk_bytes,
+static inline void tier_fetch(void *self, const struct vault_fetch *what,
                               vault_progressed *progressed, vault_done *done, void *context)
 {
     struct tiers *tiers = self;
     struct tier_answer *answer = tier_answer(tiers, context);
     struct provider_disk_job job = {.kind = PROVIDER_DISK_UNPACK, .data = -EBADF};
 
-    (void) owner, (void) disk_bytes, (void) progressed;
-    assert_int_equal(count, 1);
+    (void) progressed;
+    tiers->fetched_layers = what->count;
+    tiers->start = what->start;
     tiers->fetched++;
-    memcpy(tiers->layer, layers[0].id, sizeof(tiers->layer));
+    memcpy(tiers->layer, what->layers[0].id, sizeof(tiers->layer));
     answer->done = done;
     if (tiers->fetch_failure != ERR_NONE) {
         loop_defer(&tiers->world->loop, &answer->task);
         return;
     }
-    job.target = *target;
+    job.target = what->target;
     job.input = answer->input = open("/dev/null", O_RDWR | O_CLOEXEC);
     job.output = answer->input;
     provider_run_disk_job(tiers->world->provider, &job, tier_unpacked, answer);

@@ -76,6 +76,17 @@ struct vault_layer {
 typedef void vault_layer_done(void *context, const struct error *failure,
                               const struct vault_layer *layer);
 
+/* A disk made of layers: the disk of a stopped sandbox `target`, which must not be there. */
+struct vault_fetch {
+    struct id target, owner;
+    uint64_t disk_bytes; /* its limit; 0: none */
+    /* What it begins as, instead of nothing; no id: nothing. It is what the layers below those here
+     * would make. */
+    struct provider_disk start;
+    const struct vault_layer *layers; /* the oldest first; only id and sum are looked at */
+    size_t count;                     /* not 0, unless there is a start */
+};
+
 /* --- a folder mirrored file by file ------------------------------------------------------------
  */
 
@@ -128,11 +139,9 @@ struct vault {
     void (*store_disk)(void *self, const struct provider_disk *disk,
                        const struct provider_disk *base, const struct id *owner,
                        vault_progressed *progressed, vault_layer_done *done, void *context);
-    /* The disk of a stopped sandbox `target`, made of layers, the oldest first; only id and sum of
-     * each are looked at. On failure there is no such disk. */
-    void (*fetch_disk)(void *self, const struct vault_layer *layers, size_t count,
-                       const struct id *owner, const struct id *target, uint64_t disk_bytes,
-                       vault_progressed *progressed, vault_done *done, void *context);
+    /* On failure there is no such disk. */
+    void (*fetch_disk)(void *self, const struct vault_fetch *what, vault_progressed *progressed,
+                       vault_done *done, void *context);
 
     void (*sync)(void *self, const struct vault_sync *what, vault_progressed *progressed,
                  vault_sync_done *done, void *context);

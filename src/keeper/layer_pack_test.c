@@ -55,6 +55,35 @@ static void go_by_a_delta(uint64_t seed)
     place_set_done(&set);
 }
 
+/* A disk that was stored again and again: one list, and in the end one layer of the same. */
+static void go_by_a_list(uint64_t seed)
+{
+    char id[LAYER_ID_SIZE], whole[LAYER_ID_SIZE], again[LAYER_ID_SIZE];
+    AUTO(close) int base = -EBADF, first = -EBADF, second = -EBADF;
+    struct place_set set;
+
+    place_set_init(&set);
+    grow_tree(set.copied, seed, 30);
+    copy_tree(set.copied, set.older);
+    copy_tree(set.older, set.newer);
+    base = pack_layer(set.older, -EBADF, id);
+    unpack_layer(set.target, base, id);
+    for (uint64_t i = 0; i < 6; i++) {
+        AUTO(close) int delta = -EBADF;
+
+        change_tree(set.newer, seed * 100 + i, 1 + (int) ((seed + i) % 8));
+        delta = pack_layer(set.newer, set.older, id);
+        unpack_layer(set.target, delta, id);
+        check_same_tree(set.newer, set.target);
+        CHECK_EQUAL(sys_tree_empty(set.older), 0);
+        copy_tree(set.newer, set.older);
+    }
+    first = pack_layer(set.newer, -EBADF, whole);
+    second = pack_layer(set.target, -EBADF, again);
+    CHECK(strcmp(whole, again) == 0);
+    place_set_done(&set);
+}
+
 /* The first seeds on whatever /tmp is. */
 static void what_was_unpacked_packs_to_the_same_layer(void **state)
 {
@@ -71,6 +100,13 @@ static void base_and_delta_give_the_new_tree(void **state)
 }
 
 /* The others in memory, some at a time: a child has a time limit, also with sanitizers. */
+static void a_list_of_deltas_gives_the_newest_tree(void **state)
+{
+    (void) state;
+    for (uint64_t seed = 1; seed <= 8; seed++)
+        go_by_a_list(seed);
+}
+
 static void go_many_ways(uint64_t first)
 {
     enter_memory();
@@ -332,6 +368,7 @@ int main(void)
         cmocka_unit_test(empty_trees_pack_and_unpack),
         cmocka_unit_test(what_was_unpacked_packs_to_the_same_layer),
         cmocka_unit_test(base_and_delta_give_the_new_tree),
+        cmocka_unit_test(a_list_of_deltas_gives_the_newest_tree),
         cmocka_unit_test(hundreds_of_random_trees_come_back),
         cmocka_unit_test(an_unchanged_tree_is_a_delta_of_nothing),
         cmocka_unit_test(a_file_with_its_old_time_is_told),

@@ -12,57 +12,15 @@
 #include "base/number.h"
 #include "launcher/image_internal.h"
 #include "launcher/image_layers.h"
+#include "launcher/image_stage.h"
 #include "sys/sys_file.h"
-#include "sys/sys_tree.h"
 
 /* What the keeper leaves beside the layers: IMAGE_IMPORT_FILE of keeper/image_import.h. */
 #define DESCRIPTION "image"
 
-#define LINE_SIZE    4096
-#define NUMBER_MAX   6 /* digits */
-#define WAIT_MS      10000
-#define STAGE_PREFIX ".new-"
-
-/* A folder that the keeper fills; gone when this is done. */
-struct stage {
-    int layers; /* owned: where it is */
-    int folder; /* owned */
-    char name[SYS_FILE_NAME_SIZE + sizeof(STAGE_PREFIX)];
-};
-
-#define STAGE_INIT                                                                                 \
-    {                                                                                              \
-        .layers = -EBADF, .folder = -EBADF                                                         \
-    }
-
-static void stage_done(struct stage *stage)
-{
-    stage->folder = fd_close(stage->folder);
-    if (stage->name[0])
-        (void) sys_tree_delete(stage->layers, stage->name); /* or by image_layers_prune */
-    stage->layers = fd_close(stage->layers);
-}
-
-AUTO_DEFINE(stage, struct stage, stage_done);
-
-static int stage_open(struct image_registry *registry, struct stage *stage, struct error *err)
-{
-    char random[SYS_FILE_NAME_SIZE];
-    int r;
-
-    stage->layers = image_layers_open(registry, err);
-    if (stage->layers < 0)
-        return -1;
-    r = sys_file_temporary_name(random);
-    if (r == 0) {
-        (void) snprintf(stage->name, sizeof(stage->name), STAGE_PREFIX "%s", random);
-        r = mkdirat(stage->layers, stage->name, 0700) < 0 ? -errno : 0;
-    }
-    if (r == 0)
-        r = stage->folder =
-            sys_file_open(stage->layers, stage->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-    return r < 0 ? error_set(err, error_code_from_errno(r), r, "make a folder for the import") : 0;
-}
+#define LINE_SIZE  4096
+#define NUMBER_MAX 6 /* digits */
+#define WAIT_MS    10000
 
 /* --- the report ----------------------------------------------------------------------------- */
 
@@ -141,7 +99,7 @@ static int read_report(struct report *report, int output, struct error *err)
 /* --- the job -------------------------------------------------------------------------------- */
 
 static int run_keeper(const struct keeper_host *keepers, const struct image_import *import,
-                      const struct stage *stage, bool is_folder, struct error *err)
+                      const struct image_stage *stage, bool is_folder, struct error *err)
 {
     const struct keeper_folders folders = {
         .disk = is_folder ? import->source : -EBADF,
@@ -181,7 +139,7 @@ static int run_keeper(const struct keeper_host *keepers, const struct image_impo
 
 /* --- what it made --------------------------------------------------------------------------- */
 
-static int read_description(const struct stage *stage, struct wire_image *ret_image,
+static int read_description(const struct image_stage *stage, struct wire_image *ret_image,
                             struct error *err)
 {
     AUTO(close)
@@ -207,7 +165,7 @@ static bool is_folder_in(int folder, const char *name)
 }
 
 /* To the others; where another import was faster, its layer does. */
-static int keep_layer(const struct stage *stage, const char *digest, struct error *err)
+static int keep_layer(const struct image_stage *stage, const char *digest, struct error *err)
 {
     if (is_folder_in(stage->layers, digest))
         return 0;
@@ -219,7 +177,8 @@ static int keep_layer(const struct stage *stage, const char *digest, struct erro
     return 0;
 }
 
-static int keep_layers(const struct stage *stage, const struct wire_image *image, struct error *err)
+static int keep_layers(const struct image_stage *stage, const struct wire_image *image,
+                       struct error *err)
 {
     const struct wire_image_words *layers = &image->by_key[WIRE_IMAGE_LAYER];
     int r;
@@ -247,7 +206,7 @@ static int look_at_source(int source, struct error *err)
 int image_import(struct image_registry *registry, const struct keeper_host *keepers,
                  const struct image_import *import, struct error *err)
 {
-    AUTO(stage) struct stage stage = STAGE_INIT;
+    AUTO(image_stage) struct image_stage stage = IMAGE_STAGE_INIT;
     AUTO(wire_image) struct wire_image image = WIRE_IMAGE_INIT;
     int is_folder = look_at_source(import->source, err);
 
@@ -255,7 +214,7 @@ int image_import(struct image_registry *registry, const struct keeper_host *keep
         return -1;
     if (strcmp(import->name, IMAGE_HOST) == 0)
         return error_set(err, ERR_INVALID, 0, "'" IMAGE_HOST "' is the built-in image");
-    if (stage_open(registry, &stage, err) < 0 ||
+    if (image_stage_open(registry, &stage, err) < 0 ||
         run_keeper(keepers, import, &stage, is_folder, err) < 0 ||
         read_description(&stage, &image, err) < 0 || keep_layers(&stage, &image, err) < 0)
         return -1;

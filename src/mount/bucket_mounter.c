@@ -120,22 +120,18 @@ struct mounter_session {
     size_t lost;
 };
 
-static void session_free(struct mounter_session *session)
-{
-    list_remove(&session->link);
-    free(session);
-}
-
+/* Whoever is told may free the mounter, and with it every session that is in its list. */
 static void tell_end(struct loop_task *task)
 {
+    AUTO(free)
     struct mounter_session *session = CONTAINER_OF(task, struct mounter_session, task);
     struct error err = ERROR_INIT;
 
+    list_remove(&session->link);
     if (session->lost)
         (void) error_set(&err, ERR_UPSTREAM, 0, "%zu files were not written back", session->lost);
     if (session->done)
         session->done(session->context, session->lost ? &err : NULL);
-    session_free(session);
 }
 
 static void check_stopped(struct bucket_mounter *mounter)
@@ -273,7 +269,8 @@ void bucket_mounter_free(struct bucket_mounter *mounter)
         struct mounter_session *session = CONTAINER_OF(at, struct mounter_session, link);
 
         loop_task_cancel(&session->task);
-        session_free(session);
+        list_remove(&session->link);
+        free(session);
     }
     free(mounter);
 }

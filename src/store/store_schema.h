@@ -168,7 +168,7 @@ enum store_column_flag {
     X(SPEC, "spec", STORE_TEXT, 0)              /* JSON of the sandbox then */                     \
     X(INSIDE, "inside", STORE_TEXT, STORE_NULL) /* JSON: its sessions then */                      \
     X(SIZE, "size", STORE_INTEGER, 0)           /* bytes, logical */                               \
-    X(LAYERS, "layers", STORE_TEXT, STORE_NULL) /* JSON array of layers' ids, oldest first */      \
+    X(LAYERS, "layers", STORE_TEXT, STORE_NULL) /* JSON as `stored` of a sandbox */                \
     X(CREATED, "created_at", STORE_INTEGER, 0)                                                     \
     X(EXPIRES, "expires_at", STORE_INTEGER, STORE_NULL)
 

@@ -184,8 +184,10 @@ static int read_report(int fd)
 
 static pid_t start_child(const struct sys_spawn *how, int report, int *ret_pidfd)
 {
-    struct sys_clone clone = {.exit_signal = SIGCHLD, .ret_pidfd = ret_pidfd};
-    pid_t parent = getpid();
+    struct sys_clone clone = {.flags = how->own_processes ? CLONE_NEWPID : 0,
+                              .exit_signal = SIGCHLD,
+                              .ret_pidfd = ret_pidfd};
+    pid_t parent = how->own_processes ? 0 : getpid(); /* as the child sees it */
     sigset_t before;
     pid_t pid;
     int result = sys_signal_block_all(&before);

@@ -38,6 +38,7 @@ struct sys_spawn {
     bool new_session;   /* setsid: no controlling terminal, own process group */
     bool take_terminal; /* 0 is a terminal: make it the controlling one; implies new_session */
     int parent_signal;  /* sent to the program when the calling thread ends; 0: none */
+    bool own_processes; /* a pid namespace: whatever it starts ends with it. Needs root */
 
     /* NULL: our user and rights. Otherwise it runs as this user in this one group, without
      * capabilities, and can never gain any. */

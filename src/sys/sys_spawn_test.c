@@ -229,6 +229,19 @@ static void signals_and_session_start_fresh(void **state)
     assert_string_equal(output, "0000000000000000\n0000000000000000\n");
 }
 
+static void what_it_starts_ends_with_it(void **state)
+{
+    struct sys_spawn how = {.own_processes = true, .parent_signal = SIGKILL};
+    char output[OUTPUT_MAX];
+
+    (void) state;
+    if (geteuid() != 0)
+        skip_without("root");
+    /* The output ends when nobody can write to it any more. */
+    assert_int_equal(run_shell(&how, "sleep 1000 & echo $$; exit 3", output), 3);
+    assert_string_equal(output, "1\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,6 +254,7 @@ int main(void)
         cmocka_unit_test_teardown(every_injected_failure_is_told_and_leaves_no_child, reset),
         cmocka_unit_test_teardown(wrong_descriptors_are_refused, reset),
         cmocka_unit_test_teardown(signals_and_session_start_fresh, reset),
+        cmocka_unit_test_teardown(what_it_starts_ends_with_it, reset),
     };
 
     return cmocka_run_group_tests_name("sys_spawn", tests, NULL, NULL);

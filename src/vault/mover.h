@@ -4,7 +4,7 @@
  *     archive         disk ─ARCHIVE─► file ─► object
  *     restore         object ─► file ─UNARCHIVE─► tar ─► agent
  *     store_disk      disk ─PACK─► file ─► object "layers/<owner>/<id>", unless it is there
- *     fetch_disk      object ─► file ─UNPACK─► disk, for each layer
+ *     fetch_disk      [snapshot ─COPY─► disk,] object ─► file ─UNPACK─► disk, for each layer
  *     sync            disk ─SCAN─► list, against the last list; ─READ─► objects; list ─► object
  *     restore_mirror  list, objects ─► tar ─► agent
  *

@@ -79,9 +79,8 @@ void mover_restore(void *self, const struct vault_restore *what, vault_progresse
 void mover_store_disk(void *self, const struct provider_disk *disk,
                       const struct provider_disk *base, const struct id *owner,
                       vault_progressed *progressed, vault_layer_done *done, void *context);
-void mover_fetch_disk(void *self, const struct vault_layer *layers, size_t count,
-                      const struct id *owner, const struct id *target, uint64_t disk_bytes,
-                      vault_progressed *progressed, vault_done *done, void *context);
+void mover_fetch_disk(void *self, const struct vault_fetch *what, vault_progressed *progressed,
+                      vault_done *done, void *context);
 void mover_sync(void *self, const struct vault_sync *what, vault_progressed *progressed,
                 vault_sync_done *done, void *context);
 void mover_restore_mirror(void *self, const struct vault_mirror *what, vault_progressed *progressed,

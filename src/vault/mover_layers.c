@@ -298,11 +298,12 @@ static void fetch_next(struct fetching *fetching)
         objects_get_file(mover->objects, key, fetching->file, layer->sum, layer_got, fetching);
 }
 
-static int check_layers(const struct vault_layer *layers, size_t count, struct error *err)
+static int check_layers(const struct vault_layer *layers, size_t count, bool has_start,
+                        struct error *err)
 {
     uint8_t id[VAULT_SUM_SIZE];
 
-    if (count == 0 || count > MOVER_LAYERS_MAX)
+    if ((count == 0 && !has_start) || count > MOVER_LAYERS_MAX)
         return error_set(err, ERR_INVALID, 0, "a disk has 1 to %d layers", MOVER_LAYERS_MAX);
     for (size_t i = 0; i < count; i++) {
         if (!memchr(layers[i].id, '\0', sizeof(layers[i].id)) || sum_from_hex(layers[i].id, id) < 0)
@@ -311,28 +312,57 @@ static int check_layers(const struct vault_layer *layers, size_t count, struct e
     return 0;
 }
 
-void mover_fetch_disk(void *self, const struct vault_layer *layers, size_t count,
-                      const struct id *owner, const struct id *target, uint64_t disk_bytes,
-                      vault_progressed *progressed, vault_done *done, void *context)
+static void start_copied(void *context, const struct error *failure, const char *outcome,
+                         size_t length)
+{
+    struct fetching *fetching = context;
+
+    (void) outcome, (void) length;
+    fetching->has_disk = !failure; /* a job that fails takes its new disk along */
+    if (failure)
+        fetching_fail(fetching, failure);
+    else
+        fetch_next(fetching);
+}
+
+static void copy_start(struct fetching *fetching, const struct provider_disk *start)
+{
+    struct mover *mover = fetching->work.mover;
+    const struct provider_disk_job job = {.kind = PROVIDER_DISK_COPY,
+                                          .on = *start,
+                                          .target = fetching->target,
+                                          .disk_bytes = fetching->disk_bytes,
+                                          .input = -EBADF,
+                                          .data = -EBADF};
+
+    report_run(&fetching->report, mover->loop, mover->provider, &job, NULL, start_copied, fetching);
+}
+
+void mover_fetch_disk(void *self, const struct vault_fetch *what, vault_progressed *progressed,
+                      vault_done *done, void *context)
 {
     struct fetching *fetching = mem_alloc(sizeof(*fetching));
+    bool has_start = what->start.id.text[0];
     struct error err = ERROR_INIT;
 
-    fetching->owner = *owner;
-    fetching->target = *target;
-    fetching->disk_bytes = disk_bytes;
+    fetching->owner = what->owner;
+    fetching->target = what->target;
+    fetching->disk_bytes = what->disk_bytes;
     fetching->file = -EBADF;
     fetching->progressed = progressed;
     fetching->done = done;
     fetching->context = context;
     if (!work_begin(&fetching->work, self, fetching_finished, fetching_cancel))
         return;
-    if (check_layers(layers, count, &err) < 0) {
+    if (check_layers(what->layers, what->count, has_start, &err) < 0) {
         work_end(&fetching->work, &err);
         return;
     }
-    fetching->layers = mem_alloc_array(count, sizeof(*layers));
-    memcpy(fetching->layers, layers, count * sizeof(*layers));
-    fetching->count = count;
-    fetch_next(fetching);
+    fetching->layers = mem_alloc_array(what->count + 1, sizeof(*what->layers));
+    for (; fetching->count < what->count; fetching->count++)
+        fetching->layers[fetching->count] = what->layers[fetching->count];
+    if (has_start)
+        copy_start(fetching, &what->start);
+    else
+        fetch_next(fetching);
 }

@@ -128,15 +128,24 @@ static struct answer store(struct stage *stage, const struct provider_disk *disk
     return answer;
 }
 
+static struct answer fetch_onto(struct stage *stage, const struct provider_disk *start,
+                                const struct vault_layer *layers, size_t count,
+                                const struct id *owner, const struct id *target)
+{
+    const struct vault *vault = mover_vault(stage->mover);
+    const struct vault_fetch what = {
+        .target = *target, .owner = *owner, .start = *start, .layers = layers, .count = count};
+    struct answer answer = {.times = 0};
+
+    vault->fetch_disk(vault->self, &what, NULL, on_done, &answer);
+    AWAIT(stage, &answer);
+    return answer;
+}
+
 static struct answer fetch(struct stage *stage, const struct vault_layer *layers, size_t count,
                            const struct id *owner, const struct id *target)
 {
-    const struct vault *vault = mover_vault(stage->mover);
-    struct answer answer = {.times = 0};
-
-    vault->fetch_disk(vault->self, layers, count, owner, target, 0, NULL, on_done, &answer);
-    AWAIT(stage, &answer);
-    return answer;
+    return fetch_onto(stage, &(struct provider_disk){.id.text = ""}, layers, count, owner, target);
 }
 
 static void a_disk_is_made_of_its_layers(void **state)
@@ -172,6 +181,36 @@ static void a_disk_is_made_of_its_layers(void **state)
     answer = fetch(stage, layers, 2, &owner, &target); /* it is there: nothing is mixed */
     expect_code(&answer, ERR_CONFLICT);
     expect_same(disk_path(stage, &second), place(stage, "disks", target.text));
+}
+
+static void what_is_here_already_is_not_fetched(void **state)
+{
+    struct stage *stage = *state;
+    struct provider_disk first = new_disk(stage), second = new_disk(stage);
+    struct provider_disk nowhere = {PROVIDER_OF_SNAPSHOT, id_new()};
+    struct id owner = id_new(), target = id_new(), other = id_new();
+    struct vault_layer layer;
+    struct answer answer;
+
+    fill(stage, &first);
+    run_shell("cp -a '%s/.' '%s' && cd '%s/workspace' && rm a && echo three > b",
+              disk_path(stage, &first), disk_path(stage, &second), disk_path(stage, &second));
+    answer = store(stage, &second, &first, &owner);
+    expect_ok(&answer);
+    layer = answer.layer;
+    answer = fetch_onto(stage, &first, &layer, 1, &owner, &target);
+    expect_ok(&answer);
+    expect_same(disk_path(stage, &second), place(stage, "disks", target.text));
+    answer = fetch_onto(stage, &first, &layer, 0, &owner, &other);
+    expect_ok(&answer);
+    expect_same(disk_path(stage, &first), place(stage, "disks", other.text));
+    other = id_new();
+    answer = fetch_onto(stage, &nowhere, &layer, 1, &owner, &other);
+    expect_code(&answer, ERR_NOT_FOUND);
+    layer.sum[0] ^= 1;
+    answer = fetch_onto(stage, &first, &layer, 1, &owner, &other);
+    expect_code(&answer, ERR_UPSTREAM);
+    assert_int_equal(access(place(stage, "disks", other.text), F_OK), -1);
 }
 
 static void a_layer_that_is_damaged_leaves_no_disk(void **state)
@@ -316,6 +355,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_fails_says_which_step_and_changes_nothing, set_stage,
                                         strike_stage),
         cmocka_unit_test_setup_teardown(a_disk_is_made_of_its_layers, set_stage, strike_stage),
+        cmocka_unit_test_setup_teardown(what_is_here_already_is_not_fetched, set_stage,
+                                        strike_stage),
         cmocka_unit_test_setup_teardown(a_layer_that_is_damaged_leaves_no_disk, set_stage,
                                         strike_stage),
         cmocka_unit_test_setup_teardown(differences_and_sizes_are_told, set_stage, strike_stage),

@@ -386,6 +386,72 @@ def point_of_collection(point):
     run_to_the_end(plane, provoked)
 
 
+# Whatever is stored leaves this machine; lists of two layers are long.
+LAYERED = ("--hibernate-after", "1s", "--offload-after", "1s", "--snapshot-cache", "1",
+           "--squash-above", "1")
+
+
+def fork_and_offload(plane, number):
+    """A snapshot, and a sandbox made from it that goes to the object store: so does the snapshot."""
+    name, fork = f"box{number}", f"box{number}f"
+    plane.make(name)
+    plane.do("snapshot", name)
+    plane.snapshots[name] = ("ready", "stored")
+    made = plane.ask_for("POST", f"{NATIVE}/snapshots/{name}/fork",
+                         {"name": fork, "labels": {"of": fork}})["sandboxes"][0]
+    plane.boxes[fork] = (made["id"], ("running", *ASLEEP))
+    plane.filled[fork] = name
+    plane.do("sleep", fork)
+
+
+def point_of_stored_snapshot(point):
+    plane = Doomed(point, NTH, *LAYERED)
+
+    def is_stored(number):
+        try:
+            return plane.call("GET", f"{NATIVE}/snapshots/box{number}",
+                              timeout=SECONDS)["state"] == "stored"
+        except (OSError, EOFError, http.client.HTTPException):
+            raise Crashed from None
+
+    def provoked():
+        daemon = plane.daemon_pid
+        try:
+            for number in range(NTH):
+                fork_and_offload(plane, number)
+                wait_until(lambda n=number: plane.daemon_pid != daemon or is_stored(n),
+                           "the snapshot is only in the store", SECONDS)
+                if plane.daemon_pid != daemon:
+                    return
+                opened = f"box{number}o"
+                plane.boxes[opened] = (None, ("running", None))
+                plane.filled[opened] = f"box{number}"
+                made = plane.ask_for("POST", f"{NATIVE}/snapshots/box{number}/fork",
+                                     {"name": opened, "labels": {"of": opened}})
+                plane.boxes[opened] = (made["sandboxes"][0]["id"], ("running",))
+        except Crashed:
+            return  # what came back leaves again: some points are passed sooner than others
+        wait_until(lambda: plane.daemon_pid != daemon, "the daemon dies", SECONDS)
+    run_to_the_end(plane, provoked)
+
+
+def point_of_squash(point):
+    plane = Doomed(point, NTH, *LAYERED)
+
+    def provoked():
+        daemon = plane.daemon_pid
+        make_and_offload(plane, ("running", *ASLEEP))
+        wait_for_offload(plane)
+        try:
+            for number in range(NTH):
+                plane.do("wake", f"box{number}")
+                plane.do("sleep", f"box{number}")
+        except Crashed:
+            pass  # the first ones may be there already
+        wait_until(lambda: plane.daemon_pid != daemon, "the daemon dies", SECONDS)
+    run_to_the_end(plane, provoked)
+
+
 def point_of_purge(point):
     """What was mirrored of a workspace goes behind the answer of its destroy."""
     plane = Doomed(point, NTH)
@@ -457,8 +523,14 @@ def how_to(point):
         return point_of_purge
     if point.startswith("offload."):
         return point_of_offload
-    if point in ("restore.fetched", "gc.rows"):
-        return point_of_fetch if point == "restore.fetched" else point_of_collection
+    if point.startswith(("snapshot.store.", "snapshot.evict.", "snapshot.fetch.")):
+        return point_of_stored_snapshot
+    if point.startswith("squash."):
+        return point_of_squash
+    if point.startswith("restore."):
+        return point_of_fetch
+    if point == "gc.rows":
+        return point_of_collection
     return point_of_store if point.startswith("store.") else point_of_domain
 
 

@@ -281,7 +281,7 @@ def a_terminal_is_activity_while_somebody_looks_or_something_runs():
                 pass
             wait_until(lambda: agent.activity()["running"] == 0, "its end")
         found, since = agent.activity(), (time.monotonic() - ended) * 1000
-        assert found["idleMs"] <= since, f"idle for {found} though it ended {since} ms ago"
+        assert found["idleMs"] <= since + 100, f"idle for {found} though it ended {since} ms ago"
         with Viewer(agent, "looked-at") as viewer:
             viewer.type("while :; do echo x; for ((i = 0; i < 2000; i++)); do :; done; done\n")
             viewer.read_until("x\r\nx\r\n")

@@ -5,70 +5,22 @@
 """
 
 import os
-import shutil
-import subprocess
 import sys
 import tarfile
-import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
+from image_place import ImagePlace  # noqa: E402
 from images import (digest, docker_save, document, entry, file, folder, gone, layer, layout, link, opaque,  # noqa: E402
-                    programs, write_archive, write_folder, zstd)
-from launcher import need_launcher  # noqa: E402
-from program import clean_environment, program  # noqa: E402
+                    programs, write_folder, zstd)
 from tap import equal, main, test  # noqa: E402
 
-SECONDS = 60
 CONFIG = {"Env": ["PATH=/bin", "GREETING=hello there", "BURROW_WORKSPACE=/not/this"], "WorkingDir": "/srv/work",
           "User": "1000:1000", "Entrypoint": ["/bin/sh"], "Cmd": ["-c", "echo"],
           "ExposedPorts": {"8080/tcp": {}, "53/udp": {}}}
 
 
-class Place:
-    """Folders and a cgroup of our own."""
-
-    def __init__(self):
-        self.folder = tempfile.mkdtemp(prefix="burrow-test-")
-        self.data, self.run_folder = f"{self.folder}/data", f"{self.folder}/run"
-        self.cgroup = f"burrow-test-{os.getpid()}"
-
-    def __enter__(self):
-        need_launcher()
-        return self
-
-    def __exit__(self, *_):
-        for group in sorted((root for root, _, _ in os.walk("/sys/fs/cgroup") if f"/{self.cgroup}" in root),
-                            key=len, reverse=True):
-            try:
-                os.rmdir(group)
-            except OSError:
-                pass  # a failing test has said so
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def call(self, *words):
-        done = subprocess.run([program(), *words], env=clean_environment(), stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=SECONDS, check=False)
-        return done.returncode, done.stdout.decode(errors="replace")
-
-    def image(self, *words):
-        return self.call("image", "--data", self.data, "--run", self.run_folder, *words)
-
-    def sandbox(self, image, script):
-        return self.call("run", "--data", self.data, "--run-folder", self.run_folder, "--cgroup", self.cgroup,
-                         "--image", image, "--", "/bin/sh", "-c", script)
-
-    def layers(self):
-        try:
-            return sorted(os.listdir(f"{self.data}/images/.layers"))
-        except FileNotFoundError:
-            return []
-
-    def archive(self, files, extra=()):
-        path = f"{self.folder}/archive.tar"
-        write_archive(path, files, extra)
-        return path
-
+class Place(ImagePlace):
     def import_layer(self, entries):
         """The answer to an image of one layer."""
         return self.image("import", "hostile", self.archive(docker_save([layer(entries)])))

@@ -16,6 +16,8 @@ from program import wait_until  # noqa: E402
 from tap import Skip, equal, main, test  # noqa: E402
 
 PLANE = None  # the daemon
+CACHE = 16 << 20
+SQUASH_ABOVE = 3
 
 
 def of(name, path=""):
@@ -23,7 +25,7 @@ def of(name, path=""):
 
 
 def events(name):
-    page = PLANE.call("GET", f"{NATIVE}/events?sandbox={name}&limit=100")
+    page = PLANE.call("GET", of(name, "/events?limit=100"))
     return [one["type"] for one in page["events"]]
 
 
@@ -35,6 +37,35 @@ def offload(name):
     """Put it to sleep, and wait until its disk is only in the object store."""
     PLANE.call("POST", of(name, "/sleep"))
     wait_until(lambda: tier(name) == "offloaded", f"{name} is offloaded", 20)
+
+
+def offloads(name):
+    """How many layers its disk had each time."""
+    page = PLANE.call("GET", of(name, "/events?limit=100"))
+    return [one["data"]["layers"] for one in page["events"] if one["type"] == "sandbox.offloaded"]
+
+
+def stored_bytes():
+    return sum(os.path.getsize(one) for one in layers())
+
+
+def collect(**how):
+    """Garbage is not collected while a disk is on its way: again until it is."""
+    done = []
+
+    def is_done():
+        answer = PLANE.ask("POST", f"{NATIVE}/gc", how)
+        if answer.status == 503:
+            return False
+        done.append(json.loads(answer.body))
+        return True
+    wait_until(is_done, "garbage is collected", 30)
+    return done[0]
+
+
+def fsck():
+    found = PLANE.call("POST", f"{NATIVE}/fsck", {"deep": True}, timeout=60)
+    equal((found["lost"], [one for one in found["findings"] if one["is"] == "lost"]), (0, []), "lost")
 
 
 def layers():
@@ -154,16 +185,125 @@ def layers_go_when_nobody_names_them_and_not_before():
     PLANE.execute("named", "head -c 1000 /dev/urandom > /workspace/noise")
     offload("named")
     mine = max(layers(), key=os.path.getmtime)
-    kept = PLANE.call("POST", f"{NATIVE}/gc", {})
+    kept = collect()
     assert mine in layers() and kept["layers"] == 0, kept  # the others are too young
-    PLANE.call("POST", f"{NATIVE}/gc", {"grace": 0})
+    collect(grace=0)
     assert mine in layers(), "a layer that is named is gone"
     PLANE.execute("named", "sha256sum /workspace/noise", timeout=60)
-    gone = PLANE.call("POST", f"{NATIVE}/gc", {"grace": 0})
+    collect(grace=0)
+    assert mine in layers(), "what its disk will be told apart from is gone"
+    PLANE.call("DELETE", of("named"))
+    gone = collect(grace=0)
     assert mine not in layers() and gone["layers"] >= 1, gone
-    PLANE.execute("named", "sha256sum /workspace/noise")
     stranger = PLANE.user("stranger")
     equal(PLANE.ask("POST", f"{NATIVE}/gc", {}, key=stranger).status, 403, "only administrators")
+
+
+@test
+def after_a_wake_only_what_changed_is_stored():
+    PLANE.create("grown", hibernateAfter="1s", offloadAfter="1s")
+    PLANE.execute("grown", "cd /workspace; head -c 3000000 /dev/urandom > noise; mkdir -p old/deep; "
+                           "echo x > old/deep/x; echo 1 > changed; ln changed linked; rm /etc/motd")
+    noise = PLANE.execute("grown", "sha256sum /workspace/noise")["stdout"]
+    offload("grown")
+    before = stored_bytes()
+    PLANE.execute("grown", "cd /workspace; rm -r old; mkdir old; echo y > old/y; echo 2 >> changed; "
+                           "cp -p noise again; mv again noise; echo new > fresh", timeout=60)
+    offload("grown")
+    equal(offloads("grown"), [1, 2], "layers")
+    assert stored_bytes() - before < 300000, (before, stored_bytes())
+    answer = PLANE.execute("grown", "cd /workspace; ls; ls old; cat linked; stat -c %h changed; "
+                                    "test -e /etc/motd || echo none", timeout=60)
+    equal(answer["stdout"].split(), ["changed", "fresh", "linked", "noise", "old", "y", "1", "2",
+                                     "2", "none"], "files")
+    equal(PLANE.execute("grown", "sha256sum /workspace/noise")["stdout"], noise, "a large file")
+    fsck()
+
+
+@test
+def forks_of_one_snapshot_share_what_is_stored():
+    PLANE.create("tree", hibernateAfter="1s", offloadAfter="1s")
+    PLANE.execute("tree", "head -c 3000000 /dev/urandom > /workspace/noise")
+    noise = PLANE.execute("tree", "sha256sum /workspace/noise")["stdout"]
+    shot = PLANE.call("POST", of("tree", "/snapshots"), {"name": "tree"})
+    PLANE.call("POST", f"{NATIVE}/snapshots/{shot['id']}/fork", {"name": "twig", "count": 2})
+    for name in ("twig-1", "twig-2"):
+        PLANE.execute(name, f"echo {name} > /workspace/name")
+    before = stored_bytes()
+    offload("twig-1")
+    first = stored_bytes() - before
+    offload("twig-2")
+    second = stored_bytes() - before - first
+    assert first > 2900000 and second < 300000, (first, second)
+    collect(grace=0)
+    for name in ("twig-1", "twig-2"):
+        answer = PLANE.execute(name, "sha256sum /workspace/noise; cat /workspace/name", timeout=60)
+        equal(answer["stdout"], f"{noise}{name}\n", "files")
+    fsck()
+
+
+def snapshot_state(name):
+    return PLANE.call("GET", f"{NATIVE}/snapshots/{name}")["state"]
+
+
+@test
+def a_snapshot_that_is_only_in_the_store_opens_as_ever():
+    PLANE.create("big", hibernateAfter="1s", offloadAfter="1s")
+    PLANE.execute("big", f"head -c {2 * CACHE} /dev/urandom > /workspace/noise", timeout=60)
+    noise = PLANE.execute("big", "sha256sum /workspace/noise", timeout=60)["stdout"]
+    before = set(layers())
+    shot = PLANE.call("POST", of("big", "/snapshots"), {"name": "bigshot"})["id"]
+    PLANE.call("POST", f"{NATIVE}/snapshots/bigshot/fork", {"name": "bigfork"})
+    offload("bigfork")
+    wait_until(lambda: snapshot_state("bigshot") == "stored", "it is only in the store", 20)
+    wait_until(lambda: not glob.glob(f"{PLANE.data}/**/snapshots/{shot}", recursive=True),
+               "it is not here any more", 20)
+    fsck()
+
+    layer = max(set(layers()) - before, key=os.path.getsize)
+    with open(layer, "r+b") as file:
+        file.seek(CACHE)
+        good = file.read(1)
+        file.seek(CACHE)
+        file.write(bytes([good[0] ^ 1]))
+    try:
+        PLANE.call("POST", f"{NATIVE}/snapshots/bigshot/fork", {"name": "spoilt"}, timeout=60)
+        raise AssertionError("a spoilt layer was used")
+    except Refused as refusal:
+        assert refusal.status >= 500 and "brought back" in str(refusal.body), refusal
+    equal(snapshot_state("bigshot"), "stored", "state")
+    with open(layer, "r+b") as file:
+        file.seek(CACHE)
+        file.write(good)
+
+    PLANE.call("POST", f"{NATIVE}/snapshots/bigshot/fork", {"name": "opened"}, timeout=60)
+    equal(PLANE.execute("opened", "sha256sum /workspace/noise", timeout=60)["stdout"], noise, "file")
+    PLANE.execute("big", "echo other > /workspace/noise; echo new > /workspace/new")
+    told = PLANE.call("GET", of("big", "/diff?from=bigshot"), timeout=60)
+    assert "workspace/new" in json.dumps(told), told
+    wait_until(lambda: snapshot_state("bigshot") == "stored", "it left again", 20)
+    PLANE.call("POST", of("big", "/rollback"), {"snapshot": "bigshot"}, timeout=60)
+    equal(PLANE.execute("big", "sha256sum /workspace/noise; ls /workspace", timeout=60)["stdout"],
+          f"{noise}noise\n", "what it went back to")
+    told = events("big")
+    for kind in ("snapshot.stored", "snapshot.evicted", "snapshot.fetched", "snapshot.fetch_failed"):
+        assert kind in told, (kind, told)
+
+
+@test
+def long_lists_become_one_layer():
+    PLANE.create("long", hibernateAfter="1s", offloadAfter="1s")
+    for number in range(SQUASH_ABOVE + 1):
+        PLANE.execute("long", f"cd /workspace; echo {number} > {number}; rm -f {number - 2}", timeout=60)
+        offload("long")
+    equal(offloads("long"), list(range(1, SQUASH_ABOVE + 2)), "layers")
+    wait_until(lambda: "sandbox.squashed" in events("long"), "it is squashed", 20)
+    equal(tier("long"), "offloaded", "tier")
+    collect(grace=0)
+    fsck()
+    last = SQUASH_ABOVE
+    equal(PLANE.execute("long", "cd /workspace; cat *", timeout=60)["stdout"].split(),
+          [str(last - 1), str(last)], "files")
 
 
 @test
@@ -197,7 +337,7 @@ def run():
     except Skip as lack:
         print(f"# skip: {lack}\nok 1 - tiers # SKIP {lack}\n1..1")
         return 0
-    with ControlPlane() as PLANE:
+    with ControlPlane("--snapshot-cache", str(CACHE), "--squash-above", str(SQUASH_ABOVE)) as PLANE:
         try:
             main()
         except SystemExit as end:

@@ -193,6 +193,8 @@ static int open_domain(struct control_plane *plane, const struct settings *setti
         .reclaim_after_ms = settings->reclaim_after_ms,
         .hibernate_after_ms = settings->hibernate_after_ms,
         .offload_after_ms = settings->offload_after_ms,
+        .snapshot_cache_bytes = settings->snapshot_cache,
+        .squash_above = settings->squash_above,
         .gc_every_ms = settings->gc_every_ms,
         .memory_available = memory_available,
         .memory_pressure = (unsigned int) settings->memory_pressure,

@@ -71,8 +71,8 @@ static const struct verb verb_doctor = {
 
 static const struct verb verb_image = {
     .name = "image",
-    .summary = "Register folders that sandboxes start from",
-    .arguments = "ls|add|rm [...]",
+    .summary = "Images that sandboxes start from: folders, imported and pulled ones",
+    .arguments = "ls|add|import|pull|inspect|rm|prune [...]",
     .is_local = true,
     .run_plain = command_image,
 };

@@ -109,6 +109,15 @@ static const struct setting table[] = {
      "object "
      "store. 0 for ever.",
      NULL},
+    {"snapshot-cache", SETTING_SIZE, FIELD(snapshot_cache), "10G", "SIZE",
+     "What snapshots may hold on this machine that are in the object store as well; beyond that "
+     "the "
+     "least used are only there. 0 for no limit.",
+     NULL},
+    {"squash-above", SETTING_NUMBER, FIELD(squash_above), "16", "N",
+     "Stored disks that are lists of more layers than that become one layer, in the background; 0 "
+     "for never.",
+     NULL},
     {"gc-every", SETTING_PERIOD, FIELD(gc_every_ms), "1d", "TIME",
      "How often stored layers that nobody names any more are taken away; 0 for never.", NULL},
     {"memory-pressure", SETTING_NUMBER, FIELD(memory_pressure), "10", "PERCENT",

@@ -42,6 +42,8 @@ struct settings {
     uint64_t reclaim_after_ms;
     uint64_t hibernate_after_ms;
     uint64_t offload_after_ms;
+    uint64_t snapshot_cache;
+    uint64_t squash_above;
     uint64_t gc_every_ms;
     uint64_t memory_pressure; /* percent of memory that is available; 0: never mind */
     uint64_t event_retention_ms;

@@ -15,6 +15,7 @@
 #include "launcher/site.h"
 #include "programs/launcher/verb.h"
 #include "programs/launcher/verb_image_import.h"
+#include "programs/launcher/verb_image_pull.h"
 #include "sys/sys_file.h"
 
 /* One of the two registries: the other pointer is NULL. */
@@ -24,11 +25,13 @@ struct list {
     const char *run;
     struct image_registry *images; /* owned */
     struct bind_registry *binds;   /* owned */
+    struct image_pull_options pull;
 };
 
 static const struct option long_options[] = {
     {"data", required_argument, NULL, 'd'},
     {"run", required_argument, NULL, 'r'},
+    IMAGE_PULL_OPTIONS,
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
@@ -47,12 +50,16 @@ static void print_usage(const struct list *list, FILE *out)
         "%s\n"
         "The folder must be root's alone; / /etc /root /home /proc /sys /dev and what "
         "contains them are refused.\n",
-        list->noun, is_image(list) ? " | import NAME FILE|DIR | inspect NAME | prune" : "",
-        is_image(list) ? "What sandboxes may start from by name, read-only: folders with a root "
-                         "file system (add), and\nimages of containers (import: an archive of "
-                         "`docker save`, or an OCI layout as a folder or in one\nfile). Layers of "
-                         "images that were removed go with prune."
-                       : "Folders that sandboxes may be shown by name, read-only.");
+        list->noun,
+        is_image(list) ? " | import NAME FILE|DIR | inspect NAME | prune\n       burrow image "
+                         "[--data DIR] " IMAGE_PULL_USAGE
+                       : "",
+        is_image(list)
+            ? "What sandboxes may start from by name, read-only: folders with a root "
+              "file system (add), and\nimages of containers (import: an archive of "
+              "`docker save`, or an OCI layout as a folder or in one\nfile; pull: from a "
+              "registry). Layers of images that were removed go with prune."
+            : "Folders that sandboxes may be shown by name, read-only.");
 }
 
 static void close_list(struct list *list)
@@ -133,6 +140,11 @@ static int run_import(struct list *list, char **words, struct error *err)
     return verb_image_import(list->images, list->run, words, err);
 }
 
+static int run_pull(struct list *list, char **words, struct error *err)
+{
+    return verb_image_pull(list->images, list->run, &list->pull, words, err);
+}
+
 static int run_inspect(struct list *list, char **words, struct error *err)
 {
     return verb_image_inspect(list->images, words, err);
@@ -154,6 +166,7 @@ static const struct {
     {"add", 2, true, false, run_add},         {"rm", 1, false, false, run_remove},
     {"ls", 0, false, false, run_list},        {"import", 2, true, true, run_import},
     {"inspect", 1, false, true, run_inspect}, {"prune", 0, false, true, run_prune},
+    {"pull", 1, true, true, run_pull},        {"pull", 2, true, true, run_pull},
 };
 
 static int run_action(struct list *list, int count, char **words)
@@ -162,7 +175,8 @@ static int run_action(struct list *list, int count, char **words)
 
     for (size_t i = 0; count > 0 && i < ARRAY_COUNT(actions); i++) {
         if (strcmp(actions[i].name, words[0]) != 0 || actions[i].words != count - 1 ||
-            (actions[i].only_images && !is_image(list)))
+            (actions[i].only_images && !is_image(list)) ||
+            (list->pull.is_given && actions[i].run != run_pull))
             continue;
         if (!verb_is_root(list->noun))
             return VERB_REFUSED;
@@ -191,6 +205,8 @@ static int run_verb(const char *noun, int argc, char **argv)
             list.run = optarg;
             break;
         default:
+            if (verb_image_pull_option(&list.pull, option, optarg))
+                break;
             print_usage(&list, option == 'h' ? stdout : stderr);
             return option == 'h' ? 0 : VERB_REFUSED;
         }

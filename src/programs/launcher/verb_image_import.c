@@ -14,21 +14,13 @@
 #include "launcher/keeper_filter.h"
 #include "launcher/site.h"
 #include "sys/sys_file.h"
+#include "sys/sys_process.h"
 
-/* What a keeper needs that has no disks to work on. */
-struct tools {
-    struct keeper_host host;
-    struct seccomp_filter filter;
-    struct process_limits limits;
-};
-
-static void tools_done(struct tools *tools)
+void image_tools_done(struct image_tools *tools)
 {
     id_range_table_free(tools->host.ids);
     tools->host.program = fd_close(tools->host.program);
 }
-
-AUTO_DEFINE(tools, struct tools, tools_done);
 
 static int open_ids(const char *run, struct id_range_table **ret_ids, struct error *err)
 {
@@ -42,7 +34,7 @@ static int open_ids(const char *run, struct id_range_table **ret_ids, struct err
     return id_range_table_open(&options, ret_ids, err);
 }
 
-static int tools_open(struct tools *tools, const char *run, struct error *err)
+int image_tools_open(struct image_tools *tools, const char *run, struct error *err)
 {
     int r = keeper_filter_init(&tools->filter);
 
@@ -57,7 +49,7 @@ static int tools_open(struct tools *tools, const char *run, struct error *err)
     return site_load_program(NULL, "burrow-keeper", &tools->host.program, err);
 }
 
-static void show_progress(void *context, uint64_t number, uint64_t count, bool is_new)
+void verb_image_show_layer(void *context, uint64_t number, uint64_t count, bool is_new)
 {
     (void) context;
     (void) printf("layer %" PRIu64 " of %" PRIu64 ": %s\n", number, count,
@@ -68,13 +60,14 @@ static void show_progress(void *context, uint64_t number, uint64_t count, bool i
 int verb_image_import(struct image_registry *images, const char *run, char **words,
                       struct error *err)
 {
-    AUTO(tools) struct tools tools = {.host = {.program = -EBADF}};
+    AUTO(image_tools) struct image_tools tools = IMAGE_TOOLS_INIT;
     AUTO(close) int source = sys_file_open(AT_FDCWD, words[1], O_RDONLY | O_NONBLOCK, 0);
-    struct image_import import = {.name = words[0], .source = source, .progress = show_progress};
+    struct image_import import = {
+        .name = words[0], .source = source, .progress = verb_image_show_layer};
 
     if (source < 0)
         return error_set(err, error_code_from_errno(source), source, "open '%s'", words[1]);
-    if (tools_open(&tools, run, err) < 0)
+    if (image_tools_open(&tools, run, err) < 0)
         return -1;
     return image_import(images, &tools.host, &import, err);
 }
@@ -139,6 +132,21 @@ int verb_image_inspect(struct image_registry *images, char **words, struct error
     return 0;
 }
 
+/* A range whose process was killed stays until a launcher finds it, but nobody works in it: with
+ * PID 1 of a sandbox, and with who started a job, everything else ends. */
+static size_t count_living(const struct id_range_entry *entries, size_t count)
+{
+    size_t living = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        uint64_t started;
+
+        living += sys_process_start_time(entries[i].owner, &started) == 0 &&
+                  started == entries[i].owner_start;
+    }
+    return living;
+}
+
 int verb_image_prune(struct image_registry *images, const char *run, struct error *err)
 {
     AUTO(free) struct id_range_entry *entries = NULL;
@@ -156,6 +164,7 @@ int verb_image_prune(struct image_registry *images, const char *run, struct erro
     id_range_table_free(ids);
     if (r < 0)
         return -1;
+    count = count_living(entries, count);
     if (count)
         return error_set(err, ERR_CONFLICT, 0,
                          "%zu sandboxes or jobs run, which may use the layers: try again without",

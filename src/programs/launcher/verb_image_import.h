@@ -3,10 +3,33 @@
  * not there yet is NULL where nothing is made. */
 #pragma once
 
+#include "base/auto.h"
 #include "base/error.h"
 #include "launcher/image.h"
+#include "launcher/keeper_job.h"
 
-/* NAME FILE|DIR: a `docker save` archive or an OCI layout. `run`: where id ranges are kept. */
+/* What a keeper needs that has no disks to work on. */
+struct image_tools {
+    struct keeper_host host;
+    struct seccomp_filter filter;
+    struct process_limits limits;
+};
+
+#define IMAGE_TOOLS_INIT                                                                           \
+    {                                                                                              \
+        .host = {.program = -EBADF }                                                               \
+    }
+
+/* `run`: where id ranges are kept. */
+int image_tools_open(struct image_tools *tools, const char *run, struct error *err);
+void image_tools_done(struct image_tools *tools);
+
+AUTO_DEFINE(image_tools, struct image_tools, image_tools_done);
+
+/* A line for a layer that was imported. */
+void verb_image_show_layer(void *context, uint64_t number, uint64_t count, bool is_new);
+
+/* NAME FILE|DIR: a `docker save` archive or an OCI layout. */
 int verb_image_import(struct image_registry *images, const char *run, char **words,
                       struct error *err);
 

@@ -1,0 +1,62 @@
+"""Folders and a cgroup of one's own, in which images are registered and run.
+
+    with ImagePlace() as place:
+        place.image("import", "mine", place.archive(files))      # (status, output)
+        place.sandbox("mine", "cat /etc/motd")                   # likewise
+"""
+
+import os
+import shutil
+import subprocess
+import tempfile
+
+from images import write_archive
+from launcher import need_launcher
+from program import clean_environment, program
+
+SECONDS = 60
+
+
+class ImagePlace:
+    """Folders and a cgroup of our own."""
+
+    def __init__(self):
+        self.folder = tempfile.mkdtemp(prefix="burrow-test-")
+        self.data, self.run_folder = f"{self.folder}/data", f"{self.folder}/run"
+        self.cgroup = f"burrow-test-{os.getpid()}"
+
+    def __enter__(self):
+        need_launcher()
+        return self
+
+    def __exit__(self, *_):
+        for group in sorted((root for root, _, _ in os.walk("/sys/fs/cgroup") if f"/{self.cgroup}" in root),
+                            key=len, reverse=True):
+            try:
+                os.rmdir(group)
+            except OSError:
+                pass  # a failing test has said so
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def call(self, *words, given=b"", environment=None):
+        done = subprocess.run([program(), *words], env=clean_environment(environment), input=given,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=SECONDS, check=False)
+        return done.returncode, done.stdout.decode(errors="replace")
+
+    def image(self, *words, **more):
+        return self.call("image", "--data", self.data, "--run", self.run_folder, *words, **more)
+
+    def sandbox(self, image, script):
+        return self.call("run", "--data", self.data, "--run-folder", self.run_folder, "--cgroup", self.cgroup,
+                         "--image", image, "--", "/bin/sh", "-c", script)
+
+    def layers(self):
+        try:
+            return sorted(os.listdir(f"{self.data}/images/.layers"))
+        except FileNotFoundError:
+            return []
+
+    def archive(self, files, extra=()):
+        path = f"{self.folder}/archive.tar"
+        write_archive(path, files, extra)
+        return path
