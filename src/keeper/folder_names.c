@@ -61,10 +61,18 @@ static int compare(const void *left, const void *right, void *bytes)
                   (const char *) bytes + *(const uint32_t *) right);
 }
 
+/* What several folders have is kept once; the bytes of the others stay until the next settling. */
 static void sort(struct folder_names *names)
 {
+    size_t kept = 0;
+
     if (names->count > 1)
         qsort_r(names->starts, names->count, sizeof(*names->starts), compare, names->bytes);
+    for (size_t i = 0; i < names->count; i++) {
+        if (kept == 0 || strcmp(name_at(names, kept - 1), name_at(names, i)) != 0)
+            names->starts[kept++] = names->starts[i];
+    }
+    names->count = kept;
 }
 
 /* Sort, and keep the smallest that fit in `limit`. */
@@ -103,10 +111,10 @@ static bool is_dots(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-static int read_all(struct folder_names *names, DIR *entries, const char *after, size_t limit)
+/* `last`: once there were too many, those behind it are left for later. */
+static int read_all(struct folder_names *names, DIR *entries, const char *after, size_t limit,
+                    char last[static NAME_MAX + 1])
 {
-    char last[NAME_MAX + 1] = ""; /* once there were too many: those behind it are left for later */
-
     for (;;) {
         const struct dirent *entry;
 
@@ -122,13 +130,15 @@ static int read_all(struct folder_names *names, DIR *entries, const char *after,
         if (cost(names) <= limit * 2)
             continue;
         settle(names, limit);
-        (void) snprintf(last, sizeof(last), "%s", name_at(names, names->count - 1));
+        if (names->more)
+            (void) snprintf(last, NAME_MAX + 1, "%s", name_at(names, names->count - 1));
     }
 }
 
 AUTO_DEFINE_PTR(closedir, DIR, (void) closedir);
 
-static int read_folder(struct folder_names *names, int folder, const char *after, size_t limit)
+static int read_folder(struct folder_names *names, int folder, const char *after, size_t limit,
+                       char last[static NAME_MAX + 1])
 {
     int fd = sys_file_open(folder, ".", O_RDONLY | O_DIRECTORY, 0), result;
     AUTO(closedir) DIR *entries = fd < 0 ? NULL : fdopendir(fd);
@@ -138,23 +148,29 @@ static int read_folder(struct folder_names *names, int folder, const char *after
         (void) fd_close(fd);
         return result;
     }
-    result = read_all(names, entries, after, limit);
-    if (result == 0)
-        settle(names, limit);
-    return result;
+    return read_all(names, entries, after, limit, last);
 }
 
 int folder_names_read(struct folder_names *names, int folder, const char *after, size_t limit)
 {
+    return folder_names_read_all(names, &folder, 1, after, limit);
+}
+
+int folder_names_read_all(struct folder_names *names, const int *folders, size_t count,
+                          const char *after, size_t limit)
+{
     struct folder_names fresh = FOLDER_NAMES_INIT;
-    int result;
+    char last[NAME_MAX + 1] = "";
+    int result = limit < FOLDER_NAMES_MIN ? -EINVAL : 0;
 
     folder_names_done(names); /* first: there is to be room for one list, not two */
-    result = limit < FOLDER_NAMES_MIN ? -EINVAL : read_folder(&fresh, folder, after, limit);
+    for (size_t i = 0; result == 0 && i < count; i++)
+        result = read_folder(&fresh, folders[i], after, limit, last);
     if (result < 0) {
         folder_names_done(&fresh);
         return result;
     }
+    settle(&fresh, limit);
     shrink(&fresh);
     *names = fresh;
     return 0;

@@ -34,6 +34,10 @@ struct folder_names {
  * Replaces what was there. 0 or -errno; may block. */
 int folder_names_read(struct folder_names *names, int folder, const char *after, size_t limit);
 
+/* The same for several folders together; a name that several have comes once. */
+int folder_names_read_all(struct folder_names *names, const int *folders, size_t count,
+                          const char *after, size_t limit);
+
 /* The next name, NULL behind the last. Borrowed until the next reading. */
 const char *folder_names_next(struct folder_names *names);
 

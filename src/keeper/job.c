@@ -43,17 +43,23 @@ static int run_list(const struct job *job, struct error *err)
 
 static int run_copy(const struct job *job, struct error *err)
 {
-    return tree_copy(job->disk, job->target, job->output, err);
+    return tree_copy(&job->disk_tree, job->target, job->output, err);
+}
+
+static int run_copy_live(const struct job *job, struct error *err)
+{
+    return tree_copy_live(job->disk, job->target, job->input, job->output, err);
 }
 
 static int run_diff(const struct job *job, struct error *err)
 {
-    return tree_diff(job->disk, job->base, job->output, err);
+    return tree_diff(&job->disk_tree, &job->base_tree, job->output, err);
 }
 
 static int run_pack(const struct job *job, struct error *err)
 {
-    return layer_pack(job->disk, job->base, job->data, job->output, err);
+    return layer_pack(&job->disk_tree, job->base < 0 ? NULL : &job->base_tree, job->data,
+                      job->output, err);
 }
 
 static int run_unpack(const struct job *job, struct error *err)
@@ -99,10 +105,11 @@ static const struct job_kind kinds[] = {
     {"delete", .has_disk = true, .run = run_delete},
     {"measure", .has_disk = true, .run = run_measure},
     {"list", .has_disk = true, .run = run_list},
-    {"copy", .has_disk = true, .has_target = true, .run = run_copy},
-    {"diff", .has_disk = true, .has_base = true, .run = run_diff},
-    {"pack", .has_disk = true, .has_base = true, .may_lack_base = true, .has_data = true,
-     .run = run_pack},
+    {"copy", .has_disk = true, .has_target = true, .takes_stacks = true, .run = run_copy},
+    {"copy-live", .has_disk = true, .has_target = true, .run = run_copy_live},
+    {"diff", .has_disk = true, .has_base = true, .takes_stacks = true, .run = run_diff},
+    {"pack", .has_disk = true, .has_base = true, .may_lack_base = true, .takes_stacks = true,
+     .has_data = true, .run = run_pack},
     {"unpack", .has_target = true, .run = run_unpack},
     {"archive", .has_disk = true, .has_data = true, .run = run_archive},
     {"unarchive", .has_data = true, .run = run_unarchive},

@@ -4,6 +4,7 @@
  *     measure DISK            tree_measure.h
  *     list DISK               tree_list.h
  *     copy DISK TARGET        tree_copy.h
+ *     copy-live DISK TARGET   tree_copy.h, while somebody works in it; input: a time, later its end
  *     diff DISK BASE          tree_diff.h
  *     pack DISK [BASE]        layer_pack.h; data: the layer
  *     unpack TARGET           layer_unpack.h; input: the layer
@@ -19,6 +20,9 @@
  * whiteouts. Descriptor 0 is the input, 1 the report, 2 the log, and 3 the data of jobs that have
  * some.
  *
+ * DISK and BASE of `copy`, `diff` and `pack` may be stacks of layers, the topmost first:
+ * "/a:/b:/c".
+ *
  * A job tells its outcome as lines of JSON. One that failed tells it as its last line:
  *
  *     {"error":{"code":"no_space","message":"copy 'u/a': No space left on device","errno":28}} */
@@ -28,6 +32,7 @@
 
 #include "base/error.h"
 #include "keeper/output.h"
+#include "keeper/tree_walk.h"
 
 /* Where the data of a job is. */
 #define JOB_DATA_FD 3
@@ -35,6 +40,7 @@
 /* What a job works with; -EBADF for what it has not. All borrowed. */
 struct job {
     int disk, base, target;
+    struct tree disk_tree, base_tree; /* of the same, with all their layers */
     int input, data;
     struct output *output;
 };
@@ -43,6 +49,7 @@ struct job_kind {
     const char *name;
     bool has_disk, has_base, has_target;
     bool may_lack_base;
+    bool takes_stacks;
     bool has_data;
     /* 0, or -1 with `err`. */
     int (*run)(const struct job *job, struct error *err);

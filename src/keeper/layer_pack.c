@@ -12,7 +12,7 @@
 #include "keeper/tree_pair.h"
 
 struct pack {
-    int tree, base; /* borrowed; base: -EBADF for none */
+    const struct tree *tree, *base; /* borrowed; base: NULL for none */
     struct layer_records records;
     struct linked_files newer_links, older_links;
     struct attributes newer, older; /* owned */
@@ -43,6 +43,12 @@ static bool is_same_time(const struct timespec *left, const struct timespec *rig
     return left->tv_sec == right->tv_sec && left->tv_nsec == right->tv_nsec;
 }
 
+/* Whether nothing shows through a folder is told apart: the mark may be in a layer beneath. */
+static bool is_plain_attribute(const char *attribute)
+{
+    return attributes_is_copied(attribute) && strcmp(attribute, TREE_OPAQUE) != 0;
+}
+
 /* Status and attributes. 1 same, 0 different, -errno. */
 static int compare_about(struct pack *pack, const struct tree_step *newer,
                          const struct tree_step *older)
@@ -52,8 +58,11 @@ static int compare_about(struct pack *pack, const struct tree_step *newer,
     if (left->st_mode != right->st_mode || left->st_uid != right->st_uid ||
         left->st_gid != right->st_gid || !is_same_time(&left->st_mtim, &right->st_mtim))
         return 0;
+    if (S_ISDIR(left->st_mode) && tree_step_is_opaque(newer) != tree_step_is_opaque(older))
+        return 0;
     return attributes_compare(&pack->newer, newer->folder, newer->at, &pack->older, older->folder,
-                              older->at, attributes_is_copied);
+                              older->at,
+                              S_ISDIR(left->st_mode) ? is_plain_attribute : attributes_is_copied);
 }
 
 static int compare_targets(const struct tree_step *newer, const struct tree_step *older)
@@ -204,7 +213,7 @@ static int pack_delta(struct pack *pack, struct error *err)
 
 static int pack_all(struct pack *pack, struct error *err)
 {
-    AUTO(tree_walk) struct tree_walk *walk = tree_walk_new(pack->tree);
+    AUTO(tree_walk) struct tree_walk *walk = tree_walk_new_tree(pack->tree);
     struct tree_step step;
 
     while (!layer_writer_error(pack->records.writer)) {
@@ -260,9 +269,10 @@ static void pack_done(struct pack *pack)
     file_compare_done(&pack->compare);
 }
 
-int layer_pack(int tree, int base, int data, struct output *output, struct error *err)
+int layer_pack(const struct tree *tree, const struct tree *base, int data, struct output *output,
+               struct error *err)
 {
-    bool is_delta = base >= 0;
+    bool is_delta = base != NULL;
     struct pack pack = {.tree = tree, .base = base};
     int result;
 
@@ -270,7 +280,7 @@ int layer_pack(int tree, int base, int data, struct output *output, struct error
     attributes_init(&pack.newer);
     attributes_init(&pack.older);
     if (is_delta)
-        file_compare_init(&pack.compare, tree, base);
+        file_compare_init(&pack.compare, tree->layers[0], base->layers[0]);
     result = is_delta ? pack_delta(&pack, err) : pack_all(&pack, err);
     if (result == 0)
         result = finish(&pack, output, err);

@@ -30,8 +30,10 @@
 
 #include "base/error.h"
 #include "keeper/output.h"
+#include "keeper/tree_walk.h"
 
-/* Pack `tree` into `data` (a pipe or file, written from where it stands). `base` is -EBADF for the
+/* Pack `tree` into `data` (a pipe or file, written from where it stands). `base` is NULL for the
  * whole tree. 0, or -1 with `err`: ERR_TOO_LARGE when more files have several names than can be
  * remembered, ERR_CANCELLED when nobody reads `data`. May block for long. */
-int layer_pack(int tree, int base, int data, struct output *output, struct error *err);
+int layer_pack(const struct tree *tree, const struct tree *base, int data, struct output *output,
+               struct error *err);

@@ -155,7 +155,9 @@ static void say_layer(int tree, int base, json_t **ret_layer)
 {
     struct error err = ERROR_INIT;
     AUTO(close) int file = make_memory();
-    AUTO(free) char *said = SAID(layer_pack(tree, base, file, output, &err));
+    AUTO(free)
+    char *said =
+        SAID(layer_pack(TREE_OF(tree), base < 0 ? NULL : TREE_OF(base), file, output, &err));
 
     assert_int_equal(said_result, 0);
     *ret_layer = said_layer(said);
@@ -319,7 +321,7 @@ static void a_reader_that_is_gone_is_told(void **state)
     (void) signal(SIGPIPE, SIG_IGN);
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     (void) close(ends[0]);
-    said = SAID(layer_pack(set.newer, -EBADF, ends[1], output, &err));
+    said = SAID(layer_pack(TREE_OF(set.newer), NULL, ends[1], output, &err));
     assert_int_equal(said_result, -1);
     assert_int_equal(err.code, ERR_CANCELLED);
     assert_string_equal(said, "");

@@ -35,14 +35,35 @@ bool layer_records_take(const struct stat *status)
 
 /* --- fields --------------------------------------------------------------------------------- */
 
+static void write_attribute(struct layer_records *records, const char *name, const void *value,
+                            size_t length)
+{
+    layer_write_number(records->writer, 1, strlen(name));
+    layer_write_bytes(records->writer, name, strlen(name));
+    layer_write_number(records->writer, 4, (uint64_t) length);
+    layer_write_bytes(records->writer, value, length);
+}
+
+/* The mark that a layer beneath has comes where it would come if this one had it. */
+static void write_mark(struct layer_records *records, const char *next, bool *is_missing)
+{
+    if (!*is_missing || (next && strcmp(next, TREE_OPAQUE) < 0))
+        return;
+    *is_missing = false;
+    if (!next || strcmp(next, TREE_OPAQUE) != 0)
+        write_attribute(records, TREE_OPAQUE, "y", 1);
+}
+
 static int write_attributes(struct layer_records *records, const struct tree_step *step)
 {
     int result = attributes_list(&records->attributes, step->folder, step->at);
+    bool is_missing = step->is_opaque;
 
     for (size_t i = 0; result == 0 && i < records->attributes.count; i++) {
         const char *name = records->attributes.names[i];
         ssize_t length;
 
+        write_mark(records, name, &is_missing);
         if (!attributes_is_copied(name)) {
             records->attributes_left_out++;
             continue;
@@ -50,11 +71,10 @@ static int write_attributes(struct layer_records *records, const struct tree_ste
         length = attributes_read(&records->attributes, step->folder, step->at, name);
         if (length < 0)
             return (int) length;
-        layer_write_number(records->writer, 1, strlen(name));
-        layer_write_bytes(records->writer, name, strlen(name));
-        layer_write_number(records->writer, 4, (uint64_t) length);
-        layer_write_bytes(records->writer, records->attributes.value, (size_t) length);
+        write_attribute(records, name, records->attributes.value, (size_t) length);
     }
+    if (result == 0)
+        write_mark(records, NULL, &is_missing);
     layer_write_number(records->writer, 1, 0);
     return result;
 }

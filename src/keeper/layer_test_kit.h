@@ -78,7 +78,9 @@ static inline int pack_layer(int tree, int base, char ret_id[static LAYER_ID_SIZ
 {
     struct error err = ERROR_INIT;
     int file = make_memory();
-    AUTO(free) char *said = SAID(layer_pack(tree, base, file, output, &err));
+    AUTO(free)
+    char *said =
+        SAID(layer_pack(TREE_OF(tree), base < 0 ? NULL : TREE_OF(base), file, output, &err));
     AUTO(json) json_t *layer = NULL;
 
     if (said_result < 0)
@@ -402,7 +404,7 @@ static inline void change_tree(int top, uint64_t seed, int count)
 static inline void copy_tree(int from, int to)
 {
     struct error err = ERROR_INIT;
-    AUTO(free) char *said = SAID(tree_copy(from, to, output, &err));
+    AUTO(free) char *said = SAID(tree_copy(TREE_OF(from), to, output, &err));
 
     CHECK(said != NULL);
     CHECK_EQUAL(said_result, 0);

@@ -118,9 +118,9 @@ static int see(struct scan *scan, const struct tree_step *step, struct error *er
     return 0;
 }
 
-static int walk(struct scan *scan, int tree, struct error *err)
+static int walk(struct scan *scan, const struct tree *tree, struct error *err)
 {
-    AUTO(tree_walk) struct tree_walk *tree_walk = tree_walk_new(tree);
+    AUTO(tree_walk) struct tree_walk *tree_walk = tree_walk_new_tree(tree);
     struct tree_step step;
 
     for (;;) {
@@ -135,8 +135,8 @@ static int walk(struct scan *scan, int tree, struct error *err)
     }
 }
 
-int linked_files_find(struct linked_files *files, int tree, const struct stat *status,
-                      struct linked_file **ret_file, struct error *err)
+int linked_files_find(struct linked_files *files, const struct tree *tree,
+                      const struct stat *status, struct linked_file **ret_file, struct error *err)
 {
     struct scan scan = {.files = files};
     struct linked_file *file;

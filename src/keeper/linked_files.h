@@ -13,6 +13,7 @@
 
 #include "base/auto.h"
 #include "base/error.h"
+#include "keeper/tree_walk.h"
 
 #define LINKED_FILES_MAX    ((size_t) 1 << 20)
 #define LINKED_FILES_DIGEST 16
@@ -44,5 +45,5 @@ AUTO_DEFINE(linked_files, struct linked_files, linked_files_done);
 /* The file with this status in `tree`, whose walk happens when the first file is asked for that may
  * have several names. *ret_file is NULL for one that has not; borrowed. 0, or -1 with `err`:
  * ERR_TOO_LARGE when there are too many. */
-int linked_files_find(struct linked_files *files, int tree, const struct stat *status,
-                      struct linked_file **ret_file, struct error *err);
+int linked_files_find(struct linked_files *files, const struct tree *tree,
+                      const struct stat *status, struct linked_file **ret_file, struct error *err);

@@ -4,21 +4,27 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/number.h"
 #include "keeper/attributes.h"
 #include "keeper/file_copy.h"
 #include "keeper/folder_names.h"
+#include "keeper/folder_twins.h"
 #include "keeper/tree_walk.h"
 #include "sys/sys_file.h"
 #include "sys/sys_tree.h"
 
 #define COPY_BUFFER_SIZE ((size_t) 256 << 10)
 #define KEY_SIZE         40
+#define SINCE_SIZE       24
 
 #define FOLDER_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
 
@@ -57,6 +63,11 @@ struct copy {
     struct attributes attributes;
     char *buffer; /* owned */
     struct counts counts;
+
+    /* Of a copy in two passes. */
+    struct folder_twins *twins;   /* borrowed, or NULL */
+    bool is_live;                 /* somebody works in the source */
+    const struct timespec *since; /* the second pass: what did not change since then is there */
 };
 
 /* --- folders -------------------------------------------------------------------------------- */
@@ -75,6 +86,32 @@ static int remember_folder(struct copy *copy)
     return 0;
 }
 
+/* Make room for a folder unless what is there was made for just this one. 1: it was. */
+static int settle_folder(struct copy *copy, const struct tree_step *step)
+{
+    struct stat old;
+
+    if (!copy->since)
+        return 0;
+    if (fstatat(copy->folder, step->name, &old, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? 0 : -errno;
+    if (S_ISDIR(old.st_mode) && folder_twins_match(copy->twins, old.st_ino, step->status.st_ino))
+        return 1;
+    return sys_tree_delete(copy->folder, step->name);
+}
+
+static int remember_twin(struct copy *copy, int folder, const struct tree_step *step)
+{
+    struct stat status;
+
+    if (!copy->twins)
+        return 0;
+    if (fstat(folder, &status) < 0)
+        return -errno;
+    folder_twins_put(copy->twins, status.st_ino, step->status.st_ino);
+    return 0;
+}
+
 static int enter_folder(struct copy *copy, const struct tree_step *step)
 {
     int folder, result;
@@ -84,9 +121,11 @@ static int enter_folder(struct copy *copy, const struct tree_step *step)
         copy->folder = sys_file_open(copy->top, ".", FOLDER_FLAGS, 0);
         return copy->folder < 0 ? copy->folder : 0;
     }
-    if (mkdirat(copy->folder, step->name, 0700) < 0)
-        return -errno;
-    result = remember_folder(copy);
+    result = settle_folder(copy, step);
+    if (result == 0 && mkdirat(copy->folder, step->name, 0700) < 0)
+        result = -errno;
+    if (result >= 0)
+        result = remember_folder(copy);
     if (result < 0)
         return result;
     folder = sys_file_open(copy->folder, step->name, FOLDER_FLAGS, 0);
@@ -94,7 +133,7 @@ static int enter_folder(struct copy *copy, const struct tree_step *step)
         return folder;
     (void) fd_close(copy->folder);
     copy->folder = folder;
-    return 0;
+    return remember_twin(copy, folder, step);
 }
 
 /* The folder above in the target, which must be the one we came from. */
@@ -123,20 +162,70 @@ static int finish_open(struct copy *copy, int fd, int folder, const char *at,
 
     if (fchown(fd, status->st_uid, status->st_gid) < 0 || fchmod(fd, status->st_mode & 07777) < 0)
         return -errno;
+    result = copy->since ? attributes_clear(&copy->attributes, folder, at) : 0;
+    if (result < 0)
+        return result;
     result = attributes_copy(&copy->attributes, step->folder, step->at, folder, at,
                              &copy->counts.attributes_left_out);
+    if (result == 0 && step->is_opaque)
+        result = attributes_write(folder, at, TREE_OPAQUE, "y", 1);
     if (result < 0)
         return result;
     return futimens(fd, times) < 0 ? -errno : 0;
 }
 
+static bool has_changed(const struct copy *copy, const struct stat *status)
+{
+    const struct timespec *since = copy->since, *changed = &status->st_ctim;
+
+    return changed->tv_sec != since->tv_sec ? changed->tv_sec > since->tv_sec
+                                            : changed->tv_nsec >= since->tv_nsec;
+}
+
+/* Some of the names in the copy of a folder: those that the source has not any more go. */
+static int remove_some(struct copy *copy, const struct tree_step *step, struct folder_names *names)
+{
+    const char *name;
+
+    while ((name = folder_names_next(names))) {
+        struct stat status;
+        int result = 0;
+
+        if (step->depth == 0 && copy->firsts >= 0 && strcmp(name, copy->firsts_name) == 0)
+            continue;
+        if (fstatat(step->folder, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
+            result = errno == ENOENT ? sys_tree_delete(copy->folder, name) : -errno;
+        if (result < 0)
+            return result;
+    }
+    return 0;
+}
+
+static int remove_gone(struct copy *copy, const struct tree_step *step)
+{
+    AUTO(folder_names) struct folder_names names = FOLDER_NAMES_INIT;
+    char last[NAME_MAX + 1] = "";
+    int result = 0;
+
+    if (!copy->since || !has_changed(copy, &step->status))
+        return 0;
+    do {
+        result = folder_names_read(&names, copy->folder, last, TREE_WALK_NAMES_READ);
+        if (result == 0 && names.count)
+            (void) snprintf(last, sizeof(last), "%s", names.bytes + names.starts[names.count - 1]);
+        if (result == 0)
+            result = remove_some(copy, step, &names);
+    } while (result == 0 && names.more);
+    return result;
+}
+
 static int leave_folder(struct copy *copy, const struct tree_step *step)
 {
     AUTO(close) int above = -EBADF;
-    int result;
+    int result = remove_gone(copy, step);
 
-    if (step->depth == 0)
-        return 0; /* at the very end, when nothing is made in it any more */
+    if (result < 0 || step->depth == 0)
+        return result; /* the top: at the very end, when nothing is made in it any more */
     above = open_above(copy);
     if (above < 0)
         return above;
@@ -294,13 +383,31 @@ static int keep_first(struct copy *copy, const struct tree_step *step, const cha
     return -errno;
 }
 
+/* Make room for an entry unless it is there as it is. 1: it is. What changed has all its names
+ * here: a new or lost name is a change, too. */
+static int settle_entry(struct copy *copy, const struct tree_step *step)
+{
+    struct stat old;
+
+    if (!copy->since)
+        return 0;
+    if (fstatat(copy->folder, step->name, &old, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? 0 : -errno;
+    if ((old.st_mode & S_IFMT) == (step->status.st_mode & S_IFMT) &&
+        !has_changed(copy, &step->status))
+        return 1;
+    return sys_tree_delete(copy->folder, step->name);
+}
+
 static int copy_entry(struct copy *copy, const struct tree_step *step)
 {
     const struct stat *status = &step->status;
     char key[KEY_SIZE];
     size_t kind = 0;
-    int result;
+    int result = settle_entry(copy, step);
 
+    if (result != 0)
+        return result < 0 ? result : 0;
     while (kind < ARRAY_COUNT(kinds) && (status->st_mode & S_IFMT) != kinds[kind].format)
         kind++;
     if (kind == ARRAY_COUNT(kinds))
@@ -332,12 +439,27 @@ static int check_empty(int target, struct error *err)
     return 0;
 }
 
+/* What can go wrong because somebody works in the source: the next pass does it again. */
+static bool is_passing(const struct copy *copy, int result)
+{
+    static const int passing[] = {-ENOENT, -ESTALE, -ENOTDIR, -ELOOP, -ENXIO, -EIO};
+
+    for (size_t i = 0; copy->is_live && i < ARRAY_COUNT(passing); i++) {
+        if (result == passing[i])
+            return true;
+    }
+    return false;
+}
+
 static int copy_step(struct copy *copy, const struct tree_step *step, struct error *err)
 {
     int result = step->event == TREE_ENTER   ? enter_folder(copy, step)
                  : step->event == TREE_LEAVE ? leave_folder(copy, step)
                                              : copy_entry(copy, step);
 
+    /* No half of a file may stay. */
+    if (step->event == TREE_ENTRY && is_passing(copy, result))
+        result = sys_tree_delete(copy->folder, step->name);
     return result < 0 ? tree_step_error(step, result, "copy", err) : 0;
 }
 
@@ -349,30 +471,49 @@ static int finish_top(struct copy *copy, int folder, struct error *err)
 
     if (result == 0)
         result = finish_open(copy, copy->top, copy->top, ".", &step);
-    /* A filesystem may say only now that there is no room, or that the disk failed. */
-    if (result == 0 && syncfs(copy->top) < 0)
-        result = -errno;
     return result < 0 ? tree_step_error(&step, result, "finish", err) : 0;
 }
 
-static int copy_all(struct copy *copy, int folder, struct error *err)
+/* A filesystem may say only now that there is no room, or that the disk failed. */
+static int sync_target(const struct copy *copy, struct error *err)
 {
-    AUTO(tree_walk) struct tree_walk *walk = tree_walk_new(folder);
-    struct tree_step step;
-    int result;
+    int result = syncfs(copy->top) < 0 ? -errno : 0;
 
-    for (;;) {
-        if (tree_walk_next(walk, &step, err) < 0)
-            return -1;
-        if (step.event == TREE_END)
-            break;
-        if (copy_step(copy, &step, err) < 0)
+    return result < 0 ? error_set(err, error_code_from_errno(result), result, "sync the target")
+                      : 0;
+}
+
+static int copy_steps(struct copy *copy, const struct tree *tree, struct error *err)
+{
+    AUTO(tree_walk) struct tree_walk *walk = tree_walk_new_tree(tree);
+    struct tree_step step = {.event = TREE_LEAVE};
+
+    if (copy->is_live)
+        tree_walk_forgive(walk);
+    while (step.event != TREE_END) {
+        if (tree_walk_next(walk, &step, err) < 0 ||
+            (step.event != TREE_END && copy_step(copy, &step, err) < 0))
             return -1;
     }
-    result = close_firsts(copy);
-    if (result < 0)
-        return error_set(err, error_code_from_errno(result), result, "tidy up the target");
-    return finish_top(copy, folder, err);
+    return 0;
+}
+
+/* Once through the tree. */
+static int copy_pass(struct copy *copy, const struct tree *tree, struct error *err)
+{
+    struct error own = ERROR_INIT;
+    int result = copy_steps(copy, tree, &own);
+    int closed = close_firsts(copy);
+
+    copy->folder = fd_close(copy->folder);
+    copy->depth = 0;
+    if (result < 0 && !is_passing(copy, -own.system)) {
+        *err = own;
+        return -1;
+    }
+    if (closed < 0)
+        return error_set(err, error_code_from_errno(closed), closed, "tidy up the target");
+    return copy->is_live ? 0 : finish_top(copy, tree->layers[0], err);
 }
 
 static void report(const struct counts *counts, struct output *output)
@@ -386,23 +527,108 @@ static void report(const struct counts *counts, struct output *output)
     output_end(output, &json);
 }
 
-int tree_copy(int folder, int target, struct output *output, struct error *err)
+static void copy_init(struct copy *copy, int target)
 {
-    struct copy copy = {.top = target, .folder = -EBADF, .firsts = -EBADF};
+    *copy = (struct copy){.top = target, .folder = -EBADF, .firsts = -EBADF};
+    (void) umask(0);
+    copy->buffer = mem_alloc(COPY_BUFFER_SIZE);
+    attributes_init(&copy->attributes);
+}
+
+static void copy_done(struct copy *copy)
+{
+    attributes_done(&copy->attributes);
+    (void) fd_close(copy->folder);
+    free(copy->above);
+    free(copy->buffer);
+}
+
+AUTO_DEFINE(copy, struct copy, copy_done);
+
+int tree_copy(const struct tree *tree, int target, struct output *output, struct error *err)
+{
+    AUTO(copy) struct copy copy;
+
+    copy_init(&copy, target);
+    if (check_empty(target, err) < 0 || copy_pass(&copy, tree, err) < 0 ||
+        sync_target(&copy, err) < 0)
+        return -1;
+    report(&copy.counts, output);
+    return 0;
+}
+
+/* --- while somebody works in it -------------------------------------------------------------- */
+
+/* The times of files in memory do not change when they are written through a mapping. */
+static bool tells_changes(int folder)
+{
+    struct statfs filesystem;
+
+    return fstatfs(folder, &filesystem) == 0 && filesystem.f_type != TMPFS_MAGIC;
+}
+
+static int read_since(int input, struct timespec *ret_since, struct error *err)
+{
+    char line[SINCE_SIZE];
+    size_t length = 0;
+    uint64_t since;
+
+    while (length < sizeof(line) && sys_file_read_full(input, line + length, 1) == 1 &&
+           line[length] != '\n')
+        length++;
+    if (length == sizeof(line) ||
+        number_parse_digits(line, length, INT64_MAX / 1000000, &since) < 0)
+        return error_set(err, ERR_INVALID, 0, "the input does not begin with a time");
+    *ret_since = (struct timespec){.tv_sec = (time_t) (since / 1000),
+                                   .tv_nsec = (long) (since % 1000) * 1000000};
+    return 0;
+}
+
+static int say_ready(struct output *output, struct error *err)
+{
+    struct json_writer json;
     int result;
 
-    if (check_empty(target, err) < 0)
+    output_begin(output, &json);
+    json_add_boolean(&json, "ready", true);
+    output_end(output, &json);
+    result = output_flush(output);
+    return result < 0 ? error_set(err, ERR_CANCELLED, result, "write the report") : 0;
+}
+
+/* Until the input ends. */
+static int wait_for_end(int input, struct error *err)
+{
+    char byte;
+    ssize_t got = sys_file_read_full(input, &byte, 1);
+
+    if (got == 0)
+        return 0;
+    return error_set(err, ERR_INVALID, got < 0 ? (int) got : 0, "wait for the end of the input");
+}
+
+int tree_copy_live(int folder, int target, int input, struct output *output, struct error *err)
+{
+    AUTO(folder_twins) struct folder_twins twins = FOLDER_TWINS_INIT;
+    AUTO(copy) struct copy copy;
+    struct timespec since;
+
+    copy_init(&copy, target);
+    copy.twins = &twins;
+    if (read_since(input, &since, err) < 0 || check_empty(target, err) < 0)
         return -1;
-    (void) umask(0);
-    copy.buffer = mem_alloc(COPY_BUFFER_SIZE);
-    attributes_init(&copy.attributes);
-    result = copy_all(&copy, folder, err);
-    (void) close_firsts(&copy); /* after a failure, which is the one to tell */
-    if (result == 0)
-        report(&copy.counts, output);
-    attributes_done(&copy.attributes);
-    (void) fd_close(copy.folder);
-    free(copy.above);
-    free(copy.buffer);
-    return result;
+    /* From here on a write through a mapping is a fault, which changes the time. */
+    if (tells_changes(folder)) {
+        copy.is_live = true;
+        if (sync_target(&copy, err) < 0 || copy_pass(&copy, TREE_OF(folder), err) < 0)
+            return -1;
+        copy.is_live = false;
+    }
+    if (say_ready(output, err) < 0 || wait_for_end(input, err) < 0)
+        return -1;
+    copy.since = &since;
+    if (copy_pass(&copy, TREE_OF(folder), err) < 0)
+        return -1;
+    report(&copy.counts, output);
+    return 0;
 }

@@ -22,7 +22,27 @@
 
 #include "base/error.h"
 #include "keeper/output.h"
+#include "keeper/tree_walk.h"
 
-/* Copy what is in `folder` to `target`, both open for reading. Sets the umask to 0. 0, or -1 with
- * `err`; ERR_CONFLICT: the target is not empty. */
-int tree_copy(int folder, int target, struct output *output, struct error *err);
+/* Copy what is in `tree`, as one, to `target`, which is open for reading. Sets the umask to 0. 0,
+ * or -1 with `err`; ERR_CONFLICT: the target is not empty. */
+int tree_copy(const struct tree *tree, int target, struct output *output, struct error *err);
+
+/* The job `copy-live`: the same of a tree that somebody works in, who stands still for the end
+ * only.
+ *
+ *     input: a time  ──►  everything is copied, whatever changes meanwhile
+ *                    ◄──  {"ready":true}
+ *     nobody works in it any more; the input ends
+ *                    ──►  what changed since that time is copied again
+ *                    ◄──  the line of `copy`; its counts are of both passes together
+ *
+ * The copy shows the tree as it is when the input ends, exactly: times of change (which no program
+ * can set) tell which files to copy again, names that are gone go, and a folder that another one's
+ * name was given to is known by its number (folder_twins.h). For this nothing may be in the middle
+ * of a write at the time that the input begins with: milliseconds since 1970, decimal, a line.
+ * Where times do not tell everything (a filesystem in memory) all of it is copied at the end.
+ *
+ * Does not sync: who stands still must not wait for that. 0, or -1 with `err`; ERR_INVALID: not
+ * such an input. */
+int tree_copy_live(int folder, int target, int input, struct output *output, struct error *err);

@@ -16,7 +16,6 @@
 /* Overlay's own marks, and the one on a copy of an image's file. */
 #define OVERLAY_PREFIX "user.overlay."
 #define OVERLAY_ORIGIN "user.overlay.origin"
-#define OVERLAY_OPAQUE "user.overlay.opaque"
 
 /* The other form of a whiteout, on an empty file. */
 #define OVERLAY_WHITEOUT "user.overlay.whiteout"
@@ -61,6 +60,13 @@ struct diff {
 static bool has_mark(const struct tree_step *step, const char *attribute)
 {
     return fchdir(step->folder) == 0 && lgetxattr(step->at, attribute, NULL, 0) >= 0;
+}
+
+/* Whether it is a copy of the image's: the lowest layer that has it decides, others have copies of
+ * that one. */
+static bool is_from_image(const struct tree_step *step)
+{
+    return fchdir(step->lowest) == 0 && lgetxattr(step->lowest_at, OVERLAY_ORIGIN, NULL, 0) >= 0;
 }
 
 static bool is_whiteout(const struct tree_step *step)
@@ -139,7 +145,7 @@ static void tell_alone(struct diff *diff, const struct tree_step *step, bool is_
                        enum line here, enum line there)
 {
     bool shows_image = !is_inside || diff->is_copied;
-    bool is_copy = shows_image && has_mark(step, OVERLAY_ORIGIN);
+    bool is_copy = shows_image && is_from_image(step);
 
     follow_alone(diff, step, is_inside, is_copy);
     if (step->event == TREE_LEAVE)
@@ -158,11 +164,6 @@ static bool is_own(const char *attribute)
 {
     return attributes_is_copied(attribute) &&
            strncmp(attribute, OVERLAY_PREFIX, strlen(OVERLAY_PREFIX)) != 0;
-}
-
-static bool is_opaque(const char *attribute)
-{
-    return strcmp(attribute, OVERLAY_OPAQUE) == 0;
 }
 
 static unsigned int compare_status(const struct stat *newer, const struct stat *older)
@@ -219,7 +220,7 @@ static int compare_alike(struct diff *diff, const struct tree_step *newer,
     else if (format == S_IFLNK)
         held = compare_targets(newer, older);
     else if (format == S_IFDIR)
-        opaque = compare_attributes(diff, newer, older, is_opaque);
+        opaque = tree_step_is_opaque(newer) == tree_step_is_opaque(older);
     if (held < 0 || own < 0 || opaque < 0)
         return held < 0 ? held : own < 0 ? own : opaque;
     if (!held)
@@ -263,7 +264,8 @@ static int tell_step(struct diff *diff, const struct tree_pair_step *step, struc
     return 0;
 }
 
-static int tell_all(struct diff *diff, int newer, int older, struct error *err)
+static int tell_all(struct diff *diff, const struct tree *newer, const struct tree *older,
+                    struct error *err)
 {
     AUTO(tree_pair) struct tree_pair *pair = tree_pair_new(newer, older, NULL);
     struct tree_pair_step step;
@@ -293,7 +295,8 @@ static void report(const struct diff *diff)
     output_end(diff->output, &json);
 }
 
-int tree_diff(int newer, int older, struct output *output, struct error *err)
+int tree_diff(const struct tree *newer, const struct tree *older, struct output *output,
+              struct error *err)
 {
     struct diff diff = {.output = output,
                         .scratch = TEXT_INIT((TREE_LIST_PATH_MAX + 1) * NAME_ESCAPE_FACTOR)};
@@ -301,7 +304,7 @@ int tree_diff(int newer, int older, struct output *output, struct error *err)
 
     attributes_init(&diff.newer);
     attributes_init(&diff.older);
-    file_compare_init(&diff.compare, newer, older);
+    file_compare_init(&diff.compare, newer->layers[0], older->layers[0]);
     result = tell_all(&diff, newer, older, err);
     if (result == 0)
         report(&diff);

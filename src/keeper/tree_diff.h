@@ -27,7 +27,9 @@
 
 #include "base/error.h"
 #include "keeper/output.h"
+#include "keeper/tree_walk.h"
 
 /* Tell what leads from `older` to `newer`, both open for reading; nothing writes to either. 0, or
  * -1 with `err`. May block for long. */
-int tree_diff(int newer, int older, struct output *output, struct error *err);
+int tree_diff(const struct tree *newer, const struct tree *older, struct output *output,
+              struct error *err);

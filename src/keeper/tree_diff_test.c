@@ -4,7 +4,7 @@
 static char *say_diff(int newer, int older)
 {
     struct error err = ERROR_INIT;
-    char *said = SAID(tree_diff(newer, older, output, &err));
+    char *said = SAID(tree_diff(TREE_OF(newer), TREE_OF(older), output, &err));
 
     if (said_result < 0)
         print_error("%s\n", err.message);
@@ -183,7 +183,7 @@ static void change_an_overlay(void)
     make_content(merged, "c", "1");
     newer = open_place(AT_FDCWD, "u");
     older = open_place(AT_FDCWD, "o");
-    said = SAID(tree_diff(newer, older, output, &err));
+    said = SAID(tree_diff(TREE_OF(newer), TREE_OF(older), output, &err));
     CHECK_EQUAL(said_result, 0);
     CHECK(strcmp(said, "{\"changed\":\"etc\",\"what\":[\"image\"]}\n"
                        "{\"changed\":\"etc/a\",\"what\":[\"image\"]}\n{\"removed\":\"etc/b\"}\n"

@@ -17,12 +17,13 @@ struct tree_pair {
     tree_pair_counts *counts;
 };
 
-struct tree_pair *tree_pair_new(int newer, int older, tree_pair_counts *counts)
+struct tree_pair *tree_pair_new(const struct tree *newer, const struct tree *older,
+                                tree_pair_counts *counts)
 {
     struct tree_pair *pair = mem_alloc(sizeof(*pair));
 
-    pair->newer = (struct side){.walk = tree_walk_new(newer), .is_taken = true};
-    pair->older = (struct side){.walk = tree_walk_new(older), .is_taken = true};
+    pair->newer = (struct side){.walk = tree_walk_new_tree(newer), .is_taken = true};
+    pair->older = (struct side){.walk = tree_walk_new_tree(older), .is_taken = true};
     pair->counts = counts;
     return pair;
 }

@@ -26,9 +26,10 @@ typedef bool tree_pair_counts(const struct stat *status);
 
 struct tree_pair;
 
-/* Both folders are open for reading, borrowed. `counts` is NULL when everything does. The caller
+/* Neither struct is needed any longer afterwards. `counts` is NULL when everything does. The caller
  * frees the pair. */
-struct tree_pair *tree_pair_new(int newer, int older, tree_pair_counts *counts);
+struct tree_pair *tree_pair_new(const struct tree *newer, const struct tree *older,
+                                tree_pair_counts *counts);
 
 /* Accepts NULL. */
 void tree_pair_free(struct tree_pair *pair);

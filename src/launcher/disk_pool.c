@@ -235,15 +235,17 @@ int disk_pool_open_disk(struct disk_pool *pool, const struct id *sandbox, struct
 }
 
 int disk_pool_mount_disk(struct disk_pool *pool, enum disk_pool_set set, const struct id *id,
-                         int user_namespace, int *ret_mount, struct error *err)
+                         const char *part, int user_namespace, int *ret_mount, struct error *err)
 {
     AUTO(close) int mount = -EBADF;
-    char path[DISK_ENTRY_SIZE];
+    char path[DISK_ENTRY_SIZE + sizeof("/" DISK_UPPER)];
     int r;
 
     if (disk_pool_check_id(id, err) < 0)
         return -1;
     disk_pool_entry_path(pool, set, id, path);
+    if (part)
+        (void) snprintf(path + strlen(path), sizeof(path) - strlen(path), "/%s", part);
     r = mount = sys_mount_copy(pool->sets[set], path, false);
     if (r >= 0)
         r = sys_mount_set_id_map(mount, user_namespace);
@@ -441,6 +443,7 @@ int disk_pool_empty_trash(struct disk_pool *pool, struct error *err)
         (void) fd_close(fd);
         return error_set(err, ERR_INTERNAL, fd < 0 ? fd : errno, "open the trash of the disk pool");
     }
+    disk_pool_collect(pool);
     while (r == 0 && (entry = readdir(entries))) {
         if (entry->d_name[0] == '.' && strlen(entry->d_name) < 3)
             continue;

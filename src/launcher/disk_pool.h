@@ -9,6 +9,7 @@
  *         unfinished/<handle>/    copies that are being made
  *         spares/<id>             disks of deleted sandboxes, empty again, for the next ones
  *         trash/                  on its way out, or not finished yet
+ *         layers/<id>/u           plain: what disks and snapshots share; their file `l` names them
  *
  * Three kinds, chosen when the pool is opened (research behind it: create, limit and delete in
  * microseconds, snapshot and fork in milliseconds, a limit that sandboxes cannot pass):
@@ -16,7 +17,8 @@
  *     loop      btrfs in a file on a direct-I/O loop device. The default.
  *     folder    DATA lies on btrfs and quota is on there (or this kind was asked for, which turns
  *               it on): subvolumes of that filesystem, no file in between.
- *     plain     neither works here: folders WITHOUT LIMITS, and copies that copy every file.
+ *     plain     neither works here: folders WITHOUT LIMITS. A disk that nothing is mounted of is
+ *               shared, as overlay layers; one that is in use is copied file by file.
  *               disk_pool_reason says why in words, and `doctor` repeats it.
  *
  * What a pool holds decides before any option does, so that no disk is lost from sight by a changed
@@ -65,6 +67,10 @@
 /* Spare disks in a pool, and what may be in a disk that becomes one. */
 #define DISK_POOL_SPARES_MAX  64
 #define DISK_POOL_SPARE_FILES 128
+
+/* Layers beneath a disk of a plain pool. The next copy of one that has as many is copied file by
+ * file. */
+#define DISK_LAYERS_MAX 16
 
 /* More disks or snapshots than this are not listed. */
 #define DISK_POOL_DISKS_MAX (1 << 20)
@@ -157,10 +163,26 @@ AUTO_DEFINE(disk, struct disk, disk_done);
 
 /* A detached mount of the disk's folder with the id map of `user_namespace`: what the child
  * attaches in its own mount namespace to use u and w in it as upperdir and workdir (overlay wants
- * both on one mount, and in a user namespace only takes mounts of its own mount namespace). Returns
- * a CLOEXEC descriptor the caller owns. Inline. */
+ * both on one mount, and in a user namespace only takes mounts of its own mount namespace). `part`
+ * is NULL for all of it, or DISK_UPPER for that folder, wherever it is moved to. Returns a CLOEXEC
+ * descriptor the caller owns. Inline. */
 int disk_pool_mount_disk(struct disk_pool *pool, enum disk_pool_set set, const struct id *id,
-                         int user_namespace, int *ret_mount, struct error *err);
+                         const char *part, int user_namespace, int *ret_mount, struct error *err);
+
+/* The same for the layers that lie beneath a disk's upper folder, in a plain pool; the topmost
+ * first. They are shared: the caller makes the mounts read-only. Mount the disk first: whoever
+ * makes copies of it then adds to the layers what is in the mount already, and takes nothing away.
+ * Inline. */
+int disk_pool_mount_layers(struct disk_pool *pool, enum disk_pool_set set, const struct id *id,
+                           int user_namespace, int ret_mounts[static DISK_LAYERS_MAX],
+                           size_t *ret_count, struct error *err);
+
+/* How many layers those are; 0 in other pools. Inline. */
+size_t disk_pool_height(struct disk_pool *pool, enum disk_pool_set set, const struct id *id);
+
+/* Whether its upper folder would have to become a layer for which there is no place any more: a
+ * copy of it is to be made file by file. Inline. */
+bool disk_pool_is_full(struct disk_pool *pool, enum disk_pool_set set, const struct id *id);
 
 /* As of the last commit: a change shows up to DISK_POOL_COMMIT_SECONDS later, a new disk reads 0.
  */
@@ -196,14 +218,24 @@ int disk_pool_retire(struct disk_pool *pool, const struct id *sandbox, struct er
  * is a whole one or none, also after a crash. Those that are made at the same time share commits;
  * these functions may run side by side on one handle, in several threads.
  *
- * In a plain pool every file is copied, and nothing may write to the source meanwhile:
+ * In a plain pool the upper folder of a source that nothing is mounted of becomes a layer, which
+ * the source and its copies share from then on: a rename, whatever the size.
+ *
+ *     disk: u (empty)            snapshot: u (empty)         each with its list `l`: X, L
+ *           └──── layers/X/u (was the disk's u) ── layers/L/u ────┘
+ *
+ * The list is written first, when X is still empty; then X and the upper folder change places. At
+ * every moment the two together are the same tree.
+ *
+ * What is in use is copied there, file by file, the changes of who writes to the source meanwhile
+ * at the end, when he stands still (keeper/tree_copy.h):
  *
  *     disk_pool_begin_copy, the keeper copies into (DISK_POOL_UNFINISHED, id), disk_pool_sync,
  *     disk_pool_place_copy, disk_pool_sync
  *
  * A full pool is refused in time for all of them: ERR_NO_SPACE, as for create. */
 
-/* Whether copies are made in one step; otherwise the pool is a plain one. */
+/* Whether copies of disks in use are made in one step; otherwise the pool is a plain one. */
 bool disk_pool_shares(const struct disk_pool *pool);
 
 /* Who wants to know that the copy shows the disk as it was, and that it may change again. */
@@ -213,8 +245,8 @@ struct disk_pool_waiter {
 };
 
 /* A read-only copy of the disk as it is now (freeze the sandbox first when its programs must agree
- * with it, until `waiter`, which may be NULL, is told), on disk when this returns. ERR_CONFLICT:
- * `snapshot` exists; ERR_NOT_IMPLEMENTED in a plain pool. Slow. */
+ * with it, until `waiter`, which may be NULL, is told), on disk when this returns. In a plain pool
+ * nothing may be mounted of it. ERR_CONFLICT: `snapshot` exists. Slow. */
 int disk_pool_snapshot(struct disk_pool *pool, const struct id *sandbox, const struct id *snapshot,
                        const struct disk_pool_waiter *waiter, struct error *err);
 
@@ -239,6 +271,11 @@ int disk_pool_sync(struct disk_pool *pool, struct error *err);
 
 /* Plain pools: an empty disk that is not finished. Inline. */
 int disk_pool_begin_copy(struct disk_pool *pool, const struct id *id, struct error *err);
+
+/* Give it the layers that lie beneath a disk or snapshot, of which only the upper folder is copied
+ * then. Inline. */
+int disk_pool_begin_layers(struct disk_pool *pool, enum disk_pool_set from, const struct id *source,
+                           const struct id *id, struct error *err);
 
 /* Make it a disk or a snapshot; with `replace` it changes places with the disk of that id. Inline.
  */

@@ -20,13 +20,11 @@ static int fail(struct error *err, int system, const char *what, const struct id
     return error_set(err, error_code_from_errno(system), system, "%s %s", what, id->text);
 }
 
-static int check(struct disk_pool *pool, const char *what, const struct id *from,
-                 const struct id *to, struct error *err)
+static int check(struct disk_pool *pool, const struct id *from, const struct id *to,
+                 struct error *err)
 {
     if (disk_pool_check_id(from, err) < 0 || disk_pool_check_id(to, err) < 0)
         return -1;
-    if (!disk_pool_shares(pool))
-        return error_set(err, ERR_NOT_IMPLEMENTED, 0, "%s: this pool is of plain folders", what);
     return disk_pool_check_space(pool, err);
 }
 
@@ -117,8 +115,16 @@ int disk_pool_snapshot(struct disk_pool *pool, const struct id *sandbox, const s
     AUTO(close) int source = -EBADF;
     int r;
 
-    if (check(pool, "snapshot", sandbox, snapshot, err) < 0)
+    if (check(pool, sandbox, snapshot, err) < 0)
         return -1;
+    if (!disk_pool_shares(pool))
+        return disk_pool_share(pool,
+                               &(struct disk_pool_share){.from = DISK_POOL_DISKS,
+                                                         .source = sandbox,
+                                                         .as = DISK_POOL_SNAPSHOTS,
+                                                         .target = snapshot,
+                                                         .sync = true},
+                               err);
     if (disk_pool_has(pool, DISK_POOL_SNAPSHOTS, snapshot))
         return fail(err, -EEXIST, "make snapshot", snapshot);
     if (open_source(pool, DISK_POOL_DISKS, sandbox, &source, err) < 0)
@@ -145,8 +151,14 @@ int disk_pool_fork(struct disk_pool *pool, enum disk_pool_set from, const struct
     AUTO(close) int folder = -EBADF;
     int r;
 
-    if (disk_pool_check_limit(limit, err) < 0 || check(pool, "fork", source, sandbox, err) < 0)
+    if (disk_pool_check_limit(limit, err) < 0 || check(pool, source, sandbox, err) < 0)
         return -1;
+    if (!disk_pool_shares(pool))
+        return disk_pool_share(
+            pool,
+            &(struct disk_pool_share){
+                .from = from, .source = source, .as = DISK_POOL_DISKS, .target = sandbox},
+            err);
     if (disk_pool_has(pool, DISK_POOL_DISKS, sandbox))
         return fail(err, -EEXIST, "fork to disk", sandbox);
     if (open_source(pool, from, source, &folder, err) < 0)
@@ -172,9 +184,17 @@ int disk_pool_roll_back(struct disk_pool *pool, const struct id *sandbox, const 
     AUTO(close) int folder = -EBADF;
     int r;
 
-    if (disk_pool_check_limit(limit, err) < 0 ||
-        check(pool, "roll back", snapshot, sandbox, err) < 0)
+    if (disk_pool_check_limit(limit, err) < 0 || check(pool, snapshot, sandbox, err) < 0)
         return -1;
+    if (!disk_pool_shares(pool))
+        return disk_pool_share(pool,
+                               &(struct disk_pool_share){.from = DISK_POOL_SNAPSHOTS,
+                                                         .source = snapshot,
+                                                         .as = DISK_POOL_DISKS,
+                                                         .target = sandbox,
+                                                         .replace = true,
+                                                         .sync = true},
+                               err);
     if (!disk_pool_has(pool, DISK_POOL_DISKS, sandbox))
         return fail(err, -ENOENT, "roll back disk", sandbox);
     if (open_source(pool, DISK_POOL_SNAPSHOTS, snapshot, &folder, err) < 0)
@@ -250,6 +270,15 @@ int disk_pool_begin_copy(struct disk_pool *pool, const struct id *id, struct err
         return fail(err, r, "begin a copy of disk", id);
     }
     return 0;
+}
+
+int disk_pool_begin_layers(struct disk_pool *pool, enum disk_pool_set from, const struct id *source,
+                           const struct id *id, struct error *err)
+{
+    AUTO(close) int folder = disk_pool_open_entry(pool, from, source);
+    int r = folder < 0 ? folder : disk_pool_copy_stack(pool, folder, id);
+
+    return r < 0 ? fail(err, r, "begin a copy of disk", id) : 0;
 }
 
 int disk_pool_place_copy(struct disk_pool *pool, const struct id *id, enum disk_pool_set as,

@@ -25,6 +25,7 @@ struct disk_pool {
     int left;                                    /* owned: of the dead, with forks; or none */
     struct id own;                               /* the name of ours in there; empty: none */
     int trash;                                   /* owned */
+    int layers;                                  /* owned; used in plain pools */
     int spares;                                  /* owned */
     struct id spare_names[DISK_POOL_SPARES_MAX]; /* that were there when we looked */
     size_t spare_count;
@@ -91,6 +92,35 @@ int disk_pool_mark_copied(int folder);
 /* Give a spare disk to a sandbox, with this limit: 1, 0 when there is none, -EEXIST when the
  * sandbox has a disk. What it holds is still to be made. */
 int disk_pool_take_spare(struct disk_pool *pool, const struct id *sandbox, uint64_t limit);
+
+/* disk_pool_stack.c: what plain pools share. A disk or snapshot has a file with the ids of the
+ * layers beneath its upper folder; a layer that no such list names is collected. */
+
+struct disk_stack {
+    struct id layers[DISK_LAYERS_MAX]; /* the topmost first */
+    size_t count;
+};
+
+/* Of the disk or snapshot `folder`; without a list: none. -errno. */
+int disk_pool_read_stack(int folder, struct disk_stack *ret_stack);
+int disk_pool_write_stack(int folder, const struct disk_stack *stack);
+
+/* Give an unfinished copy the layers beneath `source`'s upper folder, and the status of that. */
+int disk_pool_copy_stack(struct disk_pool *pool, int source, const struct id *target);
+
+struct disk_pool_share {
+    enum disk_pool_set from;
+    const struct id *source;
+    enum disk_pool_set as;
+    const struct id *target;
+    bool replace, sync;
+};
+
+/* Make a disk or snapshot that has all layers of another one, whose upper folder becomes one. */
+int disk_pool_share(struct disk_pool *pool, const struct disk_pool_share *asked, struct error *err);
+
+/* Throw away layers that nobody has. */
+void disk_pool_collect(struct disk_pool *pool);
 
 /* disk_pool_loop.c: the kind with the filesystem in a file. */
 

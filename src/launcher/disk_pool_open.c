@@ -51,6 +51,7 @@ static struct disk_pool *pool_new(const char *path, const struct disk_pool_optio
 
     pool->folder = pool->store = pool->trash = pool->spares = pool->unfinished = pool->left =
         -EBADF;
+    pool->layers = -EBADF;
     for (size_t i = 0; i < DISK_POOL_SET_COUNT; i++)
         pool->sets[i] = -EBADF;
     pool->reserve = options->reserve ? options->reserve : DISK_POOL_RESERVE;
@@ -64,6 +65,7 @@ static void close_store(struct disk_pool *pool)
     pool->unfinished = fd_close(pool->unfinished);
     pool->left = fd_close(pool->left);
     pool->trash = fd_close(pool->trash);
+    pool->layers = fd_close(pool->layers);
     pool->spares = fd_close(pool->spares);
     pool->sets[DISK_POOL_DISKS] = fd_close(pool->sets[DISK_POOL_DISKS]);
     pool->sets[DISK_POOL_SNAPSHOTS] = fd_close(pool->sets[DISK_POOL_SNAPSHOTS]);
@@ -200,7 +202,8 @@ static int open_store(struct disk_pool *pool, struct error *err)
             return -1;
     }
     if (open_set(pool, "spares", &pool->spares, err) < 0 ||
-        open_set(pool, "unfinished", &pool->unfinished, err) < 0)
+        open_set(pool, "unfinished", &pool->unfinished, err) < 0 ||
+        open_set(pool, "layers", &pool->layers, err) < 0)
         return -1;
     return open_set(pool, "trash", &pool->trash, err);
 }
@@ -259,7 +262,7 @@ static int open_plain(struct disk_pool *pool, const struct facts *facts, const c
     pool->kind = DISK_POOL_PLAIN;
     if (bind_store(pool, facts->is_mounted, err) < 0 || open_store(pool, err) < 0)
         return -1;
-    disk_pool_explain(pool, "disk limits are off, and snapshots and forks copy every file: %s",
+    disk_pool_explain(pool, "disk limits are off, and disks in use are copied file by file: %s",
                       why);
     return 0;
 }

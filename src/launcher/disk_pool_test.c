@@ -160,8 +160,8 @@ static void fill_a_disk(const struct disk_pool_options *options)
     folder = open("/tmp/big/image", O_PATH | O_DIRECTORY | O_CLOEXEC);
     inside.user_namespace = make_test_user_namespace();
     inside.lower = make_test_lower(folder, inside.user_namespace);
-    CHECK_OK(disk_pool_mount_disk(pool, DISK_POOL_DISKS, &id, inside.user_namespace, &inside.disk,
-                                  &test_error));
+    CHECK_OK(disk_pool_mount_disk(pool, DISK_POOL_DISKS, &id, NULL, inside.user_namespace,
+                                  &inside.disk, &test_error));
     run_forked(fill_inside, &inside);
     /* The image is untouched, ids on disk are those of the inside, neighbours have their share. */
     CHECK_EQUAL(access("/tmp/big/image/from-the-image", F_OK), 0);

@@ -37,7 +37,7 @@
 
 /* The place of one lower layer, "/tmp/l/127", and all of them in the words of overlay. */
 #define LOWER_SIZE  16
-#define LOWERS_SIZE (IMAGE_LOWERS_MAX * LOWER_SIZE)
+#define LOWERS_SIZE (KEEPER_LAYERS_MAX * LOWER_SIZE)
 
 #define DATA_FD   3
 #define STATUS_FD 4
@@ -62,11 +62,14 @@ static const struct keeper_task_row tasks[KEEPER_TASK_COUNT] = {
     [KEEPER_MEASURE] = {"measure", .disk = DISK_PLACE, .capabilities = TO_READ},
     [KEEPER_LIST] = {"list", .disk = DISK_PLACE, .capabilities = TO_READ},
     [KEEPER_COPY] = {"copy", .disk = UPPER_OF(DISK_PLACE), .target = UPPER_OF(TARGET_PLACE),
-                     .capabilities = TO_WRITE},
+                     .is_tree = true, .capabilities = TO_WRITE},
+    [KEEPER_COPY_LIVE] = {"copy-live", .disk = UPPER_OF(DISK_PLACE),
+                          .target = UPPER_OF(TARGET_PLACE), .capabilities = TO_WRITE},
     [KEEPER_DIFF] = {"diff", .disk = UPPER_OF(DISK_PLACE), .base = UPPER_OF(BASE_PLACE),
-                     .capabilities = TO_READ},
+                     .is_tree = true, .capabilities = TO_READ},
     [KEEPER_PACK] = {"pack", .disk = UPPER_OF(DISK_PLACE), .base = UPPER_OF(BASE_PLACE),
-                     .may_lack_base = true, .has_data = true, .capabilities = TO_READ},
+                     .may_lack_base = true, .is_tree = true, .has_data = true,
+                     .capabilities = TO_READ},
     [KEEPER_UNPACK] = {"unpack", .target = UPPER_OF(TARGET_PLACE), .capabilities = TO_WRITE},
     [KEEPER_ARCHIVE] = {"archive", .disk = DISK_PLACE, .is_view = true, .has_data = true,
                         .capabilities = TO_READ},
@@ -116,15 +119,15 @@ static int receive_mounts(struct keeper_child *child)
         [KEEPER_MOUNT_BASE] = child->has_base,
         [KEEPER_MOUNT_TARGET] = task->target != NULL,
     };
-    int fds[KEEPER_MOUNTS_MAX + IMAGE_LOWERS_MAX];
-    size_t count = 0, next = 0;
-    char byte;
+    int fds[KEEPER_MOUNTS_MAX + KEEPER_LAYERS_MAX];
+    size_t count = 0, next = 0, known;
     ssize_t got;
 
     /* While we hold copies of the launcher's ends, its death would not close them. */
     for (size_t i = 0; i < ARRAY_COUNT(child->launcher); i++)
         child->launcher[i] = fd_close(child->launcher[i]);
-    got = sys_fd_pass_receive(child->socket, &byte, 1, fds, ARRAY_COUNT(fds), &count);
+    got = sys_fd_pass_receive(child->socket, &child->delivery, sizeof(child->delivery), fds,
+                              ARRAY_COUNT(fds), &count);
     if (got < 0)
         return (int) got;
     for (size_t i = 0; i < KEEPER_MOUNTS_MAX; i++)
@@ -133,9 +136,13 @@ static int receive_mounts(struct keeper_child *child)
         if (wanted[i] != (child->mounts[i] >= 0))
             return -EPIPE;
     }
-    while (next < count && child->lower_count < IMAGE_LOWERS_MAX)
-        child->lowers[child->lower_count++] = fds[next++];
-    return got == 1 && next == count && task->is_view == (child->lower_count > 0) ? 0 : -EPIPE;
+    while (next < count && child->layer_count < KEEPER_LAYERS_MAX)
+        child->layers[child->layer_count++] = fds[next++];
+    known = (size_t) child->delivery.disk_layers + child->delivery.base_layers;
+    return got == (ssize_t) sizeof(child->delivery) && next == count &&
+                   (task->is_view ? child->layer_count > known : child->layer_count == known)
+               ? 0
+               : -EPIPE;
 }
 
 /* `work` has the limits, and is missing where a hierarchy has one group for both. */
@@ -178,13 +185,29 @@ static int separate_mounts(struct keeper_child *child)
     return sys_mount_path_propagate("/", MS_PRIVATE, true);
 }
 
+/* A folder for a mount, and the one around it. */
+static int make_place(const char *path)
+{
+    const char *last = strrchr(path, '/');
+    char around[LOWER_SIZE];
+
+    (void) snprintf(around, sizeof(around), "%.*s", (int) (last - path), path);
+    if (mkdir(around, 0755) < 0 && errno != EEXIST)
+        return -errno;
+    return result(mkdir(path, 0700));
+}
+
 static int mount_root(struct keeper_child *child)
 {
     static const struct sys_mount_option options[] = {
-        {"mode", "0755"}, {"size", "64k"}, {"nr_inodes", "160"}, {NULL, NULL}};
+        {"mode", "0755"}, {"size", "64k"}, {"nr_inodes", "192"}, {NULL, NULL}};
+    const struct keeper_task_row *task = &tasks[child->task];
+    bool is_stack = child->delivery.disk_layers > 0 && !task->is_view;
     const char *const places[KEEPER_MOUNTS_MAX] = {
-        [KEEPER_MOUNT_DISK] = tasks[child->task].is_view ? VIEW_UPPER : STAGE DISK_PLACE,
-        [KEEPER_MOUNT_BASE] = STAGE BASE_PLACE,
+        [KEEPER_MOUNT_DISK] = task->is_view               ? VIEW_UPPER
+                              : task->is_tree || is_stack ? STAGE UPPER_OF(DISK_PLACE)
+                                                          : STAGE DISK_PLACE,
+        [KEEPER_MOUNT_BASE] = task->is_tree ? STAGE UPPER_OF(BASE_PLACE) : STAGE BASE_PLACE,
         [KEEPER_MOUNT_TARGET] = STAGE TARGET_PLACE,
     };
     int r = sys_mount_path_new("tmpfs", "tmpfs", STAGE,
@@ -193,11 +216,46 @@ static int mount_root(struct keeper_child *child)
     for (size_t i = 0; r == 0 && i < KEEPER_MOUNTS_MAX; i++) {
         if (child->mounts[i] < 0)
             continue;
-        if (mkdir(places[i], 0700) < 0)
-            return -errno;
-        r = sys_mount_attach(child->mounts[i], AT_FDCWD, places[i]);
+        r = make_place(places[i]);
+        if (r == 0)
+            r = sys_mount_attach(child->mounts[i], AT_FDCWD, places[i]);
     }
     return r;
+}
+
+/* Attach some of the layers beside the upper folder that they lie under, and say where. */
+static int attach_stack(const int *layers, size_t count, const char *place,
+                        char ret_paths[static KEEPER_PATHS_SIZE])
+{
+    size_t used = (size_t) snprintf(ret_paths, KEEPER_PATHS_SIZE, "%s/" DISK_UPPER, place);
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        char path[sizeof(STAGE "/disk/00")];
+
+        (void) snprintf(path, sizeof(path), STAGE "%s/%u", place,
+                        (unsigned int) (i % DISK_LAYERS_MAX));
+        used += (size_t) snprintf(ret_paths + used, KEEPER_PATHS_SIZE - used, ":%s",
+                                  path + strlen(STAGE));
+        r = make_place(path);
+        if (r == 0)
+            r = sys_mount_attach(layers[i], AT_FDCWD, path);
+    }
+    return r;
+}
+
+/* Those of a view are its business. */
+static int attach_layers(struct keeper_child *child)
+{
+    const struct keeper_delivery *delivery = &child->delivery;
+    int r;
+
+    if (tasks[child->task].is_view)
+        return 0;
+    r = attach_stack(child->layers, delivery->disk_layers, DISK_PLACE, child->disk);
+    return r < 0 ? r
+                 : attach_stack(child->layers + delivery->disk_layers, delivery->base_layers,
+                                BASE_PLACE, child->base);
 }
 
 static int drop_place(const char *place)
@@ -210,7 +268,7 @@ static int drop_place(const char *place)
 static void name_lower(size_t index, char ret_path[static LOWER_SIZE])
 {
     (void) snprintf(ret_path, LOWER_SIZE, VIEW_LOWERS "/%u",
-                    (unsigned int) (index % IMAGE_LOWERS_MAX));
+                    (unsigned int) (index % KEEPER_LAYERS_MAX));
 }
 
 /* Attach what lies under the view, and say where in the words of overlay. */
@@ -219,13 +277,13 @@ static int attach_lowers(const struct keeper_child *child, char *options, size_t
     size_t used = strlen(options);
     int r = result(mkdir(VIEW_LOWERS, 0700));
 
-    for (size_t i = 0; r == 0 && i < child->lower_count; i++) {
+    for (size_t i = 0; r == 0 && i < child->layer_count; i++) {
         char path[LOWER_SIZE];
 
         name_lower(i, path);
         if (mkdir(path, 0700) < 0)
             return -errno;
-        r = sys_mount_attach(child->lowers[i], AT_FDCWD, path);
+        r = sys_mount_attach(child->layers[i], AT_FDCWD, path);
         used += (size_t) snprintf(options + used, size - used, ":%s", path);
     }
     (void) snprintf(options + used, size - used, ",userxattr");
@@ -236,7 +294,7 @@ static int drop_lowers(const struct keeper_child *child)
 {
     int r = 0;
 
-    for (size_t i = 0; r == 0 && i < child->lower_count; i++) {
+    for (size_t i = 0; r == 0 && i < child->layer_count; i++) {
         char path[LOWER_SIZE];
 
         name_lower(i, path);
@@ -250,7 +308,7 @@ static int drop_lowers(const struct keeper_child *child)
  */
 static int mount_view(struct keeper_child *child)
 {
-    char options[LOWERS_SIZE + 64] = "lowerdir=" UPPER_OF(VIEW_UPPER);
+    char options[LOWERS_SIZE + 64] = "lowerdir=" VIEW_UPPER;
     int r;
 
     if (!tasks[child->task].is_view)
@@ -339,7 +397,13 @@ static int exec_keeper(struct keeper_child *child)
 {
     static char *const environment[] = {NULL};
     const struct keeper_task_row *task = &tasks[child->task];
-    const char *const folders[] = {task->disk, child->has_base ? task->base : NULL, task->target};
+    const char *const folders[] = {
+        task->is_tree ? child->disk : task->disk,
+        !child->has_base ? NULL
+        : task->is_tree  ? child->base
+                         : task->base,
+        task->target,
+    };
     const char *arguments[ARRAY_COUNT(folders) + 3] = {"burrow-keeper", task->name};
     size_t count = 2;
     int r = arrange_descriptors(child);
@@ -366,6 +430,7 @@ static const struct {
     {"tie its life to the launcher's", die_with_launcher},
     {"separate the mounts from the host's", separate_mounts},
     {"make a root", mount_root},
+    {"attach the layers of disks", attach_layers},
     {"mount the view", mount_view},
     {"change to the new root", pivot},
     {"set resource limits", limit_process},

@@ -9,6 +9,18 @@
 /* The mounts a job may have, in the order they are sent. */
 enum keeper_mount { KEEPER_MOUNT_DISK, KEEPER_MOUNT_BASE, KEEPER_MOUNT_TARGET, KEEPER_MOUNTS_MAX };
 
+/* Layers of disk and base, or of the disk and its image. */
+#define KEEPER_LAYERS_MAX (DISK_LAYERS_MAX + IMAGE_LOWERS_MAX)
+_Static_assert(IMAGE_LOWERS_MAX >= DISK_LAYERS_MAX, "room for a base");
+
+/* A stack as the program is told of it: "/disk/u:/disk/0:/disk/15". */
+#define KEEPER_PATHS_SIZE ((DISK_LAYERS_MAX + 1) * sizeof("/disk/00:"))
+
+/* What comes with the mounts: how many layers are the disk's and the base's. */
+struct keeper_delivery {
+    uint8_t disk_layers, base_layers;
+};
+
 struct keeper_child {
     const struct keeper_host *host;
     enum keeper_task task;
@@ -20,8 +32,11 @@ struct keeper_child {
     int data;                  /* what becomes 3, or -EBADF */
     bool has_base;
     int mounts[KEEPER_MOUNTS_MAX]; /* by enum keeper_mount; -EBADF for those it has not */
-    int lowers[IMAGE_LOWERS_MAX];  /* sent behind them: what lies under a view, topmost first */
-    size_t lower_count;
+    /* Sent behind them: what lies under the disk, under the base, and of a view under both. */
+    int layers[KEEPER_LAYERS_MAX];
+    size_t layer_count;
+    struct keeper_delivery delivery;
+    char disk[KEEPER_PATHS_SIZE], base[KEEPER_PATHS_SIZE]; /* what the program is told */
 };
 
 /* What a failed child writes before it exits. */
@@ -36,6 +51,7 @@ struct keeper_task_row {
     /* Where the program finds its folders; NULL: it has no such one. */
     const char *disk, *base, *target;
     bool may_lack_base;
+    bool is_tree; /* works on upper folders, with what lies beneath them */
     bool is_view;
     bool writes;      /* to the disk; the target is always written */
     bool has_folders; /* of the host, no disks */

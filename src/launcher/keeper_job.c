@@ -26,8 +26,9 @@
 /* --- the mounts that need the child's user namespace ---------------------------------------- */
 
 struct keeper_mounts {
-    int fds[KEEPER_MOUNTS_MAX + IMAGE_LOWERS_MAX]; /* owned */
+    int fds[KEEPER_MOUNTS_MAX + KEEPER_LAYERS_MAX]; /* owned */
     size_t count;
+    struct keeper_delivery delivery;
 };
 
 static void keeper_mounts_done(struct keeper_mounts *mounts)
@@ -51,16 +52,35 @@ static int restrict_mount(int mount, bool writes)
     return sys_mount_change(mount, "", &change);
 }
 
-static int add_disk(const struct keeper_host *host, const struct keeper_disk *disk, bool writes,
-                    int users, struct keeper_mounts *mounts, struct error *err)
+static int add_disk(const struct keeper_host *host, const struct keeper_disk *disk,
+                    const char *part, bool writes, int users, struct keeper_mounts *mounts,
+                    struct error *err)
 {
     int mount, r;
 
-    if (disk_pool_mount_disk(host->pool, disk->set, &disk->id, users, &mount, err) < 0)
+    if (disk_pool_mount_disk(host->pool, disk->set, &disk->id, part, users, &mount, err) < 0)
         return -1;
     mounts->fds[mounts->count++] = mount;
     r = restrict_mount(mount, writes);
     return r < 0 ? error_set(err, ERR_INTERNAL, r, "restrict the mount of disk %s", disk->id.text)
+                 : 0;
+}
+
+/* What lies beneath the upper folder of a disk. */
+static int add_layers(const struct keeper_host *host, const struct keeper_disk *disk, int users,
+                      struct keeper_mounts *mounts, uint8_t *ret_count, struct error *err)
+{
+    size_t first = mounts->count, count = 0;
+    int r = 0;
+
+    if (disk_pool_mount_layers(host->pool, disk->set, &disk->id, users, mounts->fds + first, &count,
+                               err) < 0)
+        return -1;
+    mounts->count += count;
+    for (size_t i = 0; r == 0 && i < count; i++)
+        r = restrict_mount(mounts->fds[first + i], false);
+    *ret_count = (uint8_t) count;
+    return r < 0 ? error_set(err, ERR_INTERNAL, r, "restrict a layer of disk %s", disk->id.text)
                  : 0;
 }
 
@@ -128,14 +148,22 @@ static int add_mounts(const struct keeper_host *host, const struct keeper_spec *
                       struct keeper_mounts *mounts, struct error *err)
 {
     const struct keeper_task_row *task = keeper_task_row(spec->task);
+    const char *part = task->is_tree || task->is_view ? DISK_UPPER : NULL;
+    struct keeper_delivery *delivery = &mounts->delivery;
 
     if (task->has_folders)
         return add_folders(spec->folders, users, mounts, err);
-    if (task->disk && add_disk(host, &spec->disk, task->writes, users, mounts, err) < 0)
+    if (task->disk && add_disk(host, &spec->disk, part, task->writes, users, mounts, err) < 0)
         return -1;
-    if (spec->base.id.text[0] && add_disk(host, &spec->base, false, users, mounts, err) < 0)
+    if (spec->base.id.text[0] && add_disk(host, &spec->base, part, false, users, mounts, err) < 0)
         return -1;
-    if (task->target && add_disk(host, &spec->target, true, users, mounts, err) < 0)
+    if (task->target && add_disk(host, &spec->target, NULL, true, users, mounts, err) < 0)
+        return -1;
+    if ((part || spec->task == KEEPER_MEASURE) &&
+        add_layers(host, &spec->disk, users, mounts, &delivery->disk_layers, err) < 0)
+        return -1;
+    if (part && spec->base.id.text[0] &&
+        add_layers(host, &spec->base, users, mounts, &delivery->base_layers, err) < 0)
         return -1;
     return task->is_view ? add_image(host, spec->image, users, mounts, err) : 0;
 }
@@ -165,8 +193,9 @@ static int serve_child(const struct keeper_host *host, const struct keeper_spec 
         return error_set(err, ERR_INTERNAL, users, "open the user namespace");
     if (add_mounts(host, spec, users, &mounts, err) < 0)
         return -1;
-    sent = sys_fd_pass_send(socket, "m", 1, mounts.fds, mounts.count);
-    if (sent != 1)
+    sent = sys_fd_pass_send(socket, &mounts.delivery, sizeof(mounts.delivery), mounts.fds,
+                            mounts.count);
+    if (sent != (ssize_t) sizeof(mounts.delivery))
         return error_set(err, ERR_INTERNAL, (int) sent, "send the mounts to the child");
     return 0;
 }

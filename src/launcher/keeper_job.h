@@ -18,6 +18,10 @@
  * image's lower one, both read-only, so that what was deleted is absent and what came with the
  * image is there. What an image mounts on top of its lower folder (/usr of `host`) is not.
  *
+ * In a plain pool a disk may lie on layers that it shares with others (disk_pool.h): copies, diffs
+ * and packs are of all of it as one tree, views have the layers above the image's, and what is
+ * measured is the disk and each of its layers. A list is of the disk's own folder alone.
+ *
  * Nothing here asks whether a sandbox uses the disk: the caller refuses that. One thread. */
 #pragma once
 
@@ -51,6 +55,7 @@ enum keeper_task {
     KEEPER_MEASURE,   /* one line */
     KEEPER_LIST,      /* a line per entry; paths begin with the disk's parts, "u" and "w" */
     KEEPER_COPY,      /* the upper folder, into that of `target`, which must be empty */
+    KEEPER_COPY_LIVE, /* the same while somebody works on the disk: keeper/tree_copy.h */
     KEEPER_DIFF,      /* two upper folders: what `disk` has otherwise than `base` */
     KEEPER_PACK,      /* the upper folder as a layer, or what is otherwise than in `base`; data */
     KEEPER_UNPACK,    /* the layer of the input onto the upper folder of `target` */

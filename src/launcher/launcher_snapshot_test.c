@@ -4,6 +4,7 @@
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 
+#include "launcher/disk_pool.h"
 #include "launcher/launcher_test_kit.h"
 #include "sys/sys_tree.h"
 
@@ -84,6 +85,30 @@ static const char *in_store(const struct kit *kit, const char *set, const struct
     return path;
 }
 
+/* A name of a disk or snapshot where it is: in its upper folder or in a layer beneath. */
+static const char *in_stack(const struct kit *kit, const char *set, const struct id *id,
+                            const char *name)
+{
+    AUTO(free) char *list = NULL;
+    char file[64], *at, *layer;
+    struct stat status;
+    size_t length;
+
+    (void) snprintf(file, sizeof(file), "/u/%s", name);
+    if (lstat(in_store(kit, set, id, file), &status) == 0 ||
+        sys_file_read_all(AT_FDCWD, in_store(kit, set, id, "/l"), 4096, &list, &length) < 0)
+        return in_store(kit, set, id, file);
+    at = list;
+    while ((layer = strsep(&at, "\n")) && *layer) {
+        struct id layer_id;
+
+        (void) snprintf(layer_id.text, sizeof(layer_id.text), "%s", layer);
+        if (lstat(in_store(kit, "layers", &layer_id, file), &status) == 0)
+            return in_store(kit, "layers", &layer_id, file);
+    }
+    return in_store(kit, set, id, file);
+}
+
 static void write_text(const struct kit *kit, const struct id *id, const char *name,
                        const char *text)
 {
@@ -98,12 +123,9 @@ static void write_text(const struct kit *kit, const struct id *id, const char *n
 static const char *text_of(const struct kit *kit, const struct id *id, const char *name)
 {
     static char text[64];
-    char file[64];
     ssize_t got = 0;
-    int fd;
+    int fd = open(in_stack(kit, "disks", id, name), O_RDONLY | O_CLOEXEC);
 
-    (void) snprintf(file, sizeof(file), "/u/%s", name);
-    fd = open(in_store(kit, "disks", id, file), O_RDONLY | O_CLOEXEC);
     if (fd >= 0)
         got = read(fd, text, sizeof(text) - 1);
     (void) fd_close(fd);
@@ -323,9 +345,9 @@ static void whiteouts_survive(void **state)
         setxattr(in_store(kit, "disks", &plan.id, "/u/anew"), "user.overlay.opaque", "y", 1, 0), 0);
     fork = fork_plan(WIRE_DISK_OF_SANDBOX, &plan.id);
     kit_create(kit, &fork);
-    assert_int_equal(lstat(in_store(kit, "disks", &fork.id, "/u/gone"), &status), 0);
+    assert_int_equal(lstat(in_stack(kit, "disks", &fork.id, "gone"), &status), 0);
     assert_true(S_ISCHR(status.st_mode) && status.st_rdev == makedev(0, 0));
-    assert_int_equal(getxattr(in_store(kit, "disks", &fork.id, "/u/anew"), "user.overlay.opaque",
+    assert_int_equal(getxattr(in_stack(kit, "disks", &fork.id, "anew"), "user.overlay.opaque",
                               value, sizeof(value)),
                      1);
     assert_int_equal(value[0], 'y');
@@ -588,18 +610,10 @@ static void copy_until_it_dies(struct kit *kit, const struct wire_plan *plan)
 
 /* As when the power goes, at every moment that matters: the sandbox's disk is the old one or the
  * new one, what was half made is gone with the next launcher, and so is everything else. */
-static void a_death_at_any_moment_leaves_one_whole_disk(void **state)
+static void die_at_each(struct kit *kit, const char *const *points, size_t others)
 {
-    static const char *const points[] = {
-        "launcher.hold.frozen",         "launcher.snapshot.copied", "launcher.snapshot.placed",
-        "launcher.fork.copied",         "launcher.fork.placed",     "launcher.roll_back.copied",
-        "launcher.roll_back.exchanged",
-    };
-    struct kit *kit = *state;
-
-    NEEDS_LAUNCHER(kit);
     assert_int_equal(kit_stop(kit), 0);
-    for (size_t i = 0; i < ARRAY_COUNT(points); i++) {
+    for (size_t i = 0; points[i]; i++) {
         struct wire_plan plan = kit_plan();
         int status;
 
@@ -612,11 +626,142 @@ static void a_death_at_any_moment_leaves_one_whole_disk(void **state)
             fail_msg("%s was never reached", points[i]);
         assert_string_equal(text_of(kit, &plan.id, "note"), "whole");
         kit_start(kit);
-        assert_int_equal(count_in(kit, "disks"), 0);
+        assert_int_equal(count_in(kit, "disks"), others);
         assert_int_equal(count_in(kit, "snapshots"), 0);
         assert_int_equal(count_unfinished(kit), 0);
         assert_int_equal(kit_stop(kit), 0);
     }
+}
+
+static void a_death_at_any_moment_leaves_one_whole_disk(void **state)
+{
+    static const char *const points[] = {
+        "launcher.hold.frozen",         "launcher.snapshot.copied",
+        "launcher.snapshot.placed",     "launcher.fork.copied",
+        "launcher.fork.placed",         "launcher.roll_back.copied",
+        "launcher.roll_back.exchanged", NULL,
+    };
+
+    NEEDS_LAUNCHER((struct kit *) *state);
+    die_at_each(*state, points, 0);
+}
+
+static void a_death_at_any_moment_leaves_one_whole_plain_disk(void **state)
+{
+    static const char *const points[] = {
+        "launcher.hold.frozen",        "launcher.plain_copy.ready",
+        "launcher.plain_copy.held",    "launcher.plain_seal.listed",
+        "launcher.plain_seal.moved",   "launcher.plain_share.made",
+        "launcher.plain_share.placed", NULL,
+    };
+
+    NEEDS_LAUNCHER((struct kit *) *state);
+    die_at_each(*state, points, 1);
+}
+
+/* Until a change now has another time than this file's. */
+static void let_age(const char *path)
+{
+    struct timespec now;
+    struct stat status;
+
+    assert_int_equal(stat(path, &status), 0);
+    do {
+        (void) usleep(1000);
+        assert_int_equal(clock_gettime(CLOCK_REALTIME_COARSE, &now), 0);
+    } while (now.tv_sec * 1000 + now.tv_nsec / 1000000 <=
+             status.st_ctim.tv_sec * 1000 + status.st_ctim.tv_nsec / 1000000);
+}
+
+/* It stands still for what changed, not for all of it. */
+static void a_running_disk_is_copied_while_it_runs(void **state)
+{
+    enum { LARGE = 64 };
+    struct kit *kit = *state;
+    struct wire_plan plan = kit_plan();
+    struct id first = id_new();
+    struct wire_snapshot_made made;
+    struct stat status;
+    int fd;
+
+    NEEDS_LAUNCHER(kit);
+    kit_create(kit, &plan);
+    fd = open(in_store(kit, "disks", &plan.id, "/u/large"), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    for (int i = 0; i < LARGE; i++) {
+        static const char megabyte[KIT_MEGABYTE] = {1};
+
+        assert_int_equal(sys_file_write_full(fd, megabyte, sizeof(megabyte)), 0);
+    }
+    assert_int_equal(fd_close(fd), -EBADF);
+    let_age(in_store(kit, "disks", &plan.id, "/u/large"));
+    write_text(kit, &plan.id, "note", "there");
+    made = snapshot(kit, &plan.id, &first, true);
+    assert_true(made.is_copied && made.pause_us > 0);
+    (void) printf("# of %d ms it stood still for %d\n", (int) (made.took_us / 1000),
+                  (int) (made.pause_us / 1000));
+    assert_true(made.pause_us < made.took_us / 2);
+    assert_int_equal(stat(in_store(kit, "snapshots", &first, "/u/large"), &status), 0);
+    assert_int_equal(status.st_size, LARGE * KIT_MEGABYTE);
+    assert_int_equal(stat(in_store(kit, "snapshots", &first, "/u/note"), &status), 0);
+    assert_int_equal(state_of(kit, &plan.id), WIRE_SANDBOX_RUNNING);
+    assert_int_equal(kit_stop(kit), 0);
+}
+
+/* Layer upon layer, until it is too high: then it is one again. */
+static void a_stopped_disk_is_shared_until_its_stack_is_full(void **state)
+{
+    struct kit *kit = *state;
+    struct wire_plan plan = kit_plan(), fork;
+    struct id last = id_new();
+    char name[16];
+
+    NEEDS_LAUNCHER(kit);
+    kit_create(kit, &plan);
+    stop(kit, &plan.id);
+    for (int i = 0; i <= DISK_LAYERS_MAX; i++) {
+        struct wire_snapshot_made made;
+
+        (void) snprintf(name, sizeof(name), "file%d", i);
+        write_text(kit, &plan.id, name, name);
+        last = id_new();
+        made = snapshot(kit, &plan.id, &last, true);
+        assert_int_equal(made.is_copied, i == DISK_LAYERS_MAX);
+        assert_int_equal(made.pause_us, 0);
+    }
+    assert_int_equal(count_in(kit, "layers"), DISK_LAYERS_MAX);
+    fork = fork_plan(WIRE_DISK_OF_SNAPSHOT, &last);
+    kit_create(kit, &fork);
+    plan.flags = WIRE_BIT(WIRE_PLAN_EXISTING_DISK);
+    kit_create(kit, &plan); /* it starts with all of them */
+    for (int i = 0; i <= DISK_LAYERS_MAX; i++) {
+        (void) snprintf(name, sizeof(name), "file%d", i);
+        assert_string_equal(text_of(kit, &fork.id, name), name);
+        assert_string_equal(text_of(kit, &plan.id, name), name);
+    }
+    assert_int_equal(kit_stop(kit), 0);
+}
+
+/* What is copied may end meanwhile; the copy has what it left. */
+static void a_sandbox_may_end_while_it_is_copied(void **state)
+{
+    struct kit *kit = *state;
+    struct wire_plan plan = kit_plan(), fork;
+    struct id first = id_new();
+    struct wire_message request = {.number = WIRE_MESSAGE_SNAPSHOT,
+                                   .snapshot = {plan.id, first, true}};
+    struct kit_answer answer;
+
+    NEEDS_LAUNCHER(kit);
+    kit_create(kit, &plan);
+    write_text(kit, &plan.id, "note", "left");
+    kit_send(kit, &request, NULL, 0, &answer);
+    stop(kit, &plan.id);
+    kit_wait(kit, &answer);
+    kit_expect(&answer, WIRE_MESSAGE_SNAPSHOT_MADE);
+    fork = fork_plan(WIRE_DISK_OF_SNAPSHOT, &first);
+    kit_create(kit, &fork);
+    assert_string_equal(text_of(kit, &fork.id, "note"), "left");
+    assert_int_equal(kit_stop(kit), 0);
 }
 
 static void set_read_only(const struct kit *kit, bool is_read_only)
@@ -676,6 +821,10 @@ int main(void)
         PLAIN(one_that_was_frozen_stays_frozen),
         PLAIN(a_freeze_that_comes_meanwhile_stays),
         PLAIN(a_porter_that_dies_is_replaced),
+        PLAIN(a_death_at_any_moment_leaves_one_whole_plain_disk),
+        PLAIN(a_running_disk_is_copied_while_it_runs),
+        PLAIN(a_sandbox_may_end_while_it_is_copied),
+        PLAIN(a_stopped_disk_is_shared_until_its_stack_is_full),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,10 @@
 #include "launcher/porter.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -32,9 +35,14 @@ static void finish_job(struct porter_job *job, const struct error *failure)
 
 /* --- plain pools: a keeper copies ------------------------------------------------------------- */
 
-static bool copies_files(const struct porter *porter, const struct porter_job *job)
+/* What is in use cannot be shared, nor what has as many layers as may be. */
+static bool copies_files(const struct porter *porter, const struct porter_task *task)
 {
-    return job->task.work < PORTER_RECLAIM && !disk_pool_shares(porter->site->host.pool);
+    struct disk_pool *pool = porter->site->host.pool;
+
+    if (task->work >= PORTER_RECLAIM || disk_pool_shares(pool))
+        return false;
+    return task->since_ms != 0 || disk_pool_is_full(pool, task->from, &task->source);
 }
 
 /* What was copied so far goes, and so does what a roll back has replaced. */
@@ -72,6 +80,25 @@ static int explain_failure(const struct porter_job *job, const struct sys_exit *
                      ended->value);
 }
 
+static void forget_keeper(struct porter_job *job)
+{
+    event_loop_remove(job->porter->loop, &job->exit);
+    event_loop_remove(job->porter->loop, &job->report);
+    job->report.fd = fd_close(job->report.fd);
+    job->input = fd_close(job->input);
+}
+
+/* A source that was deleted meanwhile went out of sight first. */
+static int check_source(const struct porter_job *job, struct error *err)
+{
+    const struct porter_task *task = &job->task;
+
+    if (disk_pool_has(job->porter->site->host.pool, task->from, &task->source))
+        return 0;
+    return error_set(err, ERR_NOT_FOUND, 0, "disk %s was deleted while it was copied",
+                     task->source.text);
+}
+
 static void copied(struct event_source *source, uint32_t events)
 {
     struct porter_job *job = CONTAINER_OF(source, struct porter_job, exit);
@@ -81,11 +108,17 @@ static void copied(struct event_source *source, uint32_t events)
     int r;
 
     (void) events;
-    event_loop_remove(porter->loop, source);
+    forget_keeper(job);
     porter->copying--;
     r = keeper_job_finish(&porter->keepers, &job->keeper, &ended, &err);
-    if (r == 0 && (ended.kind != SYS_EXIT_STATUS || ended.value != 0))
+    if (job->failure.code != ERR_NONE) {
+        err = job->failure;
+        r = -1;
+    } else if (r == 0 && (ended.kind != SYS_EXIT_STATUS || ended.value != 0)) {
         r = explain_failure(job, &ended, &err);
+    } else if (r == 0) {
+        r = check_source(job, &err);
+    }
     job->stage = PORTER_COPIED;
     if (r == 0)
         job->taken(job);
@@ -94,27 +127,94 @@ static void copied(struct event_source *source, uint32_t events)
     go_on(porter);
 }
 
-static int start_keeper(struct porter_job *job, struct error *err)
+/* One line, or a failure, which its exit tells better. */
+static void hear_ready(struct event_source *source, uint32_t events)
 {
-    static const struct keeper_streams nothing = {-EBADF, -EBADF, -EBADF};
+    static const char ready[] = "{\"ready\":true}\n";
+    struct porter_job *job = CONTAINER_OF(source, struct porter_job, report);
+    char line[sizeof(ready)];
+
+    (void) events;
+    event_loop_remove(job->porter->loop, source);
+    if (read(source->fd, line, sizeof(ready) - 1) == (ssize_t) sizeof(ready) - 1 &&
+        memcmp(line, ready, sizeof(ready) - 1) == 0)
+        job->ready(job);
+}
+
+/* What the keeper of a source that runs is told, and how it is heard; the keeper's ends are
+ * `streams`, for the caller to close. */
+static int open_live(struct porter_job *job, struct keeper_streams *streams, struct error *err)
+{
+    int input[2], report[2];
+
+    if (pipe2(input, O_CLOEXEC) < 0)
+        return error_set(err, ERR_INTERNAL, errno, "make a pipe for the keeper");
+    streams->input = input[0];
+    job->input = input[1];
+    (void) dprintf(job->input, "%" PRId64 "\n", job->task.since_ms); /* an empty pipe takes it */
+    if (pipe2(report, O_CLOEXEC) < 0)
+        return error_set(err, ERR_INTERNAL, errno, "make a pipe for the keeper");
+    job->report = (struct event_source){.fd = report[0], .events = EPOLLIN, .ready = hear_ready};
+    streams->output = report[1];
+    return 0;
+}
+
+static int watch_keeper(struct porter_job *job, struct error *err)
+{
     struct porter *porter = job->porter;
-    const struct keeper_spec spec = {
-        .task = KEEPER_COPY,
-        .disk = {job->task.from, job->task.source},
-        .target = {DISK_POOL_UNFINISHED, job->task.target},
-    };
     int r;
 
-    if (keeper_job_start(&porter->keepers, &spec, &nothing, &job->keeper, err) < 0)
-        return -1;
     job->exit = (struct event_source){.fd = job->keeper.pidfd, .events = EPOLLIN, .ready = copied};
     r = event_loop_add(porter->loop, &job->exit);
-    if (r == 0)
-        return 0;
+    if (r == 0 && job->report.fd >= 0)
+        r = event_loop_add(porter->loop, &job->report);
+    return r < 0 ? error_set(err, ERR_INTERNAL, r, "watch a keeper") : 0;
+}
+
+static void end_keeper(struct porter_job *job)
+{
+    struct porter *porter = job->porter;
+
+    forget_keeper(job);
     keeper_job_cancel(&job->keeper);
     (void) sys_file_poll(job->keeper.pidfd, POLLIN, END_TIMEOUT_MS);
     (void) keeper_job_finish(&porter->keepers, &job->keeper, &(struct sys_exit){0}, NULL);
-    return error_set(err, ERR_INTERNAL, r, "watch a keeper");
+}
+
+static int start_keeper(struct porter_job *job, struct error *err)
+{
+    struct keeper_streams streams = {-EBADF, -EBADF, -EBADF};
+    bool is_live = job->task.since_ms != 0;
+    const struct keeper_spec spec = {
+        .task = is_live ? KEEPER_COPY_LIVE : KEEPER_COPY,
+        .disk = {job->task.from, job->task.source},
+        .target = {DISK_POOL_UNFINISHED, job->task.target},
+    };
+    int r = is_live ? open_live(job, &streams, err) : 0;
+
+    if (r == 0)
+        r = keeper_job_start(&job->porter->keepers, &spec, &streams, &job->keeper, err);
+    (void) fd_close(streams.input);
+    (void) fd_close(streams.output);
+    if (r < 0) {
+        forget_keeper(job);
+        return -1;
+    }
+    if (watch_keeper(job, err) == 0)
+        return 0;
+    end_keeper(job);
+    return -1;
+}
+
+void porter_finish(struct porter_job *job)
+{
+    job->input = fd_close(job->input);
+}
+
+void porter_give_up(struct porter_job *job, const struct error *failure)
+{
+    job->failure = *failure;
+    keeper_job_cancel(&job->keeper);
 }
 
 static void start_copy(struct porter_job *job)
@@ -126,7 +226,10 @@ static void start_copy(struct porter_job *job)
         finish_job(job, &err);
         return;
     }
-    if (start_keeper(job, &err) < 0) {
+    /* Of one in use only the upper folder is copied, other copies become one layer. */
+    if ((job->task.since_ms && disk_pool_begin_layers(pool, job->task.from, &job->task.source,
+                                                      &job->task.target, &err) < 0) ||
+        start_keeper(job, &err) < 0) {
         finish_copy(job, &err);
         return;
     }
@@ -137,9 +240,9 @@ static void start_copy(struct porter_job *job)
 /* --- tasks and results ------------------------------------------------------------------------ */
 
 /* Whether the porter's process has something to do for it now. */
-static bool is_for_process(const struct porter *porter, const struct porter_job *job)
+static bool is_for_process(const struct porter_job *job)
 {
-    return !job->is_sent && (!copies_files(porter, job) || job->stage >= PORTER_COPIED);
+    return !job->is_sent && (!job->copies || job->stage >= PORTER_COPIED);
 }
 
 /* False: not now. */
@@ -147,7 +250,7 @@ static bool send_task(struct porter *porter, struct porter_job *job)
 {
     struct porter_task task = job->task;
 
-    if (copies_files(porter, job))
+    if (job->copies)
         task.work = PORTER_SYNC;
     if (porter->socket.fd < 0 || porter->sent == PORTER_SENT_MAX ||
         sys_fd_pass_send(porter->socket.fd, &task, sizeof(task), NULL, 0) < 0)
@@ -163,8 +266,7 @@ static struct porter_job *find_next(const struct porter *porter, bool wants_keep
     LIST_EACH (&porter->jobs, at) {
         struct porter_job *job = CONTAINER_OF(at, struct porter_job, link);
 
-        if (wants_keeper ? copies_files(porter, job) && job->stage == PORTER_NEW
-                         : is_for_process(porter, job))
+        if (wants_keeper ? job->copies && job->stage == PORTER_NEW : is_for_process(job))
             return job;
     }
     return NULL;
@@ -205,7 +307,7 @@ static void take_result(struct porter_job *job, const struct porter_result *resu
         return;
     }
     job->bytes = result->bytes;
-    if (!copies_files(job->porter, job)) {
+    if (!job->copies) {
         finish_job(job, failure);
         return;
     }
@@ -235,7 +337,7 @@ static void give_up_hopeless(struct porter *porter)
         job->task.is_repeated = true;
         if (++job->tries < PORTER_TRIES_MAX)
             continue;
-        if (copies_files(porter, job))
+        if (job->copies)
             finish_copy(job, &failure);
         else
             finish_job(job, &failure);
@@ -353,10 +455,14 @@ void porter_add(struct porter *porter, struct porter_job *job)
     job->porter = porter;
     job->task.number = ++porter->last_number;
     job->task.is_repeated = job->is_sent = false;
+    job->copies = copies_files(porter, &job->task);
     job->stage = PORTER_NEW;
     job->tries = 0;
     job->bytes = 0;
     job->keeper = (struct keeper_job) KEEPER_JOB_INIT;
+    job->exit.is_added = job->report.is_added = false;
+    job->report.fd = job->input = -EBADF;
+    error_clear(&job->failure);
     list_append(&porter->jobs, &job->link);
     porter->count++;
     go_on(porter);
@@ -379,8 +485,8 @@ bool porter_needs(const struct porter *porter, const struct id *disk)
 
         if (job->task.work == PORTER_ROLL_BACK && is(&job->task.target, disk))
             return true;
-        if (copies_files(porter, job) && job->task.from == DISK_POOL_DISKS &&
-            is(&job->task.source, disk))
+        if (job->task.work != PORTER_RECLAIM && job->task.from == DISK_POOL_DISKS &&
+            !disk_pool_shares(porter->site->host.pool) && is(&job->task.source, disk))
             return true;
     }
     return false;
@@ -406,10 +512,7 @@ void porter_stop(struct porter *porter)
         list_remove(&job->link);
         if (job->stage != PORTER_COPYING)
             continue;
-        event_loop_remove(porter->loop, &job->exit);
-        keeper_job_cancel(&job->keeper);
-        (void) sys_file_poll(job->keeper.pidfd, POLLIN, END_TIMEOUT_MS);
-        (void) keeper_job_finish(&porter->keepers, &job->keeper, &(struct sys_exit){0}, NULL);
+        end_keeper(job);
         disk_pool_drop_copy(porter->site->host.pool, &job->task.target);
     }
     close_process(porter);

@@ -9,10 +9,14 @@
  * Side by side, because copies that are made at the same time share commits: a hundred forks cost
  * little more than ten.
  *
- * In a plain pool every file is copied, by keepers that are started here (keeper_job.h), at most
- * PORTER_KEEPERS at once; the porter's process then only syncs:
+ * In a plain pool disks that are in use, and those with too many layers, are copied file by file,
+ * by keepers that are started here (keeper_job.h), at most PORTER_KEEPERS at once; the porter's
+ * process then only syncs:
  *
  *     copy ──► sync ──► into place ──► sync ──► done
+ *
+ * A sandbox that runs goes on while its disk is copied there; `ready` tells when only what changed
+ * meanwhile is left, and porter_finish when it stands still for that.
  *
  * The queue is in the launcher, so a porter that dies costs nothing: what it left half made is
  * deleted by the next one when it opens the pool, which then gets the tasks again. It dies with the
@@ -54,6 +58,7 @@ struct porter_task {
     enum disk_pool_set from; /* where the source is */
     struct id source, target;
     uint64_t limit;   /* of a new disk; 0: none */
+    int64_t since_ms; /* the source runs, and stood still at that time; 0: it does not run */
     bool is_repeated; /* the porter's business: somebody died of it, it may be done already */
 };
 
@@ -63,15 +68,21 @@ struct porter_job {
     uint64_t bytes; /* the result of a reclaim */
     /* The source may change again; not told by all, nor of all that fail. */
     void (*taken)(struct porter_job *job);
+    /* Of a source that runs: let it stand still now, then porter_finish or porter_give_up. */
+    void (*ready)(struct porter_job *job);
     void (*done)(struct porter_job *job, const struct error *failure); /* NULL: success */
 
     /* The rest is the porter's. */
     struct porter *porter;
     enum { PORTER_NEW, PORTER_COPYING, PORTER_COPIED, PORTER_PLACED } stage; /* plain pools */
     bool is_sent;
+    bool copies; /* file by file, in a plain pool */
     unsigned int tries;
     struct keeper_job keeper;
-    struct event_source exit; /* of the keeper */
+    struct event_source exit;   /* of the keeper */
+    struct event_source report; /* of one whose source runs; its fd is owned */
+    int input;                  /* owned: its end tells that keeper that the source stands still */
+    struct error failure;       /* why the copy was given up */
 };
 
 struct porter {
@@ -101,6 +112,12 @@ void porter_warm_up(struct porter *porter);
 
 /* Hand a job over; it stays the caller's memory until `done`, which may come from inside. */
 void porter_add(struct porter *porter, struct porter_job *job);
+
+/* The source of a job that is ready stands still, until it is `taken` or done. */
+void porter_finish(struct porter_job *job);
+
+/* It does not: the job ends, `done` comes later with this failure. */
+void porter_give_up(struct porter_job *job, const struct error *failure);
 
 bool porter_is_full(const struct porter *porter);
 

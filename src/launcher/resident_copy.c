@@ -1,6 +1,7 @@
 /* Copies of disks, and sandboxes that stand still for them. */
 #include <errno.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/auto.h"
 #include "base/crash_point.h"
@@ -56,7 +57,8 @@ static void let_go(struct resident_copy *copy)
     if (!copy->is_held)
         return;
     copy->is_held = false;
-    copy->pause_us = (now_ns(copy->all) - copy->held_ns) / 1000;
+    if (copy->is_pause)
+        copy->pause_us += (now_ns(copy->all) - copy->held_ns) / 1000;
     release(copy->source);
 }
 
@@ -99,6 +101,8 @@ static void give_up_waiting(struct event_timer *timer)
     let_go(copy);
 }
 
+static void ready(struct porter_job *job);
+
 static void hand_over(struct resident_copy *copy)
 {
     struct residents *all = copy->all;
@@ -109,8 +113,52 @@ static void hand_over(struct resident_copy *copy)
     }
     copy->is_added = true;
     copy->job.taken = taken;
+    copy->job.ready = ready;
     copy->job.done = copied;
     porter_add(all->porter, &copy->job);
+}
+
+/* What changed is copied now, once. */
+static void copy_rest(struct resident_copy *copy)
+{
+    CRASH_POINT("launcher.plain_copy.held");
+    copy->is_ready = false;
+    porter_finish(&copy->job);
+}
+
+/* By the clock that filesystems take their times from, which goes in steps. */
+static int64_t file_time_ms(void)
+{
+    struct timespec now = {0};
+
+    (void) clock_gettime(CLOCK_REALTIME_COARSE, &now); /* cannot fail */
+    return (int64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* The source stands still now. */
+static void go_ahead(struct resident_copy *copy)
+{
+    if (copy->is_ready) {
+        copy_rest(copy);
+        return;
+    }
+    CRASH_POINT("launcher.hold.frozen");
+    if (copy->is_live) {
+        copy->job.task.since_ms = file_time_ms();
+        let_go(copy);
+    }
+    hand_over(copy);
+}
+
+static void give_up(struct resident_copy *copy, const struct error *failure)
+{
+    if (!copy->is_added) {
+        finish(copy, failure);
+        return;
+    }
+    let_go(copy);
+    copy->is_ready = false;
+    porter_give_up(&copy->job, failure);
 }
 
 static void look_at_freeze(struct event_timer *timer)
@@ -121,8 +169,7 @@ static void look_at_freeze(struct event_timer *timer)
 
     if (cgroup_freeze_state(&copy->source->sandbox.cgroup, CGROUP_WHOLE, &state, &err) == 0 &&
         state.frozen) {
-        CRASH_POINT("launcher.hold.frozen");
-        hand_over(copy);
+        go_ahead(copy);
         return;
     }
     if (++copy->turns < FREEZE_TURNS) {
@@ -131,31 +178,58 @@ static void look_at_freeze(struct event_timer *timer)
     }
     (void) error_set(&err, ERR_UNAVAILABLE, ETIMEDOUT,
                      "a process of the sandbox is busy in the kernel and does not freeze");
-    finish(copy, &err);
+    give_up(copy, &err);
+}
+
+/* Let it stand still; look_at_freeze has to follow. */
+static int begin_hold(struct resident_copy *copy, struct error *err)
+{
+    copy->is_pause = !copy->source->is_frozen;
+    if (hold(copy->source, err) < 0)
+        return -1;
+    copy->held_ns = now_ns(copy->all);
+    copy->is_held = true;
+    copy->turns = 0;
+    copy->timer.fire = look_at_freeze;
+    return 0;
+}
+
+/* One that is about to end is waited for: resident_copy_source_ended. */
+static void ready(struct porter_job *job)
+{
+    struct resident_copy *copy = CONTAINER_OF(job, struct resident_copy, job);
+    struct error err = ERROR_INIT;
+
+    CRASH_POINT("launcher.plain_copy.ready");
+    copy->is_ready = true;
+    if (!copy->source)
+        copy_rest(copy);
+    else if (copy->source->state == RESIDENT_RUNNING && begin_hold(copy, &err) < 0)
+        give_up(copy, &err);
+    else if (copy->is_held)
+        look_at_freeze(&copy->timer);
 }
 
 int resident_copy_begin(struct resident_copy *copy, struct resident *source, bool wants_hold,
                         struct error *err)
 {
     struct residents *all = copy->all;
-    bool holds =
-        source && (wants_hold || !disk_pool_shares(all->site->host.pool)) && !source->is_frozen;
 
     if (porter_is_full(all->porter))
         return error_set(err, ERR_UNAVAILABLE, 0,
                          "%d copies of disks are under way; try again in a moment",
                          PORTER_QUEUE_MAX);
-    if (holds && hold(source, err) < 0)
-        return -1;
-    copy->began_ns = copy->held_ns = now_ns(all);
-    copy->is_held = holds;
     copy->source = source;
+    copy->is_live = source && !disk_pool_shares(all->site->host.pool);
+    if (source && (copy->is_live || (wants_hold && !source->is_frozen)) &&
+        begin_hold(copy, err) < 0)
+        return -1;
+    copy->began_ns = now_ns(all);
     list_init(&copy->source_link);
     list_append(&all->copies, &copy->link);
     if (source)
         list_append(&source->copies, &copy->source_link);
-    copy->timer.fire = look_at_freeze;
-    if (holds)
+    if (copy->is_held)
         look_at_freeze(&copy->timer);
     else
         hand_over(copy);
@@ -173,6 +247,8 @@ void resident_copy_source_ended(struct resident *resident)
         copy->source = NULL;
         if (!copy->is_added)
             hand_over(copy);
+        else if (copy->is_ready)
+            copy_rest(copy);
     }
 }
 

@@ -103,7 +103,7 @@ static void snapshot_done(struct resident_copy *copy, const struct error *failur
     struct wire_snapshot_made made = {
         .pause_us = copy->pause_us,
         .took_us = (now - copy->began_ns) / 1000,
-        .is_copied = !disk_pool_shares(all->site->host.pool),
+        .is_copied = copy->job.copies,
     };
 
     /* What nobody is told of must not stay: too late, or its daemon is gone. */

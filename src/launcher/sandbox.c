@@ -79,6 +79,7 @@ static int take_groups(struct starting *starting, const struct sandbox_plan *pla
 struct mounts {
     int fds[CHILD_MOUNTS_MAX]; /* owned */
     size_t count;
+    size_t layer_count; /* of the disk, among them */
 };
 
 static void mounts_done(struct mounts *mounts)
@@ -107,16 +108,36 @@ static int add_copy(struct mounts *mounts, int folder, bool read_only, int users
     return r < 0 ? error_set(err, ERR_INTERNAL, r, "map the ids of the image") : 0;
 }
 
+/* What lies beneath the disk's upper folder. */
+static int add_layers(struct mounts *mounts, struct disk_pool *pool, const struct id *id, int users,
+                      struct error *err)
+{
+    static const struct sys_mount_attributes change = {.set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+                                                              MOUNT_ATTR_RDONLY};
+    int r = 0;
+
+    if (disk_pool_mount_layers(pool, DISK_POOL_DISKS, id, users, mounts->fds + mounts->count,
+                               &mounts->layer_count, err) < 0)
+        return -1;
+    for (size_t i = 0; i < mounts->layer_count; i++, mounts->count++) {
+        if (r == 0)
+            r = sys_mount_change(mounts->fds[mounts->count], "", &change);
+    }
+    return r < 0 ? error_set(err, ERR_INTERNAL, r, "restrict the layers of disk %s", id->text) : 0;
+}
+
 static int make_mounts(const struct child *child, int users, struct mounts *mounts,
                        struct error *err)
 {
     const struct image_view *image = child->image;
     const struct sandbox_plan *plan = child->plan;
 
-    if (disk_pool_mount_disk(child->host->pool, DISK_POOL_DISKS, &plan->id, users,
+    if (disk_pool_mount_disk(child->host->pool, DISK_POOL_DISKS, &plan->id, NULL, users,
                              &mounts->fds[mounts->count], err) < 0)
         return -1;
     mounts->count++;
+    if (add_layers(mounts, child->host->pool, &plan->id, users, err) < 0)
+        return -1;
     for (size_t i = 0; i < image->lower_count; i++) {
         if (add_copy(mounts, image->lowers[i], true, users, err) < 0)
             return -1;
@@ -164,6 +185,7 @@ static int deliver(int socket, const struct cgroup_entry *entry, const struct mo
     struct child_delivery delivery = {.agent_count = (uint8_t) entry->agent_count,
                                       .work_count = (uint8_t) entry->work_count,
                                       .victims_count = entry->victims >= 0,
+                                      .layer_count = (uint8_t) mounts->layer_count,
                                       .mount_count = (uint8_t) mounts->count};
     int fds[CHILD_FDS_MAX];
     size_t count = 0;

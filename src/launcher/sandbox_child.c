@@ -65,8 +65,9 @@ static int receive_resources(struct child *child)
     if (got != (ssize_t) sizeof(delivery) ||
         count != (size_t) delivery.agent_count + delivery.work_count + delivery.victims_count +
                      delivery.mount_count ||
-        delivery.mount_count < CHILD_FIRST_LOWER + child->image->lower_count)
+        delivery.mount_count < CHILD_FIRST_LOWER + delivery.layer_count + child->image->lower_count)
         return -EPIPE;
+    child->lower_count = delivery.layer_count + child->image->lower_count;
     child->entry.agent_count = delivery.agent_count;
     child->entry.work_count = delivery.work_count;
     for (size_t i = 0; i < delivery.agent_count; i++)

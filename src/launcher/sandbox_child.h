@@ -8,7 +8,7 @@
 /* Descriptors that only exist once the child's user namespace does, sent over the socket. */
 enum { CHILD_DISK, CHILD_FIRST_LOWER };
 #define CHILD_MOUNTS_MAX                                                                           \
-    (CHILD_FIRST_LOWER + IMAGE_LOWERS_MAX + IMAGE_MOUNTS_MAX + SANDBOX_BINDS_MAX)
+    (CHILD_FIRST_LOWER + DISK_LAYERS_MAX + IMAGE_LOWERS_MAX + IMAGE_MOUNTS_MAX + SANDBOX_BINDS_MAX)
 #define CHILD_FDS_MAX (2 * CGROUP_HIERARCHY_MAX + 1 + CHILD_MOUNTS_MAX)
 
 /* Whether a test left this wall out; never so in production. */
@@ -18,6 +18,7 @@ enum { CHILD_DISK, CHILD_FIRST_LOWER };
  * descriptors it counts, in this order. */
 struct child_delivery {
     uint8_t agent_count, work_count, victims_count, mount_count;
+    uint8_t layer_count; /* of the mounts behind the disk, those that are its layers */
 };
 
 struct child {
@@ -28,10 +29,12 @@ struct child {
     int socket;                /* the child's end: descriptors come in here */
     int status;                /* the child's end: failures go out here */
     int listener;
-    int mounts[CHILD_MOUNTS_MAX]; /* as received: disk, lowers, the image's mounts, binds */
-    size_t next_mount;            /* the first that is not yet in its place */
-    int shares;                   /* /proc/sys/user, writable */
-    int their_socket;             /* the launcher's end, which the child has a copy of */
+    /* As received: disk, its layers and the image's, the image's mounts, binds. */
+    int mounts[CHILD_MOUNTS_MAX];
+    size_t lower_count; /* layers of both */
+    size_t next_mount;  /* the first that is not yet in its place */
+    int shares;         /* /proc/sys/user, writable */
+    int their_socket;   /* the launcher's end, which the child has a copy of */
 };
 
 /* What a failed child writes before it exits. */

@@ -32,7 +32,8 @@
 
 /* The place of one lower layer, "/tmp/l/127", and all of them in the words of overlay. */
 #define LOWER_SIZE  16
-#define LOWERS_SIZE (IMAGE_LOWERS_MAX * LOWER_SIZE)
+#define LOWERS_MAX  (DISK_LAYERS_MAX + IMAGE_LOWERS_MAX)
+#define LOWERS_SIZE (LOWERS_MAX * LOWER_SIZE)
 
 /* Files in memory: one for so much of their size, because the kernel's own memory for one is less.
  */
@@ -192,14 +193,14 @@ int child_mount_proc(struct child *child)
 
 static void name_lower(size_t index, char ret_path[static LOWER_SIZE])
 {
-    (void) snprintf(ret_path, LOWER_SIZE, LOWERS "/%u", (unsigned int) (index % IMAGE_LOWERS_MAX));
+    (void) snprintf(ret_path, LOWER_SIZE, LOWERS "/%u", (unsigned int) (index % LOWERS_MAX));
 }
 
 int child_attach_layers(struct child *child)
 {
     int r = sys_mount_attach(child->mounts[CHILD_DISK], AT_FDCWD, STAGE "/disk");
 
-    for (size_t i = 0; r == 0 && i < child->image->lower_count; i++) {
+    for (size_t i = 0; r == 0 && i < child->lower_count; i++) {
         char path[LOWER_SIZE];
 
         name_lower(i, path);
@@ -216,7 +217,7 @@ int child_mount_root(struct child *child)
     char options[LOWERS_SIZE + 128] = "lowerdir=";
     size_t used = strlen(options);
 
-    for (size_t i = 0; i < child->image->lower_count; i++) {
+    for (size_t i = 0; i < child->lower_count; i++) {
         char path[LOWER_SIZE];
 
         name_lower(i, path);
@@ -331,7 +332,7 @@ int child_check_places(struct child *child)
 int child_mount_image_parts(struct child *child)
 {
     AUTO(close) int root = sys_file_open(AT_FDCWD, ROOT, O_PATH | O_DIRECTORY, 0);
-    size_t next = CHILD_FIRST_LOWER + child->image->lower_count;
+    size_t next = CHILD_FIRST_LOWER + child->lower_count;
     int r = root < 0 ? root : 0;
 
     for (size_t i = 0; r == 0 && i < child->image->mount_count; i++) {

@@ -21,7 +21,24 @@ void porter_add(struct porter *porter, struct porter_job *job)
     must(job->task.work == PORTER_SYNC || id_is_valid(job->task.target.text));
     must(job->task.work >= PORTER_RECLAIM || id_is_valid(job->task.source.text));
     must(job->task.limit == 0 || job->task.limit >= DISK_LIMIT_MIN);
+    must(job->task.since_ms == 0 || the_host.is_plain);
+    job->stage = PORTER_NEW;
+    job->copies = job->task.since_ms != 0;
+    error_clear(&job->failure);
     list_append(&the_host.copies, &job->link);
+}
+
+void porter_finish(struct porter_job *job)
+{
+    must(job->stage == PORTER_COPYING);
+    job->stage = PORTER_COPIED;
+}
+
+void porter_give_up(struct porter_job *job, const struct error *failure)
+{
+    must(job->stage == PORTER_COPYING);
+    job->stage = PORTER_COPIED;
+    job->failure = *failure;
 }
 
 bool porter_is_full(const struct porter *porter)
@@ -97,20 +114,36 @@ static int carry(const struct porter_task *task, struct error *err)
     }
 }
 
+/* The first that does not wait for its source to stand still, or NULL. */
+static struct porter_job *find_job(void)
+{
+    LIST_EACH (&the_host.copies, at) {
+        struct porter_job *job = CONTAINER_OF(at, struct porter_job, link);
+
+        if (job->stage != PORTER_COPYING)
+            return job;
+    }
+    return NULL;
+}
+
 bool host_carry(void)
 {
-    struct list *first = list_first(&the_host.copies);
+    struct porter_job *job = find_job();
     struct error failure = ERROR_INIT;
-    struct porter_job *job;
     int r;
 
-    if (!first)
+    if (!job)
         return false;
-    job = CONTAINER_OF(first, struct porter_job, link);
-    r = carry(&job->task, &failure);
+    if (job->task.since_ms && job->stage == PORTER_NEW) {
+        job->stage = PORTER_COPYING;
+        job->ready(job);
+        return true;
+    }
+    failure = job->failure;
+    r = failure.code != ERR_NONE ? -1 : carry(&job->task, &failure);
     if (r == 0 && job->task.work == PORTER_SNAPSHOT)
         job->taken(job);
-    list_remove(first);
+    list_remove(&job->link);
     job->bytes = 1;
     job->done(job, r < 0 ? &failure : NULL);
     return true;
@@ -144,6 +177,18 @@ int disk_pool_delete_snapshot(struct disk_pool *pool, const struct id *snapshot,
         return -1;
     box->has_snapshot = false;
     return 0;
+}
+
+int disk_pool_check_space(struct disk_pool *pool, struct error *err)
+{
+    (void) pool;
+    return host_fails(NULL, err) ? -1 : 0;
+}
+
+size_t disk_pool_height(struct disk_pool *pool, enum disk_pool_set set, const struct id *id)
+{
+    (void) pool, (void) set, (void) id;
+    return the_host.is_plain && host_fails(NULL, NULL) ? 1 : 0;
 }
 
 bool cgroup_can_reclaim(const struct cgroup_host *host)

@@ -182,8 +182,13 @@ static int prepare_target(struct service_job *job, struct error *err)
         return 0;
     /* Another layer on top of what is there. */
     if (asked->job == WIRE_KEEPER_UNPACK &&
-        residents_find_stopped(residents, &asked->target, NULL) == 0)
+        residents_find_stopped(residents, &asked->target, NULL) == 0) {
+        /* A difference is to what lies in one folder. */
+        if (disk_pool_height(job->keeper->host.pool, DISK_POOL_DISKS, &asked->target) > 0)
+            return error_set(err, ERR_CONFLICT, 0, "the disk of sandbox %s shares layers",
+                             asked->target.text);
         return 0;
+    }
     if (residents_begin_disk(residents, &asked->target, err) < 0)
         return -1;
     if (disk_pool_create(job->keeper->host.pool, &asked->target, asked->disk_bytes, err) < 0) {

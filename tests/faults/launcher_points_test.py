@@ -38,10 +38,13 @@ def points_in_source():
 
 
 class Doomed(ControlPlane):
-    """A launcher that dies at a point."""
+    """A launcher that dies at a point. Those of plain pools are reached in such a pool: one that holds
+    something without a filesystem of its own."""
 
     def __init__(self, point, nth):
         super().__init__("--stock", "0", environment={"BURROW_CRASH_POINT": f"{point}:{nth}"})
+        if ".plain_" in point:
+            self.make_plain_pool()
 
     def provoke(self, method, path, body):
         """The request that the launcher dies of. The daemon may still be able to say so."""
@@ -69,6 +72,9 @@ class Doomed(ControlPlane):
 
 # What the launcher is asked for when it dies, and whether another copy of that kind comes before it.
 REQUESTS = {
+    "plain_copy": ("POST", f"{BOX}/snapshots", {"name": "second"}),
+    "plain_seal": ("POST", f"{NATIVE}/snapshots/first/fork", {"name": "copy"}),
+    "plain_share": ("POST", f"{NATIVE}/snapshots/first/fork", {"name": "copy"}),
     "hold": ("POST", f"{BOX}/snapshots", {"name": "second", "freeze": True}),
     "snapshot": ("POST", f"{BOX}/snapshots", {"name": "second"}),
     "fork": ("POST", f"{NATIVE}/snapshots/first/fork", {"name": "copy"}),
@@ -79,7 +85,7 @@ REQUESTS = {
 def dies_at(point):
     what = point.split(".")[1]
     # The first snapshot, of before, passes there as well. Going back makes one of its own.
-    plane = Doomed(point, 2 if what in ("hold", "snapshot") else 1)
+    plane = Doomed(point, 2 if what in ("hold", "snapshot", "plain_copy") else 1)
     plane.start()
     try:
         plane.create("box", network="none")

@@ -51,6 +51,10 @@ def status_of(pid):
         return dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
 
 
+# Run any test on a plain pool, where btrfs would do: BURROW_TEST_POOL=plain.
+POOL_KIND = "BURROW_TEST_POOL"
+
+
 class Service(Program):
     def __init__(self, *flags, data=None, environment=None):
         super().__init__("burrow", environment=environment)
@@ -67,6 +71,13 @@ class Service(Program):
         self.arguments = ["serve", "--data", self.data, "--run-folder", self.run, "--cgroup",
                           self.cgroup, "--user", USER, "--pool-size", POOL_SIZE, "--listen",
                           self.address, *flags]
+        if os.environ.get(POOL_KIND) == "plain":
+            self.make_plain_pool()
+
+    def make_plain_pool(self):
+        """A pool that holds something without a filesystem of its own stays a plain one."""
+        os.makedirs(self.data, 0o755, exist_ok=True)
+        os.makedirs(f"{self.data}/pool/store/disks/kept", 0o700, exist_ok=True)
 
     def path(self):
         return os.path.join(self.programs, self.name)

@@ -33,24 +33,53 @@ static int open_folder(const char *path, int *ret_fd, struct error *err)
     return 0;
 }
 
+/* "/a:/b:/c": the topmost first. The first of them is `*ret_fd`. */
+static int open_tree(const struct job_kind *kind, char *paths, struct tree *tree, int *ret_fd,
+                     struct error *err)
+{
+    char *path;
+
+    while ((path = strsep(&paths, kind->takes_stacks ? ":" : ""))) {
+        if (tree->count == TREE_LAYERS_MAX)
+            return error_set(err, ERR_INVALID, 0, "more than %d layers", TREE_LAYERS_MAX);
+        if (open_folder(path, &tree->layers[tree->count], err) < 0)
+            return -1;
+        tree->count++;
+    }
+    *ret_fd = tree->layers[0];
+    return 0;
+}
+
+static void close_tree(struct tree *tree)
+{
+    for (size_t i = 0; i < tree->count; i++)
+        (void) fd_close(tree->layers[i]);
+    tree->count = 0;
+}
+
 /* Of the folders that follow each other on the command line only a base can be missing. */
 static int run(const struct job_kind *kind, char **paths, int count, struct output *output,
                struct error *err)
 {
     bool has_base = kind->has_base && count == job_folders_max(kind);
-    AUTO(close) int disk = -EBADF, base = -EBADF, target = -EBADF;
-    struct job job = {.input = STDIN_FILENO, .data = -EBADF, .output = output};
+    AUTO(close) int target = -EBADF;
+    struct job job = {
+        .disk = -EBADF, .base = -EBADF, .input = STDIN_FILENO, .data = -EBADF, .output = output};
+    int status;
 
-    if ((kind->has_disk && open_folder(*paths++, &disk, err) < 0) ||
-        (has_base && open_folder(*paths++, &base, err) < 0) ||
-        (kind->has_target && open_folder(*paths, &target, err) < 0))
-        return job_fail(output, err);
-    job.disk = disk;
-    job.base = base;
-    job.target = target;
-    if (kind->has_data)
-        job.data = JOB_DATA_FD;
-    return job_run(kind, &job, err);
+    if ((kind->has_disk && open_tree(kind, *paths++, &job.disk_tree, &job.disk, err) < 0) ||
+        (has_base && open_tree(kind, *paths++, &job.base_tree, &job.base, err) < 0) ||
+        (kind->has_target && open_folder(*paths, &target, err) < 0)) {
+        status = job_fail(output, err);
+    } else {
+        job.target = target;
+        if (kind->has_data)
+            job.data = JOB_DATA_FD;
+        status = job_run(kind, &job, err);
+    }
+    close_tree(&job.disk_tree);
+    close_tree(&job.base_tree);
+    return status;
 }
 
 int main(int argc, char **argv)
