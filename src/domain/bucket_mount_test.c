@@ -304,6 +304,25 @@ static void it_is_there_again_after_a_rollback(void **state)
     expect_mounts(memory, sandbox, "/x away;");
 }
 
+static void it_is_there_again_when_a_stop_fails(void **state)
+{
+    struct memory *memory = *state;
+    struct world *world = memory->world;
+    struct sandbox *sandbox = world_create(world, "demo");
+    struct snapshot *snapshot = world_snapshot(world, sandbox, NULL);
+    struct heard heard = add(memory, sandbox, "/x", "data");
+    struct told_snapshot told;
+
+    expect(&heard, ERR_NONE);
+    provider_fake_fail_next(world->provider, PROVIDER_CALL_STOP, ERR_INTERNAL);
+    told = ask_roll_back(world, sandbox, snapshot);
+    expect_code(&told.told, ERR_INTERNAL);
+    world_wait(world);
+    assert_int_equal(sandbox->status, SANDBOX_RUNNING);
+    expect_mounts(memory, sandbox, "/x there;");
+    assert_int_equal(memory->served, 2);
+}
+
 static void a_restarted_daemon_brings_it_back(void **state)
 {
     struct memory *memory = *state;
@@ -418,6 +437,7 @@ int main(void)
         MEMORY_TEST(a_failure_leaves_nothing),
         MEMORY_TEST(it_is_there_again_after_a_stop),
         MEMORY_TEST(it_is_there_again_after_a_rollback),
+        MEMORY_TEST(it_is_there_again_when_a_stop_fails),
         MEMORY_TEST(a_restarted_daemon_brings_it_back),
         MEMORY_TEST(it_goes_with_its_sandbox),
         MEMORY_TEST(a_sandbox_that_is_destroyed_meanwhile_takes_it_along),

@@ -101,6 +101,13 @@ int sandbox_quota_snapshot(const struct domain *domain, const struct id *owner, 
     return check_bytes("disk", usage.disk_bytes, 1, quota.disk_bytes, err);
 }
 
+int sandbox_quota_base(const struct domain *domain, const struct id *owner, uint64_t bytes,
+                       struct error *err)
+{
+    return check_bytes("disk", usage_of(domain, owner).disk_bytes, bytes ? bytes : 1,
+                       quota_of(domain, owner).disk_bytes, err);
+}
+
 bool sandbox_quota_limits_storage(const struct domain *domain, const struct id *owner)
 {
     return quota_of(domain, owner).storage_bytes != 0;

@@ -15,6 +15,10 @@ int sandbox_quota_create(const struct domain *domain, const struct id *owner,
 /* A snapshot. Only what is held already counts: how much more it will be is known afterwards. */
 int sandbox_quota_snapshot(const struct domain *domain, const struct id *owner, struct error *err);
 
+/* A snapshot that was not asked for, of so many bytes: it counts in bytes alone. */
+int sandbox_quota_base(const struct domain *domain, const struct id *owner, uint64_t bytes,
+                       struct error *err);
+
 /* How much one workspace may hold in the object store, when all others of its owner hold `others`
  * bytes; 0: as much as it likes. */
 int sandbox_quota_storage(const struct domain *domain, const struct id *owner, uint64_t others,

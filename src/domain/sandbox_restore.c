@@ -153,6 +153,7 @@ static void keep(struct restore *restore)
 
     sandbox->updated_ms = domain_wall_ms(domain);
     sandbox->status = restore->wish->before;
+    sandbox->is_disk_new = false; /* what was fetched is on disk */
     sandbox->base = restore->base ? restore->base->id : (struct id){.text = ""};
     sandbox_row_init(&row, sandbox);
     store_update(change, STORE_SANDBOX, row.values);
@@ -208,13 +209,14 @@ static void on_fetched(void *context, const struct error *failure)
         return;
     }
     if (failure) {
+        restore->wish->sandbox->is_disk_left = true; /* perhaps half of it */
         fail(restore, failure);
         return;
     }
     CRASH_POINT("restore.fetched");
     if (is_closing(restore))
         return;
-    if (snapshot_base_is_wanted(domain, restore->wish->sandbox))
+    if (snapshot_base_is_wanted(domain, restore->wish->sandbox, restore->disk.bytes))
         provider_snapshot(domain->options.provider, &restore->wish->sandbox->id, &restore->copy,
                           false, on_copied, restore);
     else

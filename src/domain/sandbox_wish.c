@@ -6,6 +6,7 @@
 
 #include "base/auto.h"
 #include "base/memory.h"
+#include "domain/bucket_mount.h"
 #include "domain/domain_life.h"
 #include "domain/expiry.h"
 #include "domain/sandbox_set.h"
@@ -266,6 +267,8 @@ void wish_provider_failed(struct sandbox_wish *wish, const struct error *failure
         sandbox_break(domain, sandbox, "it is not there any more, nor is its disk");
         failure = &gone;
     }
+    if (sandbox->status == SANDBOX_RUNNING) /* a stop that failed had let go of its mounts */
+        bucket_mounts_restore(domain, sandbox, false, NULL, NULL);
     wish_fail(wish, failure);
     sandbox_settle(domain, sandbox);
 }

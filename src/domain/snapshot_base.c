@@ -91,12 +91,13 @@ struct snapshot *snapshot_start_take(struct domain *domain, const struct sandbox
     return longest;
 }
 
-bool snapshot_base_is_wanted(const struct domain *domain, const struct sandbox *sandbox)
+bool snapshot_base_is_wanted(const struct domain *domain, const struct sandbox *sandbox,
+                             uint64_t bytes)
 {
     struct error err = ERROR_INIT;
 
     return provider_capabilities(domain->options.provider) & PROVIDER_SNAPSHOTS &&
-           !domain->is_copying && sandbox_quota_snapshot(domain, &sandbox->owner, &err) == 0;
+           !domain->is_copying && sandbox_quota_base(domain, &sandbox->owner, bytes, &err) == 0;
 }
 
 struct snapshot *snapshot_base_add(struct domain *domain, const struct sandbox *sandbox,

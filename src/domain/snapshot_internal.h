@@ -97,7 +97,8 @@ struct snapshot *snapshot_start_take(struct domain *domain, const struct sandbox
                                      size_t *ret_layers);
 
 /* Whether one shall be made when the disk of this sandbox comes back. */
-bool snapshot_base_is_wanted(const struct domain *domain, const struct sandbox *sandbox);
+bool snapshot_base_is_wanted(const struct domain *domain, const struct sandbox *sandbox,
+                             uint64_t bytes);
 
 /* One for a disk that is `stored`; not kept yet. */
 struct snapshot *snapshot_base_add(struct domain *domain, const struct sandbox *sandbox,

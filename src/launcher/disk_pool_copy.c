@@ -154,11 +154,13 @@ int disk_pool_fork(struct disk_pool *pool, enum disk_pool_set from, const struct
     if (disk_pool_check_limit(limit, err) < 0 || check(pool, source, sandbox, err) < 0)
         return -1;
     if (!disk_pool_shares(pool))
-        return disk_pool_share(
-            pool,
-            &(struct disk_pool_share){
-                .from = from, .source = source, .as = DISK_POOL_DISKS, .target = sandbox},
-            err);
+        return disk_pool_share(pool,
+                               &(struct disk_pool_share){.from = from,
+                                                         .source = source,
+                                                         .as = DISK_POOL_DISKS,
+                                                         .target = sandbox,
+                                                         .sync = true},
+                               err);
     if (disk_pool_has(pool, DISK_POOL_DISKS, sandbox))
         return fail(err, -EEXIST, "fork to disk", sandbox);
     if (open_source(pool, from, source, &folder, err) < 0)

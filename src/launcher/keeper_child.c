@@ -42,9 +42,10 @@
 #define DATA_FD   3
 #define STATUS_FD 4
 
-/* Descriptors are moved out of the way to here and above, below the limit that is set. */
+/* Descriptors are moved out of the way to here and above, below the limit that is set: two for each
+ * layer of two disks that are compared, and some more. */
 #define SPARE_FD   20
-#define NOFILE_MAX 64
+#define NOFILE_MAX 192
 
 /* A bound for hosts without a memory cgroup; the keeper's own bounds lie far below. */
 #define DATA_MAX ((rlim_t) 512 << 20)

@@ -58,11 +58,16 @@ static int snapshot(struct work *work, const struct porter_task *task, uint64_t 
 static int fork_disk(struct work *work, const struct porter_task *task, uint64_t *ret_bytes,
                      struct error *err)
 {
+    struct disk_pool *pool = work->site.host.pool;
+
     (void) ret_bytes;
-    if (disk_pool_fork(work->site.host.pool, task->from, &task->source, &task->target, task->limit,
-                       err) == 0)
+    if (disk_pool_fork(pool, task->from, &task->source, &task->target, task->limit, err) == 0)
         return 0;
-    return task->is_repeated && err->code == ERR_CONFLICT ? 0 : -1;
+    if (!task->is_repeated || err->code != ERR_CONFLICT)
+        return -1;
+    /* Made by one who died before he could say so; in a plain pool perhaps before it was on disk.
+     */
+    return disk_pool_shares(pool) ? 0 : disk_pool_sync(pool, err);
 }
 
 static int roll_back(struct work *work, const struct porter_task *task, uint64_t *ret_bytes,
