@@ -26,12 +26,14 @@ static const char *field(json_t *object, const char *key)
 static void print_findings(json_t *reply)
 {
     AUTO(text) struct text out = TEXT_INIT(OUTPUT_MAX);
-    json_t *finding;
-    size_t i;
+    const json_t *findings = json_object_get(reply, "findings");
 
-    json_array_foreach (json_object_get(reply, "findings"), i, finding)
+    for (size_t i = 0; i < json_array_size(findings); i++) {
+        json_t *finding = json_array_get(findings, i);
+
         text_format(&out, "%s: %s %s: %s\n", field(finding, "is"), field(finding, "what"),
                     field(finding, "name"), field(finding, "detail"));
+    }
     if (json_is_true(json_object_get(reply, "truncated")))
         text_format(&out, "... and more of them\n");
     text_format(&out,

@@ -14,8 +14,8 @@
 /* Few names, so that layers have the same ones. */
 static void grow(struct numbers *numbers, int folder, int depth)
 {
-    for (char letter = 'a'; letter <= 'e'; letter++) {
-        const char name[] = {letter, '\0'};
+    for (int letter = 'a'; letter <= 'e'; letter++) {
+        const char name[] = {(char) letter, '\0'};
         const char content[] = {(char) ('0' + number_below(numbers, 10)), '\0'};
 
         switch (number_below(numbers, 7)) {
@@ -50,8 +50,8 @@ static void grow(struct numbers *numbers, int folder, int depth)
 /* The image has no whiteouts and no marks that mean something. */
 static void grow_image(struct numbers *numbers, int folder, int depth)
 {
-    for (char letter = 'a'; letter <= 'e'; letter++) {
-        const char name[] = {letter, '\0'};
+    for (int letter = 'a'; letter <= 'e'; letter++) {
+        const char name[] = {(char) letter, '\0'};
 
         if (number_below(numbers, 2) == 0) {
             make_content(folder, name, "image");

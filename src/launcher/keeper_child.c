@@ -190,9 +190,12 @@ static int separate_mounts(struct keeper_child *child)
 static int make_place(const char *path)
 {
     const char *last = strrchr(path, '/');
-    char around[LOWER_SIZE];
+    size_t length = last ? (size_t) (last - path) : 0;
+    char around[LOWER_SIZE] = "";
 
-    (void) snprintf(around, sizeof(around), "%.*s", (int) (last - path), path);
+    if (length == 0 || length >= sizeof(around))
+        return -EINVAL;
+    memcpy(around, path, length);
     if (mkdir(around, 0755) < 0 && errno != EEXIST)
         return -errno;
     return result(mkdir(path, 0700));
