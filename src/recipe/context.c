@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/ignore_pattern.h"
 #include "base/memory.h"
@@ -18,6 +19,7 @@
 #define CHUNK_SIZE  ((size_t) 128 * 1024)
 #define SHOWN_MAX   120
 #define NAMES_STEP  64
+#define FOLDER_MODE 0755
 
 AUTO_DEFINE_PTR(closedir, DIR, (void) closedir);
 
@@ -138,15 +140,24 @@ static int write_zeros(struct copying *copying, size_t length)
     return write_bytes(copying, copying->chunk, length);
 }
 
+static char *join(const char *folder, const char *name)
+{
+    AUTO(text) struct text path = TEXT_INIT(2 * TAR_PATH_MAX);
+
+    text_format(&path, "%s%s%s", folder, *folder ? "/" : "", name);
+    return text_take(&path);
+}
+
 /* `to`: its path in the archive; `own`: the one that counts for the digest. */
 static int begin_entry(struct copying *copying, const struct stat *status, char type,
                        const char *to, const char *own, const char *link)
 {
     AUTO(text) struct text header = TEXT_INIT(TAR_HEADER_MAX);
+    AUTO(free) char *path = join(copying->order->below ? copying->order->below : "", to);
     char mode[32];
     const struct tar_entry entry = {
         .type = type,
-        .path = to,
+        .path = path,
         .link = link,
         .size = type == TAR_FILE ? (uint64_t) status->st_size : 0,
         .mode = status->st_mode & 07777,
@@ -155,7 +166,7 @@ static int begin_entry(struct copying *copying, const struct stat *status, char 
         .mtime = status->st_mtim,
     };
 
-    if (strlen(to) > TAR_PATH_MAX || strlen(link) > TAR_PATH_MAX)
+    if (strlen(path) > TAR_PATH_MAX || strlen(link) > TAR_PATH_MAX)
         return error_set(copying->err, ERR_INVALID, 0, "'%.*s' is too long", SHOWN_MAX, to);
     if (++copying->result.entries > CONTEXT_ENTRIES_MAX)
         return error_set(copying->err, ERR_TOO_LARGE, 0, "more than %zu files",
@@ -216,14 +227,6 @@ static int copy_link(struct copying *copying, int folder, const char *name, cons
 
 /* --- trees ---------------------------------------------------------------------------------- */
 
-static char *join(const char *folder, const char *name)
-{
-    AUTO(text) struct text path = TEXT_INIT(2 * TAR_PATH_MAX);
-
-    text_format(&path, "%s%s%s", folder, *folder ? "/" : "", name);
-    return text_take(&path);
-}
-
 static int copy_folder(struct copying *copying, int folder, const char *path, const char *to,
                        int depth);
 
@@ -274,6 +277,33 @@ static int copy_folder(struct copying *copying, int folder, const char *path, co
         AUTO(free) char *place = join(to, names.list[i]);
 
         if (copy_entry(copying, folder, names.list[i], inner, place, place, depth) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* The folders that get all of it: of the archive, and not of what is copied. */
+static int make_folders(struct copying *copying)
+{
+    const char *below = copying->order->below ? copying->order->below : "";
+
+    for (size_t end = 0; below[end]; end += below[end] == '/') {
+        AUTO(text) struct text header = TEXT_INIT(TAR_HEADER_MAX);
+        AUTO(free) char *path = mem_copy_bytes(below, end += strcspn(below + end, "/"));
+        const struct tar_entry entry = {
+            .type = TAR_FOLDER,
+            .path = path,
+            .link = "",
+            .mode = FOLDER_MODE,
+            .uid = copying->order->uid,
+            .gid = copying->order->gid,
+            .mtime = {.tv_sec = time(NULL)},
+        };
+
+        if (end > TAR_PATH_MAX)
+            return error_set(copying->err, ERR_INVALID, 0, "'%.*s' is too long", SHOWN_MAX, below);
+        tar_header_append(&header, &entry);
+        if (write_bytes(copying, header.data, header.length) < 0)
             return -1;
     }
     return 0;
@@ -406,6 +436,8 @@ int context_copy(const struct context *context, const struct context_order *orde
                               .err = err};
 
     sha256_init(&copying.sha);
+    if (make_folders(&copying) < 0)
+        return -1;
     for (size_t i = 0; i < order->count; i++) {
         if (copy_named(&copying, order->sources[i]) < 0)
             return -1;

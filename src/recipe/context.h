@@ -34,14 +34,15 @@ AUTO_DEFINE_PTR(context, struct context, context_close);
 struct context_order {
     const char *const *sources;
     size_t count;
-    const char *name; /* of the copy, when it is one file; NULL: its own */
-    uid_t uid;        /* whose all of it is */
+    const char *name;  /* of the copy, when it is one file; NULL: its own */
+    const char *below; /* folders of the archive that are made first and get all of it ("a/b") */
+    uid_t uid;         /* whose all of it is */
     gid_t gid;
     int archive; /* borrowed: where the tar goes; -EBADF: only the digest is wanted */
 };
 
 struct context_result {
-    uint8_t digest[SHA256_SIZE]; /* the same for every `name`, owner and archive */
+    uint8_t digest[SHA256_SIZE]; /* the same for every `name`, `below`, owner */
     bool is_one_file;            /* one source, and it is no folder */
     size_t entries;
 };

@@ -106,6 +106,31 @@ CMD ["echo run"]
 
 
 @test
+def a_copy_goes_where_links_lead_and_its_owner_gets_what_is_made_for_it():
+    with Site() as site:
+        site.prepare_base()
+        site.write("tool", "T\n")
+        site.write("app/main", "M\n")
+        site.built("""FROM base
+RUN mkdir /opt/there && ln -s there /opt/link && touch /opt/plain && ln -s plain /opt/name
+COPY tool /opt/link
+COPY app /opt/link
+COPY tool /opt/name
+COPY --chown=user:staff app /made/for/them
+COPY --chown=user:staff tool /opt/link/alone/tool
+COPY --chown=user:staff tool /opt
+""", "--net", "none")
+        status, out = site.sandbox("mine", "cd /opt; stat -c '%n %F %u:%g' link there link/tool link/main plain name "
+                                           "there/alone there/alone/tool tool /opt /made /made/for /made/for/them/main")
+        equal(status, 0, out)
+        equal(out, "link symbolic link 0:0\nthere directory 0:0\nlink/tool regular file 0:0\n"
+                   "link/main regular file 0:0\nplain regular empty file 0:0\nname regular file 0:0\n"
+                   "there/alone directory 1000:50\nthere/alone/tool regular file 1000:50\n"
+                   "tool regular file 1000:50\n/opt directory 0:0\n/made directory 1000:50\n"
+                   "/made/for directory 1000:50\n/made/for/them/main regular file 1000:50\n", "whose what is")
+
+
+@test
 def a_step_is_done_again_only_when_something_it_depends_on_changed():
     recipe = "FROM host\nCOPY a /srv/a\nRUN cat /proc/sys/kernel/random/uuid > /srv/id\n"
     with Site() as site:

@@ -226,21 +226,45 @@ static int find_owner(struct building *building, const char *owner, struct conte
                          &order->gid, building->err);
 }
 
-/* Into a folder of the sandbox. ERR_CONFLICT: a folder has the name of the file. */
+/* Of a path that has one spelling: the nearest folder on the way that is there, links followed, and
+ * what has to be made in it. */
+static int find_folder(struct building *building, const char *path, const char **ret_there,
+                       const char **ret_missing)
+{
+    size_t length = strlen(path);
+    bool is_there = false;
+
+    while (length > 1) {
+        *ret_there = pool_copy_bytes(&building->pool, path, length);
+        if (workshop_is_folder(&building->workshop, *ret_there, &is_there, building->err) < 0)
+            return -1;
+        if (is_there)
+            break;
+        while (path[--length] != '/')
+            ;
+    }
+    if (!is_there)
+        *ret_there = "/";
+    *ret_missing = path + length + (path[length] == '/');
+    return 0;
+}
+
+/* Into a folder of the sandbox; what is missing of it is whose the copy is. */
 static int send_copy(struct building *building, const struct copy *copy,
                      struct context_order *order, const char *folder)
 {
     AUTO(close) int archive = make_temporary(building->err);
     struct context_result result;
+    const char *there;
 
-    if (archive < 0)
+    if (archive < 0 || find_folder(building, folder, &there, &order->below) < 0)
         return -1;
     order->archive = archive;
     if (context_copy(building->context, order, &result, building->err) < 0)
         return -1;
     if (memcmp(result.digest, copy->seen.digest, sizeof(result.digest)) != 0)
         return error_set(building->err, ERR_INVALID, 0, "the context changed during the build");
-    return workshop_send(&building->workshop, folder, archive, building->err);
+    return workshop_send(&building->workshop, there, archive, building->err);
 }
 
 static int do_copy(struct building *building, const struct recipe_step *step,
@@ -248,20 +272,18 @@ static int do_copy(struct building *building, const struct recipe_step *step,
 {
     struct context_order order = {.sources = copy->sources, .count = copy->count};
     const char *name = strrchr(copy->place, '/') + 1;
-    const char *parent;
+    bool is_folder = copy->is_folder || !copy->seen.is_one_file || !*name;
+    size_t parent = (size_t) (name - copy->place);
 
-    if (find_owner(building, step->owner, &order) < 0)
+    if (find_owner(building, step->owner, &order) < 0 ||
+        (!is_folder &&
+         workshop_is_folder(&building->workshop, copy->place, &is_folder, building->err) < 0))
         return -1;
-    if (copy->is_folder || !copy->seen.is_one_file || !*name)
+    if (is_folder)
         return send_copy(building, copy, &order, copy->place);
-    parent = pool_copy_bytes(&building->pool, copy->place, (size_t) (name - copy->place));
     order.name = name;
-    if (send_copy(building, copy, &order, parent) == 0)
-        return 0;
-    if (building->err->code != ERR_CONFLICT)
-        return -1;
-    order.name = NULL; /* the place is a folder of the image */
-    return send_copy(building, copy, &order, copy->place);
+    parent -= parent > 1; /* the '/' between them */
+    return send_copy(building, copy, &order, pool_copy_bytes(&building->pool, copy->place, parent));
 }
 
 /* --- WORKDIR -------------------------------------------------------------------------------- */

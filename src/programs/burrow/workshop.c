@@ -14,14 +14,15 @@
 #include "provider/provider_local.h"
 #include "sys/sys_file.h"
 
-#define HOSTNAME     "build"
-#define END_MS       60000
-#define EXPLAIN_MS   1000
-#define REPLY_MAX    ((size_t) 1 << 20)
-#define REPORT_MAX   ((size_t) 64 * 1024)
-#define TARGET_MAX   ((size_t) 64 * 1024)
-#define ANSWER_MS    600000 /* for a large archive to be on the disk */
-#define STATUS_FOUND 200
+#define HOSTNAME      "build"
+#define END_MS        60000
+#define EXPLAIN_MS    1000
+#define REPLY_MAX     ((size_t) 1 << 20)
+#define REPORT_MAX    ((size_t) 64 * 1024)
+#define TARGET_MAX    ((size_t) 64 * 1024)
+#define ANSWER_MS     600000 /* for a large archive to be on the disk */
+#define STATUS_FOUND  200
+#define STATUS_FAILED 400
 
 /* --- waiting -------------------------------------------------------------------------------- */
 
@@ -213,6 +214,7 @@ struct asking {
     struct workshop *workshop;
     int file; /* borrowed: the body; -EBADF: none */
     uint64_t left;
+    bool is_look; /* of what comes back nothing is wanted */
     int status;
     struct text *reply;
 };
@@ -285,12 +287,13 @@ static int exchange(struct asking *asking, struct http_origin *origin, const cha
                     const char *target, struct error *err)
 {
     static const struct http_header headers[] = {
-        {.name = "Host", .name_length = 4, .value = "agent", .value_length = 5}};
+        {.name = "Host", .name_length = 4, .value = "agent", .value_length = 5},
+        {.name = "Range", .name_length = 5, .value = "bytes=0-0", .value_length = 9}};
     const struct http_exchange_request request = {
         .method = method,
         .target = target,
         .headers = headers,
-        .header_count = ARRAY_COUNT(headers),
+        .header_count = ARRAY_COUNT(headers) - !asking->is_look,
         .body_length = (int64_t) asking->left,
     };
     struct http_exchange *started;
@@ -372,6 +375,23 @@ int workshop_read(struct workshop *workshop, const char *path, struct text *out,
         return -1;
     if (asking.status == STATUS_FOUND && !reply.overflowed)
         text_append(out, text_string(&reply));
+    return 0;
+}
+
+/* What is no folder is a file, or not there, or fails at what is done with it. */
+int workshop_is_folder(struct workshop *workshop, const char *path, bool *ret_is_folder,
+                       struct error *err)
+{
+    AUTO(text) struct text target = TEXT_INIT(TARGET_MAX), reply = TEXT_INIT(REPLY_MAX);
+    struct asking asking = {.workshop = workshop, .file = -EBADF, .is_look = true, .reply = &reply};
+    struct error refusal = ERROR_INIT;
+
+    make_target(&target, "/burrow/file?path=", path, "");
+    if (ask(&asking, "GET", text_string(&target), err) < 0)
+        return -1;
+    if (asking.status >= STATUS_FAILED)
+        (void) refuse(&asking, &refusal);
+    *ret_is_folder = refusal.code == ERR_CONFLICT;
     return 0;
 }
 

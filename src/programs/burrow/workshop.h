@@ -59,5 +59,9 @@ int workshop_send(struct workshop *workshop, const char *folder, int file, struc
 /* A small file of the sandbox; "" when it is not there. */
 int workshop_read(struct workshop *workshop, const char *path, struct text *out, struct error *err);
 
+/* Whether a folder of the sandbox has that path, links followed. */
+int workshop_is_folder(struct workshop *workshop, const char *path, bool *ret_is_folder,
+                       struct error *err);
+
 /* End the sandbox; what it changed is written to `file` as a layer, unless nothing was. */
 int workshop_pack(struct workshop *workshop, int file, bool *ret_changed, struct error *err);
