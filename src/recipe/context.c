@@ -39,17 +39,45 @@ void context_close(struct context *context)
     free(context);
 }
 
+int context_read(const struct context *context, const char *name, size_t limit, char **ret_bytes,
+                 size_t *ret_length, struct error *err)
+{
+    AUTO(close)
+    int file = sys_file_open(context->folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+    AUTO(free) char *bytes = NULL;
+    struct stat status;
+    ssize_t got;
+
+    if (file == -ELOOP)
+        return error_set(err, ERR_INVALID, 0, "'%s' is a link", name);
+    if (file < 0 || fstat(file, &status) < 0)
+        return error_set(err, error_code_from_errno(file < 0 ? file : errno),
+                         file < 0 ? file : errno, "read '%s'", name);
+    if (!S_ISREG(status.st_mode))
+        return error_set(err, ERR_INVALID, 0, "'%s' is no file", name);
+    bytes = mem_alloc(limit + 2);
+    got = sys_file_read_full(file, bytes, limit + 1);
+    if (got < 0)
+        return error_set(err, error_code_from_errno((int) got), (int) got, "read '%s'", name);
+    if ((size_t) got > limit)
+        return error_set(err, ERR_TOO_LARGE, 0, "'%s' has more than %zu bytes", name, limit);
+    bytes[got] = '\0';
+    *ret_bytes = TAKE_PTR(bytes);
+    *ret_length = (size_t) got;
+    return 0;
+}
+
 static int read_ignore(struct context *context, struct error *err)
 {
     AUTO(free) char *bytes = NULL;
     size_t length = 0;
-    int r =
-        sys_file_read_all(context->folder, IGNORE_NAME, CONTEXT_IGNORE_SIZE_MAX, &bytes, &length);
 
-    if (r == -ENOENT)
+    if (context_read(context, IGNORE_NAME, CONTEXT_IGNORE_SIZE_MAX, &bytes, &length, err) < 0) {
+        if (err->code != ERR_NOT_FOUND)
+            return -1;
+        error_clear(err);
         return 0;
-    if (r < 0)
-        return error_set(err, error_code_from_errno(r), r, "read " IGNORE_NAME);
+    }
     context->ignore = context_ignore_read(bytes, length, err);
     return context->ignore ? 0 : error_wrap(err, IGNORE_NAME);
 }

@@ -27,6 +27,12 @@ struct context;
 /* Open the folder at `path` and read its .dockerignore. NULL with `err`. */
 struct context *context_open(const char *path, struct error *err);
 
+/* A file at the top of the context, whole, with a NUL behind it (free with free). A link is not
+ * followed: root reads it, and whoever made the context must not choose what. 0, or -1 with `err`:
+ * ERR_NOT_FOUND, ERR_INVALID for what is no file, ERR_TOO_LARGE beyond `limit`. */
+int context_read(const struct context *context, const char *name, size_t limit, char **ret_bytes,
+                 size_t *ret_length, struct error *err);
+
 /* Accepts NULL. */
 void context_close(struct context *context);
 AUTO_DEFINE_PTR(context, struct context, context_close);

@@ -265,6 +265,35 @@ static void digests_tell_what_is_in_it(void **state)
     remove_place(&place);
 }
 
+static void links_at_the_top_are_not_read(void **state)
+{
+    AUTO(free) char *bytes = NULL;
+    struct error err = ERROR_INIT;
+    struct place place;
+    size_t length;
+
+    (void) state;
+    make_place(&place);
+    assert_int_equal(symlinkat("/etc/passwd", place.folder, "link"), 0);
+    open_place(&place);
+    assert_int_equal(context_read(place.context, "link", 100000, &bytes, &length, &err), -1);
+    assert_int_equal(err.code, ERR_INVALID);
+    assert_int_equal(context_read(place.context, "none", 100000, &bytes, &length, &err), -1);
+    assert_int_equal(err.code, ERR_NOT_FOUND);
+    assert_int_equal(context_read(place.context, "src", 100000, &bytes, &length, &err), -1);
+    assert_int_equal(err.code, ERR_INVALID);
+    assert_int_equal(context_read(place.context, "b.txt", 1, &bytes, &length, &err), -1);
+    assert_int_equal(err.code, ERR_TOO_LARGE);
+    assert_int_equal(context_read(place.context, "b.txt", 2, &bytes, &length, &err), 0);
+    assert_int_equal(length, 2);
+    assert_string_equal(bytes, "BB");
+    assert_int_equal(unlinkat(place.folder, ".dockerignore", 0), 0);
+    assert_int_equal(symlinkat("/etc/passwd", place.folder, ".dockerignore"), 0);
+    assert_null(context_open(place.path, &err));
+    assert_int_equal(err.code, ERR_INVALID);
+    remove_place(&place);
+}
+
 static void assert_refused(const struct place *place, const char *source, enum err_code code)
 {
     const struct context_order order = {.sources = &source, .count = 1, .archive = -EBADF};
@@ -306,6 +335,7 @@ int main(void)
         cmocka_unit_test(patterns_name_what_is_there),
         cmocka_unit_test(folders_above_a_copy_are_made_and_whose_it_is),
         cmocka_unit_test(digests_tell_what_is_in_it),
+        cmocka_unit_test(links_at_the_top_are_not_read),
         cmocka_unit_test(what_is_not_there_or_leads_out_is_refused),
     };
 

@@ -218,6 +218,10 @@ def wrong_words_are_refused_with_the_usage():
         equal(site.image("build", "--help")[0], 0, "help")
         status, out = site.image("build", "host", site.context)
         equal(status, 1, "no Dockerfile")
+        os.symlink("/etc/passwd", f"{site.context}/Dockerfile")
+        status, out = site.image("build", "mine", site.context)
+        equal((status, "root:" in out), (1, False), out)
+        assert "'Dockerfile' is a link" in out, out
 
 
 main()

@@ -369,19 +369,28 @@ static int do_steps(struct building *building)
 
 /* --- all of it ------------------------------------------------------------------------------ */
 
-static int read_recipe(struct building *building)
+/* One that whoever builds named may be anywhere; that of the context is in it. */
+static int load_recipe(struct building *building, const char *path, char **ret_bytes,
+                       size_t *ret_length)
 {
-    const struct image_build *options = building->options;
-    const char *path = options->file;
-    AUTO(free) char *bytes = NULL;
-    size_t length = 0;
     int r;
 
     if (!path)
-        path = pool_format(&building->pool, "%s/" FILE_DEFAULT, options->folder);
-    r = sys_file_read_all(AT_FDCWD, path, RECIPE_SIZE_MAX, &bytes, &length);
-    if (r < 0)
-        return error_set(building->err, error_code_from_errno(r), r, "read '%s'", path);
+        return context_read(building->context, FILE_DEFAULT, RECIPE_SIZE_MAX, ret_bytes, ret_length,
+                            building->err);
+    r = sys_file_read_all(AT_FDCWD, path, RECIPE_SIZE_MAX, ret_bytes, ret_length);
+    return r < 0 ? error_set(building->err, error_code_from_errno(r), r, "read '%s'", path) : 0;
+}
+
+static int read_recipe(struct building *building)
+{
+    const char *path = building->options->file;
+    AUTO(free) char *bytes = NULL;
+    size_t length = 0;
+
+    if (load_recipe(building, path, &bytes, &length) < 0)
+        return -1;
+    path = path ? path : FILE_DEFAULT;
     if (recipe_read(bytes, length, &building->pool, &building->recipe, building->err) < 0)
         return error_wrap(building->err, "%s", path);
     return 0;
@@ -404,10 +413,8 @@ int image_build(const struct image_build *options, struct error *err)
         .options = options, .pool = POOL_INIT, .draft = DRAFT_INIT, .err = err};
 
     building.draft.given = options->arguments;
-    if (read_recipe(&building) < 0)
-        return -1;
     building.context = context_open(options->folder, err);
-    if (!building.context || do_steps(&building) < 0 ||
+    if (!building.context || read_recipe(&building) < 0 || do_steps(&building) < 0 ||
         image_registry_set(&options->place, options->name, &building.draft.image, err) < 0)
         return -1;
     (void) printf("image %s: %zu layers\n", options->name,
