@@ -20,6 +20,7 @@
 #define SHOWN_MAX   120
 #define NAMES_STEP  64
 #define FOLDER_MODE 0755
+#define LOOK_EVERY  ((uint64_t) 64 << 20)
 
 AUTO_DEFINE_PTR(closedir, DIR, (void) closedir);
 
@@ -150,15 +151,26 @@ struct copying {
     struct context_result result;
     size_t sources; /* that were found */
     char *chunk;    /* owned */
+    uint64_t written, look;
     struct error *err;
 };
 
+/* Now and then: what is copied is somebody's, the disk is everybody's. */
+static bool has_room(struct copying *copying, size_t length)
+{
+    copying->written += length;
+    if (copying->order->archive < 0 || copying->written < copying->look)
+        return true;
+    copying->look = copying->written + LOOK_EVERY;
+    return sys_file_has_room(copying->order->archive, CONTEXT_FREE_MIN);
+}
+
 static int write_bytes(struct copying *copying, const void *bytes, size_t length)
 {
-    int r = copying->order->archive < 0
-                ? 0
-                : sys_file_write_full(copying->order->archive, bytes, length);
+    int r = has_room(copying, length) ? 0 : -ENOSPC;
 
+    if (r == 0 && copying->order->archive >= 0)
+        r = sys_file_write_full(copying->order->archive, bytes, length);
     return r < 0 ? error_set(copying->err, error_code_from_errno(r), r, "write the archive") : 0;
 }
 

@@ -20,7 +20,8 @@
 
 #define CONTEXT_ENTRIES_MAX ((size_t) 1 << 20)
 #define CONTEXT_DEPTH_MAX   128
-#define CONTEXT_NAMES_MAX   ((size_t) 1 << 20) /* in one folder */
+#define CONTEXT_NAMES_MAX   ((size_t) 1 << 20)   /* in one folder */
+#define CONTEXT_FREE_MIN    ((uint64_t) 2 << 30) /* stays free where the archive is written */
 
 struct context;
 
@@ -54,6 +55,6 @@ struct context_result {
 };
 
 /* Copy. 0, or -1 with `err`: ERR_NOT_FOUND when nothing has that name, ERR_INVALID for a path that
- * leads out or something that cannot be copied (a socket), ERR_TOO_LARGE. */
+ * leads out or something that cannot be copied (a socket), ERR_TOO_LARGE, ERR_NO_SPACE. */
 int context_copy(const struct context *context, const struct context_order *order,
                  struct context_result *ret_result, struct error *err);

@@ -253,6 +253,19 @@ int draft_apply(struct draft *draft, const struct recipe_step *step, struct erro
     return 0;
 }
 
+/* --- what layers take ------------------------------------------------------------------------ */
+
+int draft_count(struct draft *draft, uint64_t bytes, uint64_t entries, struct error *err)
+{
+    if (bytes > DRAFT_BYTES_MAX - draft->bytes)
+        return error_set(err, ERR_TOO_LARGE, 0, "the layers of this build are too large");
+    if (entries > DRAFT_ENTRIES_MAX - draft->entries)
+        return error_set(err, ERR_TOO_LARGE, 0, "the layers of this build have too many files");
+    draft->bytes += bytes;
+    draft->entries += entries;
+    return 0;
+}
+
 /* --- the key of a step ---------------------------------------------------------------------- */
 
 static void add_text(struct sha256 *sha, const char *text)

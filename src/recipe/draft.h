@@ -14,6 +14,9 @@
 #include "wire/wire_image.h"
 
 #define DRAFT_ARGUMENTS_MAX ((size_t) 256)
+/* Of all layers that one build makes: the limits of an import. */
+#define DRAFT_BYTES_MAX   ((uint64_t) 64 << 30)
+#define DRAFT_ENTRIES_MAX ((uint64_t) 4 << 20)
 /* Before the digits of a key: the names of images between two steps (launcher/image.h). */
 #define DRAFT_STEP_PREFIX "step-"
 #define DRAFT_STEP_DIGITS 56
@@ -24,6 +27,7 @@ struct draft {
     struct wire_image arguments; /* owned: those of ARG, as its environment */
     const char *const *given;    /* borrowed: NAME=VALUE of whoever builds, NULL at the end */
     bool has_command;            /* CMD was among the steps */
+    uint64_t bytes, entries;     /* of the layers that steps made */
 };
 
 #define DRAFT_INIT                                                                                 \
@@ -47,6 +51,10 @@ void draft_path(const struct draft *draft, const char *path, struct text *out);
 
 /* The value of a variable of the environment, borrowed, or NULL. */
 const char *draft_variable(const struct draft *draft, const char *name);
+
+/* A step makes a layer with so much in it. 0, or -1 with ERR_TOO_LARGE: a build has no more room on
+ * the disk than an import. */
+int draft_count(struct draft *draft, uint64_t bytes, uint64_t entries, struct error *err);
 
 /* The name of the image that a step makes of this one. Of a step of COPY `digest` says what is
  * copied; NULL: nothing is. Without a step: the name of the image as it is. */

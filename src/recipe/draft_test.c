@@ -195,6 +195,20 @@ static void owners_are_found_in_the_image(void **state)
     assert_int_equal(accounts_find(":", passwd, group, &uid, &gid, &err), -1);
 }
 
+static void the_layers_of_a_build_have_a_limit_together(void **state)
+{
+    AUTO(draft) struct draft draft = DRAFT_INIT;
+    struct error err = ERROR_INIT;
+
+    (void) state;
+    assert_int_equal(draft_count(&draft, DRAFT_BYTES_MAX - 1, 1, &err), 0);
+    assert_int_equal(draft_count(&draft, 2, 1, &err), -1);
+    assert_int_equal(err.code, ERR_TOO_LARGE);
+    assert_int_equal(draft_count(&draft, UINT64_MAX, 1, &err), -1);
+    assert_int_equal(draft_count(&draft, 1, DRAFT_ENTRIES_MAX, &err), -1);
+    assert_int_equal(draft_count(&draft, 1, DRAFT_ENTRIES_MAX - 1, &err), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +219,7 @@ int main(void)
         cmocka_unit_test(commands_are_words_or_a_line_for_a_shell),
         cmocka_unit_test(what_an_image_cannot_have_is_refused_with_its_line),
         cmocka_unit_test(keys_change_with_what_counts),
+        cmocka_unit_test(the_layers_of_a_build_have_a_limit_together),
         cmocka_unit_test(owners_are_found_in_the_image),
     };
 

@@ -5,6 +5,7 @@
 """
 
 import os
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
@@ -174,6 +175,25 @@ def a_failed_build_changes_nothing_and_says_which_line():
             equal(site.inspect(), before, "the image")
         assert "complaint" in site.build("FROM host\nRUN echo complaint; exit 3\n")[1]
         equal([name for name in site.layers() if name.startswith(".")], [], "left behind")
+
+
+@test
+def a_build_leaves_room_on_the_disk_of_its_temporary_files():
+    with Site() as site:
+        small = f"{site.folder}/small"
+        os.mkdir(small)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", small], check=True)
+        try:
+            site.write("a", "1")
+            for step in ("COPY a /srv/a", "RUN touch /srv/a"):
+                site.write("Dockerfile", f"FROM host\n{step}\n")
+                status, out = site.image("build", "--cgroup", site.cgroup, "--net", "none", "mine", site.context,
+                                         environment={"TMPDIR": small})
+                equal(status, 1, out)
+                assert "No space left on device" in out, out
+        finally:
+            subprocess.run(["umount", small], check=True)
+        equal(site.layers(), [], "layers")
 
 
 @test

@@ -98,12 +98,13 @@ static bool recall(struct building *building, const char *name)
 static int keep_layer(struct building *building, const char *name)
 {
     AUTO(close) int file = make_temporary(building->err);
-    bool has_changes = false;
+    struct workshop_layer layer = {.entries = 0};
 
-    if (file < 0 || workshop_pack(&building->workshop, file, &has_changes, building->err) < 0)
+    if (file < 0 || workshop_pack(&building->workshop, file, &layer, building->err) < 0 ||
+        draft_count(&building->draft, layer.bytes, layer.entries, building->err) < 0)
         return -1;
-    if (has_changes && image_registry_add_layer(&building->options->place, file,
-                                                &building->draft.image, building->err) < 0)
+    if (layer.entries && image_registry_add_layer(&building->options->place, file,
+                                                  &building->draft.image, building->err) < 0)
         return -1;
     return remember(building, name);
 }
