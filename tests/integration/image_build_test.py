@@ -168,6 +168,7 @@ def a_failed_build_changes_nothing_and_says_which_line():
                 ("FROM host\nUSER nobody-here\nRUN true\n", "line 3: RUN: there is no such user"),
                 ("FROM missing\n", "line 1: FROM: there is no image 'missing'"),
                 ("FROM host\nADD a b\n", "line 2: 'ADD' is not one of the instructions"),
+                ("ARG B=--help\nFROM $B\n", "line 2: FROM: the name of an image has"),
                 ("FROM host\nRUN kill -9 $$\n", "line 2: RUN: it was ended by signal 9")):
             status, out = site.build(recipe)
             equal(status, 1, f"{recipe}: {out}")

@@ -49,6 +49,7 @@ static size_t make_words(const struct image_place *place, const char *verb, cons
         ret_words[count++] = "--run";
         ret_words[count++] = place->run;
     }
+    ret_words[count++] = "--"; /* a name may be anything that a file says */
     ret_words[count++] = verb;
     if (name)
         ret_words[count++] = name;
