@@ -25,14 +25,16 @@
 struct draft {
     struct wire_image image;     /* owned */
     struct wire_image arguments; /* owned: those of ARG, as its environment */
+    struct wire_image before;    /* owned: likewise, those before FROM */
     const char *const *given;    /* borrowed: NAME=VALUE of whoever builds, NULL at the end */
     bool has_command;            /* CMD was among the steps */
+    const char *identity;        /* borrowed: of the base, besides its name; NULL: it has layers */
     uint64_t bytes, entries;     /* of the layers that steps made */
 };
 
 #define DRAFT_INIT                                                                                 \
     {                                                                                              \
-        .image = WIRE_IMAGE_INIT, .arguments = WIRE_IMAGE_INIT                                     \
+        .image = WIRE_IMAGE_INIT, .arguments = WIRE_IMAGE_INIT, .before = WIRE_IMAGE_INIT          \
     }
 
 void draft_done(struct draft *draft);
@@ -41,6 +43,10 @@ AUTO_DEFINE(draft, struct draft, draft_done);
 /* Do what can be done here: of RUN and COPY nothing, of WORKDIR its name. FROM: the caller sets the
  * image. 0, or -1 with ERR_INVALID or ERR_TOO_LARGE and the line. */
 int draft_apply(struct draft *draft, const struct recipe_step *step, struct error *err);
+
+/* FROM was done: arguments from before it are no more, except to an ARG that names one again and
+ * gives it no value. */
+void draft_begin(struct draft *draft);
 
 /* Append a text with its variables replaced, those of ENV before those of ARG. 0 or -1. */
 int draft_expand(const struct draft *draft, const char *text, struct text *out, struct error *err);

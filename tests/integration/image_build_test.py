@@ -5,6 +5,7 @@
 """
 
 import os
+import shutil
 import subprocess
 import sys
 
@@ -73,6 +74,7 @@ def every_instruction_does_what_it_says():
         site.write(".dockerignore", "**/*.log\n")
         out = site.built("""# a comment
 ARG WHO=nobody
+ARG HIDDEN=seen
 FROM base
 ARG WHO=nobody
 ENV GREETING="hello $WHO" EMPTY=
@@ -82,7 +84,7 @@ COPY a.txt src/ ./
 COPY --chown=user:staff a.txt /opt/theirs
 COPY *.txt src/o?e.c /opt/many/
 COPY ["a.txt", "/opt"]
-RUN echo "$GREETING $WHO $FROM_BASE $(id -u)" > out \\
+RUN echo "$GREETING $WHO$HIDDEN $FROM_BASE $(id -u)" > out \\
     # in between
     && rm /opt/old && mv /etc/kept /etc/moved
 USER user
@@ -91,7 +93,7 @@ EXPOSE 80 53/udp
 ENTRYPOINT ["/bin/sh", "-c"]
 CMD ["echo run"]
 """, "--build-arg", "WHO=world", "--net", "none")
-        assert "step 11/16: RUN echo" in out and "image mine: 9 layers" in out, out
+        assert "step 12/17: RUN echo" in out and "image mine: 9 layers" in out, out
         seen = site.inspect()
         equal(len(seen.pop("layer")), 9, "layers with that of the base")
         equal(seen, {"env": ["PATH=/bin", "FROM_BASE=yes", "GREETING=hello world", "EMPTY="], "user": ["user"],
@@ -166,9 +168,9 @@ def a_failed_build_changes_nothing_and_says_which_line():
                 ("FROM host\nCOPY ../x /x\n", "line 2: COPY: '../x' leads out of the context"),
                 ("FROM host\nCOPY --chown=nobody-here Dockerfile /x\n", "line 2: COPY: there is no user 'nobody-here'"),
                 ("FROM host\nUSER nobody-here\nRUN true\n", "line 3: RUN: there is no such user"),
+                ("ARG B=--help\nFROM $B\n", "line 2: FROM: the name of an image has"),
                 ("FROM missing\n", "line 1: FROM: there is no image 'missing'"),
                 ("FROM host\nADD a b\n", "line 2: 'ADD' is not one of the instructions"),
-                ("ARG B=--help\nFROM $B\n", "line 2: FROM: the name of an image has"),
                 ("FROM host\nRUN kill -9 $$\n", "line 2: RUN: it was ended by signal 9")):
             status, out = site.build(recipe)
             equal(status, 1, f"{recipe}: {out}")
@@ -227,6 +229,11 @@ def a_folder_can_be_a_base_and_a_built_image_too():
         equal(len(site.inspect("second")["layer"]), 2, "layers")
         equal(site.sandbox("second", "cat /two; ls /one 2>/dev/null || echo gone"), (0, "two\ngone\n"), "second")
         equal(site.sandbox("first", "cat /one"), (0, "one\n"), "first")
+        recipe = "FROM folder\nENV PATH=/bin\nRUN echo one > /one\n"
+        equal(site.built(recipe).count("done before"), 1, "the same folder")
+        os.rename(root, f"{root}-before")
+        shutil.copytree(f"{root}-before", root, symlinks=True)
+        equal(site.built(recipe).count("done before"), 0, "another folder of that path")
 
 
 @test

@@ -305,6 +305,20 @@ static int do_folder(struct building *building)
 
 /* --- steps ---------------------------------------------------------------------------------- */
 
+/* What lies below the layers is known by its name alone otherwise. */
+static int identify_base(struct building *building)
+{
+    const char *base = wire_image_word(&building->draft.image, WIRE_IMAGE_BASE);
+    AUTO(free) char *identity = NULL;
+
+    if (!*base)
+        return 0;
+    if (image_registry_identify(&building->options->place, base, &identity, building->err) < 0)
+        return -1;
+    building->draft.identity = pool_copy_text(&building->pool, identity);
+    return 0;
+}
+
 static int do_base(struct building *building, const struct recipe_step *step)
 {
     AUTO(text) struct text name = TEXT_INIT(RECIPE_TEXT_MAX);
@@ -312,8 +326,10 @@ static int do_base(struct building *building, const struct recipe_step *step)
 
     if (draft_expand(&building->draft, step->words[0], &name, building->err) < 0 ||
         image_registry_show(&building->options->place, text_string(&name), &building->draft.image,
-                            building->err) < 0)
+                            building->err) < 0 ||
+        identify_base(building) < 0)
         return -1;
+    draft_begin(&building->draft);
     draft_key(&building->draft, NULL, NULL, key);
     return remember(building, key);
 }

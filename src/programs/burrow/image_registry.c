@@ -102,6 +102,12 @@ int image_registry_show(const struct image_place *place, const char *name,
     return wire_image_read(printed, strlen(printed), ret_image, err);
 }
 
+int image_registry_identify(const struct image_place *place, const char *name, char **ret_identity,
+                            struct error *err)
+{
+    return call(place, "identify", name, -EBADF, ret_identity, err);
+}
+
 int image_registry_set(const struct image_place *place, const char *name,
                        const struct wire_image *image, struct error *err)
 {
