@@ -67,6 +67,13 @@ static int run_unpack(const struct job *job, struct error *err)
     return layer_unpack(job->target, job->input, job->output, err);
 }
 
+static int run_add_layer(const struct job *job, struct error *err)
+{
+    static const struct image_limits limits = {IMAGE_BYTES_MAX, IMAGE_ENTRIES_MAX, IMAGE_FREE_MIN};
+
+    return layer_unpack_within(job->target, job->input, &limits, job->output, err);
+}
+
 static int run_archive(const struct job *job, struct error *err)
 {
     return archive_make(job->disk, job->input, job->data, job->output, err);
@@ -117,6 +124,7 @@ static const struct job_kind kinds[] = {
     {"read", .has_disk = true, .has_data = true, .run = run_read},
     {"import", .has_base = true, .has_target = true, .run = run_import},
     {"import-layout", .has_disk = true, .has_base = true, .has_target = true, .run = run_import},
+    {"add-layer", .has_target = true, .run = run_add_layer},
 };
 
 const struct job_kind *job_find(const char *name)

@@ -14,6 +14,7 @@
  *     read DISK               tree_read.h, a view; input: paths, data: contents
  *     import BASE TARGET      image_import.h; BASE: the layers there are, input: an archive
  *     import-layout DISK BASE TARGET  the same; DISK: an OCI layout
+ *     add-layer TARGET        layer_unpack.h, within the limits of an import; input: the layer
  *
  * DISK and BASE are read (delete alone changes its DISK), TARGET is written. Of a job that works on
  * a view, DISK shows what the sandbox saw; all others see the upper folder of the overlay, with its

@@ -18,6 +18,10 @@
 
 #define KEY_SIZE 24
 
+/* How often it is looked whether there is room: in bytes, to which an entry adds some. */
+#define LOOK_EVERY   ((uint64_t) 64 << 20)
+#define ENTRY_WEIGHT ((uint64_t) 4096)
+
 #define FOLDER_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
 
 /* A folder of the target on the way down: what ".." must lead back to. */
@@ -39,6 +43,8 @@ struct unpack {
     char firsts_name[SYS_FILE_NAME_SIZE];
     struct attributes attributes;
     uint64_t files, entries, removed;
+    const struct image_limits *limits; /* borrowed; NULL: none but the disk's */
+    uint64_t bytes, look;
 };
 
 static int fail(const struct unpack *unpack, int system, struct error *err)
@@ -50,6 +56,28 @@ static int fail(const struct unpack *unpack, int system, struct error *err)
 static int misfit(const struct unpack *unpack, const char *why, struct error *err)
 {
     return layer_reader_error(unpack->reader, ERR_INVALID, 0, why, err);
+}
+
+/* More is about to come: another entry, or bytes of a file. */
+static int check_limits(struct unpack *unpack, uint64_t bytes, struct error *err)
+{
+    const struct image_limits *limits = unpack->limits;
+    uint64_t weight;
+
+    if (!limits)
+        return 0;
+    unpack->bytes += bytes;
+    if (unpack->bytes > limits->bytes || unpack->entries > limits->entries)
+        return layer_reader_error(unpack->reader, ERR_TOO_LARGE, 0, "the layer is too large, at",
+                                  err);
+    weight = unpack->bytes + unpack->entries * ENTRY_WEIGHT;
+    if (weight < unpack->look)
+        return 0;
+    unpack->look = weight + LOOK_EVERY;
+    if (!sys_file_has_room(unpack->top, limits->free))
+        return layer_reader_error(unpack->reader, ERR_NO_SPACE, ENOSPC,
+                                  "the disk would become too full, at", err);
+    return 0;
 }
 
 /* --- status --------------------------------------------------------------------------------- */
@@ -295,6 +323,8 @@ static int write_pieces(struct unpack *unpack, int fd, uint64_t size, struct err
     int result;
 
     while ((result = layer_reader_piece(unpack->reader, &piece, err)) == 1) {
+        if (check_limits(unpack, piece.length, err) < 0)
+            return -1;
         result = sys_file_pwrite_full(fd, piece.bytes, piece.length, (off_t) piece.offset);
         if (result < 0)
             return fail(unpack, result, err);
@@ -433,6 +463,8 @@ static int unpack_records(struct unpack *unpack, struct error *err)
         if (kinds[kind].unpack(unpack, &record, err) < 0)
             return -1;
         unpack->entries += record.kind != LAYER_LEAVE;
+        if (check_limits(unpack, 0, err) < 0)
+            return -1;
     }
 }
 
@@ -467,8 +499,20 @@ static int unpack_all(struct unpack *unpack, struct output *output, struct error
 
 int layer_unpack(int target, int input, struct output *output, struct error *err)
 {
+    return layer_unpack_within(target, input, NULL, output, err);
+}
+
+int layer_unpack_within(int target, int input, const struct image_limits *limits,
+                        struct output *output, struct error *err)
+{
     struct unpack unpack = {
-        .top = target, .folder = -EBADF, .firsts = -EBADF, .uid = geteuid(), .gid = getegid()};
+        .top = target,
+        .folder = -EBADF,
+        .firsts = -EBADF,
+        .uid = geteuid(),
+        .gid = getegid(),
+        .limits = limits,
+    };
     int result;
 
     (void) umask(0);

@@ -10,6 +10,9 @@
  * behind it fails the job with ERR_INVALID. By then the tree has been changed: a failed unpacking
  * is not taken back.
  *
+ * The job `add-layer` is the same for a layer of an image, within the limits of an import
+ * (image_tree.h): a step of a build must not fill the disk that all images share.
+ *
  * Ends with one line when all of it is on the disk; its members are those of layer_pack.h, without
  * `skipped` and `attributes_left_out`:
  *
@@ -18,6 +21,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "keeper/image_tree.h"
 #include "keeper/output.h"
 
 /* Unpack from `input` (a pipe or file, read from where it stands to its end) into `target`, open
@@ -25,3 +29,8 @@
  * is damaged or does not fit on what is there, ERR_CONFLICT when a whole layer's target is not
  * empty, ERR_NO_SPACE (with ENOSPC or EDQUOT). May block for long. */
 int layer_unpack(int target, int input, struct output *output, struct error *err);
+
+/* The same; ERR_TOO_LARGE for more bytes or entries than `limits` (borrowed) has, ERR_NO_SPACE when
+ * less would stay free than it says. */
+int layer_unpack_within(int target, int input, const struct image_limits *limits,
+                        struct output *output, struct error *err);

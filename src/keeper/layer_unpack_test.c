@@ -418,6 +418,42 @@ static void unpack_too_much(void)
     }
 }
 
+static void unpack_within(int top, int layer, struct image_limits limits, enum err_code wanted)
+{
+    AUTO(close) int target = make_place(top, "within");
+    AUTO(free) char *said = NULL;
+    struct error err = ERROR_INIT;
+
+    CHECK_EQUAL(lseek(layer, 0, SEEK_SET), 0);
+    said = SAID(layer_unpack_within(target, layer, &limits, output, &err));
+    CHECK_EQUAL(said_result, wanted ? -1 : 0);
+    CHECK_EQUAL(err.code, wanted);
+    CHECK_EQUAL(sys_tree_delete(top, "within"), 0);
+}
+
+static void unpack_within_limits(void)
+{
+    char id[LAYER_ID_SIZE];
+    AUTO(close) int source = -EBADF, layer = -EBADF, top = -EBADF;
+
+    enter_memory();
+    top = open_place(AT_FDCWD, ".");
+    source = make_place(top, "source");
+    make_content(source, "a", "12345");
+    make_content(source, "b", "12345");
+    layer = pack_layer(source, -EBADF, id);
+    unpack_within(top, layer, (struct image_limits){10, 3, 1}, 0); /* with the top */
+    unpack_within(top, layer, (struct image_limits){9, 3, 1}, ERR_TOO_LARGE);
+    unpack_within(top, layer, (struct image_limits){10, 2, 1}, ERR_TOO_LARGE);
+    unpack_within(top, layer, (struct image_limits){10, 3, UINT64_MAX}, ERR_NO_SPACE);
+}
+
+static void a_layer_of_an_image_has_limits(void **state)
+{
+    (void) state;
+    run_in_child(unpack_within_limits, NEEDS_MOUNTS);
+}
+
 static void a_full_target_is_told(void **state)
 {
     (void) state;
@@ -462,6 +498,7 @@ int main(void)
         cmocka_unit_test(deltas_that_do_not_fit_are_refused),
         cmocka_unit_test(a_target_with_something_in_it_is_refused),
         cmocka_unit_test(what_folders_hand_down_is_taken_away),
+        cmocka_unit_test(a_layer_of_an_image_has_limits),
         cmocka_unit_test(a_full_target_is_told),
         cmocka_unit_test(as_many_names_as_there_may_be_come_back),
     };

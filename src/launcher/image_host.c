@@ -384,6 +384,18 @@ int image_host_prepare(struct image_registry *registry, const struct image_host_
     return 0;
 }
 
+int image_host_identify(const struct image_host_options *options,
+                        char ret_digest[static IMAGE_DIGEST_SIZE], struct error *err)
+{
+    AUTO(close)
+    int root =
+        sys_file_open(AT_FDCWD, options->root ? options->root : "/", O_RDONLY | O_DIRECTORY, 0);
+    int r = root < 0 ? root : make_digest(root, options, ret_digest);
+
+    return r < 0 ? error_set(err, error_code_from_errno(r), r, "look at this machine's packages")
+                 : 0;
+}
+
 int image_host_prune(struct image_registry *registry, struct error *err)
 {
     int skeletons = open_skeletons(registry), r = 0;

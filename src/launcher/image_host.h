@@ -33,5 +33,10 @@ struct image_host_options {
 int image_host_prepare(struct image_registry *registry, const struct image_host_options *options,
                        struct error *err);
 
+/* What image_host_prepare would make now, in hex: another after packages changed. Slow, as it is.
+ */
+int image_host_identify(const struct image_host_options *options,
+                        char ret_digest[static IMAGE_DIGEST_SIZE], struct error *err);
+
 /* Delete the skeletons of other package states: only while no sandbox runs. Slow. */
 int image_host_prune(struct image_registry *registry, struct error *err);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "launcher/child_words.h"
 #include "launcher/image_internal.h"
 #include "launcher/image_stage.h"
 #include "sys/sys_memfd.h"
@@ -28,42 +29,10 @@ AUTO_DEFINE_PTR(closedir, DIR, (void) closedir);
 
 /* --- what it says ---------------------------------------------------------------------------- */
 
-/* "\r\033[K": back to the left, and the rest of the line away. */
-static const char clear_line[] = {'\033', '[', 'K'};
-
-/* How much of clear_line has been seen. */
-struct shown {
-    size_t matched;
-};
-
-/* Make bytes harmless: only plain characters, newline, carriage return and clear_line stay.
- * `ret_bytes` has room for three times as many. Returns how many it has. */
-static size_t make_harmless(struct shown *shown, const char *bytes, size_t length, char *ret_bytes)
-{
-    size_t made = 0;
-
-    for (size_t i = 0; i < length; i++) {
-        char c = bytes[i];
-
-        if (shown->matched && c != clear_line[shown->matched]) {
-            ret_bytes[made++] = '?'; /* it began like one */
-            shown->matched = 0;
-        }
-        if (c != clear_line[shown->matched]) {
-            ret_bytes[made++] = (char) ((c >= ' ' && c <= '~') || c == '\n' || c == '\r' ? c : '?');
-        } else if (++shown->matched == sizeof(clear_line)) {
-            memcpy(ret_bytes + made, clear_line, sizeof(clear_line));
-            made += sizeof(clear_line);
-            shown->matched = 0;
-        }
-    }
-    return made;
-}
-
 static void pass_on(const struct image_pull *pull, int from)
 {
-    struct shown shown = {.matched = 0};
-    char bytes[CHUNK_SIZE], harmless[3 * CHUNK_SIZE];
+    struct child_words words = {.matched = 0};
+    char bytes[CHUNK_SIZE], harmless[CHILD_WORDS_GROWTH * CHUNK_SIZE];
     ssize_t got;
 
     while ((got = read(from, bytes, sizeof(bytes))) != 0) {
@@ -71,7 +40,8 @@ static void pass_on(const struct image_pull *pull, int from)
             continue;
         if (got < 0)
             return;
-        pull->show(pull->context, harmless, make_harmless(&shown, bytes, (size_t) got, harmless));
+        pull->show(pull->context, harmless,
+                   child_words_make_harmless(&words, bytes, (size_t) got, harmless));
     }
 }
 

@@ -83,7 +83,7 @@ static const struct keeper_task_row tasks[KEEPER_TASK_COUNT] = {
     [KEEPER_IMPORT_LAYOUT] = {"import-layout", .disk = DISK_PLACE, .base = BASE_PLACE,
                               .target = TARGET_PLACE, .has_folders = true,
                               .capabilities = TO_WRITE},
-    [KEEPER_ADD_LAYER] = {"unpack", .target = TARGET_PLACE, .has_folders = true,
+    [KEEPER_ADD_LAYER] = {"add-layer", .target = TARGET_PLACE, .has_folders = true,
                           .capabilities = TO_WRITE},
 };
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/ignore_pattern.h"
 #include "base/memory.h"
@@ -18,6 +19,8 @@
 #define CHUNK_SIZE  ((size_t) 128 * 1024)
 #define SHOWN_MAX   120
 #define NAMES_STEP  64
+#define FOLDER_MODE 0755
+#define LOOK_EVERY  ((uint64_t) 64 << 20)
 
 AUTO_DEFINE_PTR(closedir, DIR, (void) closedir);
 
@@ -37,17 +40,45 @@ void context_close(struct context *context)
     free(context);
 }
 
+int context_read(const struct context *context, const char *name, size_t limit, char **ret_bytes,
+                 size_t *ret_length, struct error *err)
+{
+    AUTO(close)
+    int file = sys_file_open(context->folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+    AUTO(free) char *bytes = NULL;
+    struct stat status;
+    ssize_t got;
+
+    if (file == -ELOOP)
+        return error_set(err, ERR_INVALID, 0, "'%s' is a link", name);
+    if (file < 0 || fstat(file, &status) < 0)
+        return error_set(err, error_code_from_errno(file < 0 ? file : errno),
+                         file < 0 ? file : errno, "read '%s'", name);
+    if (!S_ISREG(status.st_mode))
+        return error_set(err, ERR_INVALID, 0, "'%s' is no file", name);
+    bytes = mem_alloc(limit + 2);
+    got = sys_file_read_full(file, bytes, limit + 1);
+    if (got < 0)
+        return error_set(err, error_code_from_errno((int) got), (int) got, "read '%s'", name);
+    if ((size_t) got > limit)
+        return error_set(err, ERR_TOO_LARGE, 0, "'%s' has more than %zu bytes", name, limit);
+    bytes[got] = '\0';
+    *ret_bytes = TAKE_PTR(bytes);
+    *ret_length = (size_t) got;
+    return 0;
+}
+
 static int read_ignore(struct context *context, struct error *err)
 {
     AUTO(free) char *bytes = NULL;
     size_t length = 0;
-    int r =
-        sys_file_read_all(context->folder, IGNORE_NAME, CONTEXT_IGNORE_SIZE_MAX, &bytes, &length);
 
-    if (r == -ENOENT)
+    if (context_read(context, IGNORE_NAME, CONTEXT_IGNORE_SIZE_MAX, &bytes, &length, err) < 0) {
+        if (err->code != ERR_NOT_FOUND)
+            return -1;
+        error_clear(err);
         return 0;
-    if (r < 0)
-        return error_set(err, error_code_from_errno(r), r, "read " IGNORE_NAME);
+    }
     context->ignore = context_ignore_read(bytes, length, err);
     return context->ignore ? 0 : error_wrap(err, IGNORE_NAME);
 }
@@ -120,15 +151,26 @@ struct copying {
     struct context_result result;
     size_t sources; /* that were found */
     char *chunk;    /* owned */
+    uint64_t written, look;
     struct error *err;
 };
 
+/* Now and then: what is copied is somebody's, the disk is everybody's. */
+static bool has_room(struct copying *copying, size_t length)
+{
+    copying->written += length;
+    if (copying->order->archive < 0 || copying->written < copying->look)
+        return true;
+    copying->look = copying->written + LOOK_EVERY;
+    return sys_file_has_room(copying->order->archive, CONTEXT_FREE_MIN);
+}
+
 static int write_bytes(struct copying *copying, const void *bytes, size_t length)
 {
-    int r = copying->order->archive < 0
-                ? 0
-                : sys_file_write_full(copying->order->archive, bytes, length);
+    int r = has_room(copying, length) ? 0 : -ENOSPC;
 
+    if (r == 0 && copying->order->archive >= 0)
+        r = sys_file_write_full(copying->order->archive, bytes, length);
     return r < 0 ? error_set(copying->err, error_code_from_errno(r), r, "write the archive") : 0;
 }
 
@@ -138,15 +180,24 @@ static int write_zeros(struct copying *copying, size_t length)
     return write_bytes(copying, copying->chunk, length);
 }
 
+static char *join(const char *folder, const char *name)
+{
+    AUTO(text) struct text path = TEXT_INIT(2 * TAR_PATH_MAX);
+
+    text_format(&path, "%s%s%s", folder, *folder ? "/" : "", name);
+    return text_take(&path);
+}
+
 /* `to`: its path in the archive; `own`: the one that counts for the digest. */
 static int begin_entry(struct copying *copying, const struct stat *status, char type,
                        const char *to, const char *own, const char *link)
 {
     AUTO(text) struct text header = TEXT_INIT(TAR_HEADER_MAX);
+    AUTO(free) char *path = join(copying->order->below ? copying->order->below : "", to);
     char mode[32];
     const struct tar_entry entry = {
         .type = type,
-        .path = to,
+        .path = path,
         .link = link,
         .size = type == TAR_FILE ? (uint64_t) status->st_size : 0,
         .mode = status->st_mode & 07777,
@@ -155,7 +206,7 @@ static int begin_entry(struct copying *copying, const struct stat *status, char 
         .mtime = status->st_mtim,
     };
 
-    if (strlen(to) > TAR_PATH_MAX || strlen(link) > TAR_PATH_MAX)
+    if (strlen(path) > TAR_PATH_MAX || strlen(link) > TAR_PATH_MAX)
         return error_set(copying->err, ERR_INVALID, 0, "'%.*s' is too long", SHOWN_MAX, to);
     if (++copying->result.entries > CONTEXT_ENTRIES_MAX)
         return error_set(copying->err, ERR_TOO_LARGE, 0, "more than %zu files",
@@ -216,14 +267,6 @@ static int copy_link(struct copying *copying, int folder, const char *name, cons
 
 /* --- trees ---------------------------------------------------------------------------------- */
 
-static char *join(const char *folder, const char *name)
-{
-    AUTO(text) struct text path = TEXT_INIT(2 * TAR_PATH_MAX);
-
-    text_format(&path, "%s%s%s", folder, *folder ? "/" : "", name);
-    return text_take(&path);
-}
-
 static int copy_folder(struct copying *copying, int folder, const char *path, const char *to,
                        int depth);
 
@@ -274,6 +317,33 @@ static int copy_folder(struct copying *copying, int folder, const char *path, co
         AUTO(free) char *place = join(to, names.list[i]);
 
         if (copy_entry(copying, folder, names.list[i], inner, place, place, depth) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* The folders that get all of it: of the archive, and not of what is copied. */
+static int make_folders(struct copying *copying)
+{
+    const char *below = copying->order->below ? copying->order->below : "";
+
+    for (size_t end = 0; below[end]; end += below[end] == '/') {
+        AUTO(text) struct text header = TEXT_INIT(TAR_HEADER_MAX);
+        AUTO(free) char *path = mem_copy_bytes(below, end += strcspn(below + end, "/"));
+        const struct tar_entry entry = {
+            .type = TAR_FOLDER,
+            .path = path,
+            .link = "",
+            .mode = FOLDER_MODE,
+            .uid = copying->order->uid,
+            .gid = copying->order->gid,
+            .mtime = {.tv_sec = time(NULL)},
+        };
+
+        if (end > TAR_PATH_MAX)
+            return error_set(copying->err, ERR_INVALID, 0, "'%.*s' is too long", SHOWN_MAX, below);
+        tar_header_append(&header, &entry);
+        if (write_bytes(copying, header.data, header.length) < 0)
             return -1;
     }
     return 0;
@@ -406,6 +476,8 @@ int context_copy(const struct context *context, const struct context_order *orde
                               .err = err};
 
     sha256_init(&copying.sha);
+    if (make_folders(&copying) < 0)
+        return -1;
     for (size_t i = 0; i < order->count; i++) {
         if (copy_named(&copying, order->sources[i]) < 0)
             return -1;

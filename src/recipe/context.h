@@ -20,12 +20,19 @@
 
 #define CONTEXT_ENTRIES_MAX ((size_t) 1 << 20)
 #define CONTEXT_DEPTH_MAX   128
-#define CONTEXT_NAMES_MAX   ((size_t) 1 << 20) /* in one folder */
+#define CONTEXT_NAMES_MAX   ((size_t) 1 << 20)   /* in one folder */
+#define CONTEXT_FREE_MIN    ((uint64_t) 2 << 30) /* stays free where the archive is written */
 
 struct context;
 
 /* Open the folder at `path` and read its .dockerignore. NULL with `err`. */
 struct context *context_open(const char *path, struct error *err);
+
+/* A file at the top of the context, whole, with a NUL behind it (free with free). A link is not
+ * followed: root reads it, and whoever made the context must not choose what. 0, or -1 with `err`:
+ * ERR_NOT_FOUND, ERR_INVALID for what is no file, ERR_TOO_LARGE beyond `limit`. */
+int context_read(const struct context *context, const char *name, size_t limit, char **ret_bytes,
+                 size_t *ret_length, struct error *err);
 
 /* Accepts NULL. */
 void context_close(struct context *context);
@@ -34,19 +41,20 @@ AUTO_DEFINE_PTR(context, struct context, context_close);
 struct context_order {
     const char *const *sources;
     size_t count;
-    const char *name; /* of the copy, when it is one file; NULL: its own */
-    uid_t uid;        /* whose all of it is */
+    const char *name;  /* of the copy, when it is one file; NULL: its own */
+    const char *below; /* folders of the archive that are made first and get all of it ("a/b") */
+    uid_t uid;         /* whose all of it is */
     gid_t gid;
     int archive; /* borrowed: where the tar goes; -EBADF: only the digest is wanted */
 };
 
 struct context_result {
-    uint8_t digest[SHA256_SIZE]; /* the same for every `name`, owner and archive */
+    uint8_t digest[SHA256_SIZE]; /* the same for every `name`, `below`, owner */
     bool is_one_file;            /* one source, and it is no folder */
     size_t entries;
 };
 
 /* Copy. 0, or -1 with `err`: ERR_NOT_FOUND when nothing has that name, ERR_INVALID for a path that
- * leads out or something that cannot be copied (a socket), ERR_TOO_LARGE. */
+ * leads out or something that cannot be copied (a socket), ERR_TOO_LARGE, ERR_NO_SPACE. */
 int context_copy(const struct context *context, const struct context_order *order,
                  struct context_result *ret_result, struct error *err);

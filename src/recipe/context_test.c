@@ -216,6 +216,30 @@ static void patterns_name_what_is_there(void **state)
     remove_place(&place);
 }
 
+static void folders_above_a_copy_are_made_and_whose_it_is(void **state)
+{
+    const char *const sources[] = {"src/deep", "a.txt"};
+    AUTO(text) struct text found = TEXT_INIT(65536);
+    AUTO(close) int archive = memfd_create("archive", MFD_CLOEXEC);
+    struct context_order order = {
+        .sources = sources, .count = 2, .below = "x/y", .uid = 5, .gid = 6, .archive = archive};
+    struct context_result made, plain;
+    struct error err = ERROR_INIT;
+    struct place place;
+
+    (void) state;
+    make_place(&place);
+    open_place(&place);
+    assert_int_equal(context_copy(place.context, &order, &made, &err), 0);
+    read_archive(archive, &found);
+    assert_string_equal(text_string(&found), "5 x/ 755 5:6=\n5 x/y/ 755 5:6=\n"
+                                             "0 x/y/two.c 600 5:6=2\n0 x/y/a.txt 644 5:6=A\n");
+    order = (struct context_order){.sources = sources, .count = 2, .archive = -EBADF};
+    assert_int_equal(context_copy(place.context, &order, &plain, &err), 0);
+    assert_memory_equal(made.digest, plain.digest, sizeof(made.digest));
+    remove_place(&place);
+}
+
 static void digests_tell_what_is_in_it(void **state)
 {
     const char *const source[] = {"src"};
@@ -238,6 +262,35 @@ static void digests_tell_what_is_in_it(void **state)
     put(&place, "src/one.c", "1", 0755);
     assert_int_equal(context_copy(place.context, &order, &second, &err), 0);
     assert_memory_not_equal(first.digest, second.digest, sizeof(first.digest));
+    remove_place(&place);
+}
+
+static void links_at_the_top_are_not_read(void **state)
+{
+    AUTO(free) char *bytes = NULL;
+    struct error err = ERROR_INIT;
+    struct place place;
+    size_t length;
+
+    (void) state;
+    make_place(&place);
+    assert_int_equal(symlinkat("/etc/passwd", place.folder, "link"), 0);
+    open_place(&place);
+    assert_int_equal(context_read(place.context, "link", 100000, &bytes, &length, &err), -1);
+    assert_int_equal(err.code, ERR_INVALID);
+    assert_int_equal(context_read(place.context, "none", 100000, &bytes, &length, &err), -1);
+    assert_int_equal(err.code, ERR_NOT_FOUND);
+    assert_int_equal(context_read(place.context, "src", 100000, &bytes, &length, &err), -1);
+    assert_int_equal(err.code, ERR_INVALID);
+    assert_int_equal(context_read(place.context, "b.txt", 1, &bytes, &length, &err), -1);
+    assert_int_equal(err.code, ERR_TOO_LARGE);
+    assert_int_equal(context_read(place.context, "b.txt", 2, &bytes, &length, &err), 0);
+    assert_int_equal(length, 2);
+    assert_string_equal(bytes, "BB");
+    assert_int_equal(unlinkat(place.folder, ".dockerignore", 0), 0);
+    assert_int_equal(symlinkat("/etc/passwd", place.folder, ".dockerignore"), 0);
+    assert_null(context_open(place.path, &err));
+    assert_int_equal(err.code, ERR_INVALID);
     remove_place(&place);
 }
 
@@ -280,7 +333,9 @@ int main(void)
         cmocka_unit_test(lines_that_are_no_patterns_are_refused),
         cmocka_unit_test(files_and_the_content_of_folders_are_copied),
         cmocka_unit_test(patterns_name_what_is_there),
+        cmocka_unit_test(folders_above_a_copy_are_made_and_whose_it_is),
         cmocka_unit_test(digests_tell_what_is_in_it),
+        cmocka_unit_test(links_at_the_top_are_not_read),
         cmocka_unit_test(what_is_not_there_or_leads_out_is_refused),
     };
 

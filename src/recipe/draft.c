@@ -13,6 +13,7 @@ void draft_done(struct draft *draft)
 {
     wire_image_done(&draft->image);
     wire_image_done(&draft->arguments);
+    wire_image_done(&draft->before);
 }
 
 /* --- variables ------------------------------------------------------------------------------ */
@@ -157,17 +158,28 @@ static const char *find_given(const struct draft *draft, const char *word, size_
     return NULL;
 }
 
+void draft_begin(struct draft *draft)
+{
+    wire_image_done(&draft->before);
+    draft->before = draft->arguments;
+    draft->arguments = (struct wire_image) WIRE_IMAGE_INIT;
+}
+
 static int apply_arguments(struct draft *draft, const struct recipe_step *step, struct error *err)
 {
     for (size_t i = 0; i < step->word_count; i++) {
         AUTO(text) struct text variable = TEXT_INIT(2 * RECIPE_TEXT_MAX);
-        const char *given = find_given(draft, step->words[i], strcspn(step->words[i], "="));
+        size_t name = strcspn(step->words[i], "=");
+        const char *given = find_given(draft, step->words[i], name);
+        const char *before = find_in(&draft->before, step->words[i], name);
 
         if (given)
             text_append(&variable, given);
-        else if (strchr(step->words[i], '=') &&
+        else if (step->words[i][name] == '=' &&
                  draft_expand(draft, step->words[i], &variable, err) < 0)
             return -1;
+        else if (step->words[i][name] != '=' && before)
+            text_format(&variable, "%s=%s", step->words[i], before);
         if (variable.length && set_variable(&draft->arguments, text_string(&variable), err) < 0)
             return -1;
     }
@@ -253,6 +265,19 @@ int draft_apply(struct draft *draft, const struct recipe_step *step, struct erro
     return 0;
 }
 
+/* --- what layers take ------------------------------------------------------------------------ */
+
+int draft_count(struct draft *draft, uint64_t bytes, uint64_t entries, struct error *err)
+{
+    if (bytes > DRAFT_BYTES_MAX - draft->bytes)
+        return error_set(err, ERR_TOO_LARGE, 0, "the layers of this build are too large");
+    if (entries > DRAFT_ENTRIES_MAX - draft->entries)
+        return error_set(err, ERR_TOO_LARGE, 0, "the layers of this build have too many files");
+    draft->bytes += bytes;
+    draft->entries += entries;
+    return 0;
+}
+
 /* --- the key of a step ---------------------------------------------------------------------- */
 
 static void add_text(struct sha256 *sha, const char *text)
@@ -282,6 +307,7 @@ void draft_key(const struct draft *draft, const struct recipe_step *step, const 
     for (size_t i = 0; i < ARRAY_COUNT(counted); i++)
         add_words(&sha, &draft->image, counted[i]);
     add_words(&sha, &draft->arguments, WIRE_IMAGE_ENV);
+    add_text(&sha, draft->identity ? draft->identity : "");
     add_text(&sha, step ? recipe_kind_text(step->kind) : "");
     add_text(&sha, step ? step->rest : "");
     add_text(&sha, step && step->owner ? step->owner : "");

@@ -141,7 +141,7 @@ static void keys_change_with_what_counts(void **state)
     const struct recipe_step copy = {.kind = RECIPE_COPY, .rest = "x y"};
     const struct recipe_step owned = {.kind = RECIPE_COPY, .rest = "x y", .owner = "5"};
     AUTO(draft) struct draft draft = DRAFT_INIT;
-    char keys[8][DRAFT_STEP_SIZE], again[DRAFT_STEP_SIZE];
+    char keys[9][DRAFT_STEP_SIZE], again[DRAFT_STEP_SIZE];
     struct recipe_step later = run;
 
     (void) state;
@@ -161,6 +161,8 @@ static void keys_change_with_what_counts(void **state)
     draft_key(&draft, &run, NULL, keys[6]);
     apply(&draft, "USER 1\n");
     draft_key(&draft, &run, NULL, keys[7]);
+    draft.identity = "another folder";
+    draft_key(&draft, &run, NULL, keys[8]);
     for (size_t i = 0; i < ARRAY_COUNT(keys); i++) {
         assert_int_equal(strlen(keys[i]), DRAFT_STEP_SIZE - 1);
         for (size_t j = 0; j < i; j++)
@@ -195,6 +197,33 @@ static void owners_are_found_in_the_image(void **state)
     assert_int_equal(accounts_find(":", passwd, group, &uid, &gid, &err), -1);
 }
 
+static void arguments_before_the_base_are_known_again_only_by_name(void **state)
+{
+    AUTO(draft) struct draft draft = DRAFT_INIT;
+
+    (void) state;
+    apply(&draft, "ARG A=1 B=2 C=3\n");
+    assert_expands(&draft, "$A$B", "12");
+    draft_begin(&draft);
+    assert_expands(&draft, "$A$B", "");
+    apply(&draft, "ARG A\nARG B=4\n");
+    assert_expands(&draft, "$A$B$C", "14");
+}
+
+static void the_layers_of_a_build_have_a_limit_together(void **state)
+{
+    AUTO(draft) struct draft draft = DRAFT_INIT;
+    struct error err = ERROR_INIT;
+
+    (void) state;
+    assert_int_equal(draft_count(&draft, DRAFT_BYTES_MAX - 1, 1, &err), 0);
+    assert_int_equal(draft_count(&draft, 2, 1, &err), -1);
+    assert_int_equal(err.code, ERR_TOO_LARGE);
+    assert_int_equal(draft_count(&draft, UINT64_MAX, 1, &err), -1);
+    assert_int_equal(draft_count(&draft, 1, DRAFT_ENTRIES_MAX, &err), -1);
+    assert_int_equal(draft_count(&draft, 1, DRAFT_ENTRIES_MAX - 1, &err), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +234,8 @@ int main(void)
         cmocka_unit_test(commands_are_words_or_a_line_for_a_shell),
         cmocka_unit_test(what_an_image_cannot_have_is_refused_with_its_line),
         cmocka_unit_test(keys_change_with_what_counts),
+        cmocka_unit_test(arguments_before_the_base_are_known_again_only_by_name),
+        cmocka_unit_test(the_layers_of_a_build_have_a_limit_together),
         cmocka_unit_test(owners_are_found_in_the_image),
     };
 

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -320,6 +321,14 @@ int sys_file_make_directories(int directory, const char *path, mode_t mode)
         prefix[end] = kept;
     }
     return 0;
+}
+
+bool sys_file_has_room(int fd, uint64_t bytes)
+{
+    struct statvfs status;
+
+    return fstatvfs(fd, &status) < 0 || !status.f_blocks ||
+           (uint64_t) status.f_bavail * status.f_frsize >= bytes;
 }
 
 int sys_file_set_nonblocking(int fd, bool nonblocking)

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* openat with O_CLOEXEC added. Returns a descriptor the caller owns. */
@@ -46,6 +47,10 @@ int sys_file_read_all(int directory, const char *path, size_t limit, char **ret_
 /* Create `path` and its missing parents; existing directories are left as they are. `mode` is
  * for every directory made, before the umask. -ENOTDIR when something else is in the way. */
 int sys_file_make_directories(int directory, const char *path, mode_t mode);
+
+/* Whether so many bytes are free for us on the filesystem of `fd`. Also true when it does not say,
+ * as one in memory without a limit. */
+bool sys_file_has_room(int fd, uint64_t bytes);
 
 int sys_file_set_nonblocking(int fd, bool nonblocking);
 

@@ -439,6 +439,16 @@ static void temporary_names_are_recognised(void **state)
         assert_false(sys_file_is_temporary_name(others[i]));
 }
 
+static void room_is_what_the_filesystem_has(void **state)
+{
+    AUTO(close) int folder = sys_file_open(AT_FDCWD, "/tmp", O_RDONLY | O_DIRECTORY, 0);
+
+    (void) state;
+    assert_true(sys_file_has_room(folder, 1));
+    assert_false(sys_file_has_room(folder, UINT64_MAX));
+    assert_true(sys_file_has_room(-EBADF, UINT64_MAX)); /* it does not say */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -460,6 +470,7 @@ int main(void)
         cmocka_unit_test(polling_tells_events_timeouts_and_errors_apart),
         cmocka_unit_test(signals_do_not_lengthen_a_poll),
         cmocka_unit_test(nonblocking_is_set_and_cleared),
+        cmocka_unit_test(room_is_what_the_filesystem_has),
     };
 
     return cmocka_run_group_tests_name("sys_file", tests, NULL, NULL);

@@ -5,6 +5,8 @@
 """
 
 import os
+import shutil
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
@@ -72,6 +74,7 @@ def every_instruction_does_what_it_says():
         site.write(".dockerignore", "**/*.log\n")
         out = site.built("""# a comment
 ARG WHO=nobody
+ARG HIDDEN=seen
 FROM base
 ARG WHO=nobody
 ENV GREETING="hello $WHO" EMPTY=
@@ -81,7 +84,7 @@ COPY a.txt src/ ./
 COPY --chown=user:staff a.txt /opt/theirs
 COPY *.txt src/o?e.c /opt/many/
 COPY ["a.txt", "/opt"]
-RUN echo "$GREETING $WHO $FROM_BASE $(id -u)" > out \\
+RUN echo "$GREETING $WHO$HIDDEN $FROM_BASE $(id -u)" > out \\
     # in between
     && rm /opt/old && mv /etc/kept /etc/moved
 USER user
@@ -90,7 +93,7 @@ EXPOSE 80 53/udp
 ENTRYPOINT ["/bin/sh", "-c"]
 CMD ["echo run"]
 """, "--build-arg", "WHO=world", "--net", "none")
-        assert "step 11/16: RUN echo" in out and "image mine: 9 layers" in out, out
+        assert "step 12/17: RUN echo" in out and "image mine: 9 layers" in out, out
         seen = site.inspect()
         equal(len(seen.pop("layer")), 9, "layers with that of the base")
         equal(seen, {"env": ["PATH=/bin", "FROM_BASE=yes", "GREETING=hello world", "EMPTY="], "user": ["user"],
@@ -103,6 +106,31 @@ CMD ["echo run"]
                    "/etc:\ngroup\nmoved\npasswd\nresolv.conf\n\n"
                    "/opt:\na.txt\nmany\ntheirs\n\n/opt/many:\na.txt\none.c\n\n/srv/app:\na.txt\ndeep\none.c\nout\n"
                    "/opt/theirs 644 1000:50\ndeep/two.c 755 0:0\nhello world\n/srv/app\n", "in it")
+
+
+@test
+def a_copy_goes_where_links_lead_and_its_owner_gets_what_is_made_for_it():
+    with Site() as site:
+        site.prepare_base()
+        site.write("tool", "T\n")
+        site.write("app/main", "M\n")
+        site.built("""FROM base
+RUN mkdir /opt/there && ln -s there /opt/link && touch /opt/plain && ln -s plain /opt/name
+COPY tool /opt/link
+COPY app /opt/link
+COPY tool /opt/name
+COPY --chown=user:staff app /made/for/them
+COPY --chown=user:staff tool /opt/link/alone/tool
+COPY --chown=user:staff tool /opt
+""", "--net", "none")
+        status, out = site.sandbox("mine", "cd /opt; stat -c '%n %F %u:%g' link there link/tool link/main plain name "
+                                           "there/alone there/alone/tool tool /opt /made /made/for /made/for/them/main")
+        equal(status, 0, out)
+        equal(out, "link symbolic link 0:0\nthere directory 0:0\nlink/tool regular file 0:0\n"
+                   "link/main regular file 0:0\nplain regular empty file 0:0\nname regular file 0:0\n"
+                   "there/alone directory 1000:50\nthere/alone/tool regular file 1000:50\n"
+                   "tool regular file 1000:50\n/opt directory 0:0\n/made directory 1000:50\n"
+                   "/made/for directory 1000:50\n/made/for/them/main regular file 1000:50\n", "whose what is")
 
 
 @test
@@ -140,6 +168,7 @@ def a_failed_build_changes_nothing_and_says_which_line():
                 ("FROM host\nCOPY ../x /x\n", "line 2: COPY: '../x' leads out of the context"),
                 ("FROM host\nCOPY --chown=nobody-here Dockerfile /x\n", "line 2: COPY: there is no user 'nobody-here'"),
                 ("FROM host\nUSER nobody-here\nRUN true\n", "line 3: RUN: there is no such user"),
+                ("ARG B=--help\nFROM $B\n", "line 2: FROM: the name of an image has"),
                 ("FROM missing\n", "line 1: FROM: there is no image 'missing'"),
                 ("FROM host\nADD a b\n", "line 2: 'ADD' is not one of the instructions"),
                 ("FROM host\nRUN kill -9 $$\n", "line 2: RUN: it was ended by signal 9")):
@@ -149,6 +178,25 @@ def a_failed_build_changes_nothing_and_says_which_line():
             equal(site.inspect(), before, "the image")
         assert "complaint" in site.build("FROM host\nRUN echo complaint; exit 3\n")[1]
         equal([name for name in site.layers() if name.startswith(".")], [], "left behind")
+
+
+@test
+def a_build_leaves_room_on_the_disk_of_its_temporary_files():
+    with Site() as site:
+        small = f"{site.folder}/small"
+        os.mkdir(small)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", small], check=True)
+        try:
+            site.write("a", "1")
+            for step in ("COPY a /srv/a", "RUN touch /srv/a"):
+                site.write("Dockerfile", f"FROM host\n{step}\n")
+                status, out = site.image("build", "--cgroup", site.cgroup, "--net", "none", "mine", site.context,
+                                         environment={"TMPDIR": small})
+                equal(status, 1, out)
+                assert "No space left on device" in out, out
+        finally:
+            subprocess.run(["umount", small], check=True)
+        equal(site.layers(), [], "layers")
 
 
 @test
@@ -181,6 +229,11 @@ def a_folder_can_be_a_base_and_a_built_image_too():
         equal(len(site.inspect("second")["layer"]), 2, "layers")
         equal(site.sandbox("second", "cat /two; ls /one 2>/dev/null || echo gone"), (0, "two\ngone\n"), "second")
         equal(site.sandbox("first", "cat /one"), (0, "one\n"), "first")
+        recipe = "FROM folder\nENV PATH=/bin\nRUN echo one > /one\n"
+        equal(site.built(recipe).count("done before"), 1, "the same folder")
+        os.rename(root, f"{root}-before")
+        shutil.copytree(f"{root}-before", root, symlinks=True)
+        equal(site.built(recipe).count("done before"), 0, "another folder of that path")
 
 
 @test
@@ -193,6 +246,10 @@ def wrong_words_are_refused_with_the_usage():
         equal(site.image("build", "--help")[0], 0, "help")
         status, out = site.image("build", "host", site.context)
         equal(status, 1, "no Dockerfile")
+        os.symlink("/etc/passwd", f"{site.context}/Dockerfile")
+        status, out = site.image("build", "mine", site.context)
+        equal((status, "root:" in out), (1, False), out)
+        assert "'Dockerfile' is a link" in out, out
 
 
 main()

@@ -98,12 +98,13 @@ static bool recall(struct building *building, const char *name)
 static int keep_layer(struct building *building, const char *name)
 {
     AUTO(close) int file = make_temporary(building->err);
-    bool has_changes = false;
+    struct workshop_layer layer = {.entries = 0};
 
-    if (file < 0 || workshop_pack(&building->workshop, file, &has_changes, building->err) < 0)
+    if (file < 0 || workshop_pack(&building->workshop, file, &layer, building->err) < 0 ||
+        draft_count(&building->draft, layer.bytes, layer.entries, building->err) < 0)
         return -1;
-    if (has_changes && image_registry_add_layer(&building->options->place, file,
-                                                &building->draft.image, building->err) < 0)
+    if (layer.entries && image_registry_add_layer(&building->options->place, file,
+                                                  &building->draft.image, building->err) < 0)
         return -1;
     return remember(building, name);
 }
@@ -226,21 +227,45 @@ static int find_owner(struct building *building, const char *owner, struct conte
                          &order->gid, building->err);
 }
 
-/* Into a folder of the sandbox. ERR_CONFLICT: a folder has the name of the file. */
+/* Of a path that has one spelling: the nearest folder on the way that is there, links followed, and
+ * what has to be made in it. */
+static int find_folder(struct building *building, const char *path, const char **ret_there,
+                       const char **ret_missing)
+{
+    size_t length = strlen(path);
+    bool is_there = false;
+
+    while (length > 1) {
+        *ret_there = pool_copy_bytes(&building->pool, path, length);
+        if (workshop_is_folder(&building->workshop, *ret_there, &is_there, building->err) < 0)
+            return -1;
+        if (is_there)
+            break;
+        while (path[--length] != '/')
+            ;
+    }
+    if (!is_there)
+        *ret_there = "/";
+    *ret_missing = path + length + (path[length] == '/');
+    return 0;
+}
+
+/* Into a folder of the sandbox; what is missing of it is whose the copy is. */
 static int send_copy(struct building *building, const struct copy *copy,
                      struct context_order *order, const char *folder)
 {
     AUTO(close) int archive = make_temporary(building->err);
     struct context_result result;
+    const char *there;
 
-    if (archive < 0)
+    if (archive < 0 || find_folder(building, folder, &there, &order->below) < 0)
         return -1;
     order->archive = archive;
     if (context_copy(building->context, order, &result, building->err) < 0)
         return -1;
     if (memcmp(result.digest, copy->seen.digest, sizeof(result.digest)) != 0)
         return error_set(building->err, ERR_INVALID, 0, "the context changed during the build");
-    return workshop_send(&building->workshop, folder, archive, building->err);
+    return workshop_send(&building->workshop, there, archive, building->err);
 }
 
 static int do_copy(struct building *building, const struct recipe_step *step,
@@ -248,20 +273,18 @@ static int do_copy(struct building *building, const struct recipe_step *step,
 {
     struct context_order order = {.sources = copy->sources, .count = copy->count};
     const char *name = strrchr(copy->place, '/') + 1;
-    const char *parent;
+    bool is_folder = copy->is_folder || !copy->seen.is_one_file || !*name;
+    size_t parent = (size_t) (name - copy->place);
 
-    if (find_owner(building, step->owner, &order) < 0)
+    if (find_owner(building, step->owner, &order) < 0 ||
+        (!is_folder &&
+         workshop_is_folder(&building->workshop, copy->place, &is_folder, building->err) < 0))
         return -1;
-    if (copy->is_folder || !copy->seen.is_one_file || !*name)
+    if (is_folder)
         return send_copy(building, copy, &order, copy->place);
-    parent = pool_copy_bytes(&building->pool, copy->place, (size_t) (name - copy->place));
     order.name = name;
-    if (send_copy(building, copy, &order, parent) == 0)
-        return 0;
-    if (building->err->code != ERR_CONFLICT)
-        return -1;
-    order.name = NULL; /* the place is a folder of the image */
-    return send_copy(building, copy, &order, copy->place);
+    parent -= parent > 1; /* the '/' between them */
+    return send_copy(building, copy, &order, pool_copy_bytes(&building->pool, copy->place, parent));
 }
 
 /* --- WORKDIR -------------------------------------------------------------------------------- */
@@ -282,6 +305,20 @@ static int do_folder(struct building *building)
 
 /* --- steps ---------------------------------------------------------------------------------- */
 
+/* What lies below the layers is known by its name alone otherwise. */
+static int identify_base(struct building *building)
+{
+    const char *base = wire_image_word(&building->draft.image, WIRE_IMAGE_BASE);
+    AUTO(free) char *identity = NULL;
+
+    if (!*base)
+        return 0;
+    if (image_registry_identify(&building->options->place, base, &identity, building->err) < 0)
+        return -1;
+    building->draft.identity = pool_copy_text(&building->pool, identity);
+    return 0;
+}
+
 static int do_base(struct building *building, const struct recipe_step *step)
 {
     AUTO(text) struct text name = TEXT_INIT(RECIPE_TEXT_MAX);
@@ -289,8 +326,10 @@ static int do_base(struct building *building, const struct recipe_step *step)
 
     if (draft_expand(&building->draft, step->words[0], &name, building->err) < 0 ||
         image_registry_show(&building->options->place, text_string(&name), &building->draft.image,
-                            building->err) < 0)
+                            building->err) < 0 ||
+        identify_base(building) < 0)
         return -1;
+    draft_begin(&building->draft);
     draft_key(&building->draft, NULL, NULL, key);
     return remember(building, key);
 }
@@ -347,19 +386,28 @@ static int do_steps(struct building *building)
 
 /* --- all of it ------------------------------------------------------------------------------ */
 
-static int read_recipe(struct building *building)
+/* One that whoever builds named may be anywhere; that of the context is in it. */
+static int load_recipe(struct building *building, const char *path, char **ret_bytes,
+                       size_t *ret_length)
 {
-    const struct image_build *options = building->options;
-    const char *path = options->file;
-    AUTO(free) char *bytes = NULL;
-    size_t length = 0;
     int r;
 
     if (!path)
-        path = pool_format(&building->pool, "%s/" FILE_DEFAULT, options->folder);
-    r = sys_file_read_all(AT_FDCWD, path, RECIPE_SIZE_MAX, &bytes, &length);
-    if (r < 0)
-        return error_set(building->err, error_code_from_errno(r), r, "read '%s'", path);
+        return context_read(building->context, FILE_DEFAULT, RECIPE_SIZE_MAX, ret_bytes, ret_length,
+                            building->err);
+    r = sys_file_read_all(AT_FDCWD, path, RECIPE_SIZE_MAX, ret_bytes, ret_length);
+    return r < 0 ? error_set(building->err, error_code_from_errno(r), r, "read '%s'", path) : 0;
+}
+
+static int read_recipe(struct building *building)
+{
+    const char *path = building->options->file;
+    AUTO(free) char *bytes = NULL;
+    size_t length = 0;
+
+    if (load_recipe(building, path, &bytes, &length) < 0)
+        return -1;
+    path = path ? path : FILE_DEFAULT;
     if (recipe_read(bytes, length, &building->pool, &building->recipe, building->err) < 0)
         return error_wrap(building->err, "%s", path);
     return 0;
@@ -382,10 +430,8 @@ int image_build(const struct image_build *options, struct error *err)
         .options = options, .pool = POOL_INIT, .draft = DRAFT_INIT, .err = err};
 
     building.draft.given = options->arguments;
-    if (read_recipe(&building) < 0)
-        return -1;
     building.context = context_open(options->folder, err);
-    if (!building.context || do_steps(&building) < 0 ||
+    if (!building.context || read_recipe(&building) < 0 || do_steps(&building) < 0 ||
         image_registry_set(&options->place, options->name, &building.draft.image, err) < 0)
         return -1;
     (void) printf("image %s: %zu layers\n", options->name,

@@ -49,6 +49,7 @@ static size_t make_words(const struct image_place *place, const char *verb, cons
         ret_words[count++] = "--run";
         ret_words[count++] = place->run;
     }
+    ret_words[count++] = "--"; /* a name may be anything that a file says */
     ret_words[count++] = verb;
     if (name)
         ret_words[count++] = name;
@@ -99,6 +100,12 @@ int image_registry_show(const struct image_place *place, const char *name,
     if (!*printed)
         return error_set(err, ERR_NOT_FOUND, 0, "there is no image '%s'", name);
     return wire_image_read(printed, strlen(printed), ret_image, err);
+}
+
+int image_registry_identify(const struct image_place *place, const char *name, char **ret_identity,
+                            struct error *err)
+{
+    return call(place, "identify", name, -EBADF, ret_identity, err);
 }
 
 int image_registry_set(const struct image_place *place, const char *name,

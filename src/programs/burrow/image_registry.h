@@ -15,6 +15,11 @@ struct image_place {
 int image_registry_show(const struct image_place *place, const char *name,
                         struct wire_image *ret_image, struct error *err);
 
+/* What an image without layers of its own is besides its name, as text (free with free): another
+ * when its folder or, of `host`, this machine's packages have changed. */
+int image_registry_identify(const struct image_place *place, const char *name, char **ret_identity,
+                            struct error *err);
+
 /* Register it. */
 int image_registry_set(const struct image_place *place, const char *name,
                        const struct wire_image *image, struct error *err);

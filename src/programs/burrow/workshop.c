@@ -14,14 +14,16 @@
 #include "provider/provider_local.h"
 #include "sys/sys_file.h"
 
-#define HOSTNAME     "build"
-#define END_MS       60000
-#define EXPLAIN_MS   1000
-#define REPLY_MAX    ((size_t) 1 << 20)
-#define REPORT_MAX   ((size_t) 64 * 1024)
-#define TARGET_MAX   ((size_t) 64 * 1024)
-#define ANSWER_MS    600000 /* for a large archive to be on the disk */
-#define STATUS_FOUND 200
+#define HOSTNAME      "build"
+#define END_MS        60000
+#define EXPLAIN_MS    1000
+#define REPLY_MAX     ((size_t) 1 << 20)
+#define REPORT_MAX    ((size_t) 64 * 1024)
+#define TARGET_MAX    ((size_t) 64 * 1024)
+#define ANSWER_MS     600000 /* for a large archive to be on the disk */
+#define STATUS_FOUND  200
+#define STATUS_FAILED 400
+#define WATCH_MS      100
 
 /* --- waiting -------------------------------------------------------------------------------- */
 
@@ -31,6 +33,13 @@ static void begin_wait(struct workshop *workshop)
     error_clear(&workshop->failure);
 }
 
+/* What was under way still ends while all of it is closed, to the last. */
+static void stop(struct workshop *workshop)
+{
+    if (!workshop->is_closing)
+        loop_stop(&workshop->loop);
+}
+
 static void done(struct workshop *workshop, const struct error *failure)
 {
     workshop->is_done = true;
@@ -38,7 +47,7 @@ static void done(struct workshop *workshop, const struct error *failure)
         workshop->has_failed = true;
         workshop->failure = *failure;
     }
-    loop_stop(&workshop->loop);
+    stop(workshop);
 }
 
 static void answered(void *context, const struct error *failure)
@@ -64,7 +73,34 @@ static void lost(void *context, const struct error *reason)
 
     workshop->is_lost = true;
     workshop->failure = *reason;
-    loop_stop(&workshop->loop);
+    stop(workshop);
+}
+
+/* --- the disk that is packed to ------------------------------------------------------------- */
+
+static int check_room(const struct workshop *workshop, struct error *err)
+{
+    return sys_file_has_room(workshop->packed, WORKSHOP_FREE_MIN)
+               ? 0
+               : error_set(err, ERR_NO_SPACE, ENOSPC,
+                           "the disk of temporary files would become too full");
+}
+
+/* Often enough that nobody writes WORKSHOP_FREE_MIN in between. */
+static void look_at_disk(struct deadline *watch)
+{
+    struct workshop *workshop = CONTAINER_OF(watch, struct workshop, watch);
+    struct error err = ERROR_INIT;
+
+    if (check_room(workshop, &err) < 0)
+        done(workshop, &err);
+    else
+        deadline_set(watch, WATCH_MS);
+}
+
+static void watch_closed(struct deadline *watch)
+{
+    (void) watch;
 }
 
 /* --- life ----------------------------------------------------------------------------------- */
@@ -112,6 +148,7 @@ int workshop_open(struct workshop *workshop, const struct workshop_options *opti
     if (r < 0)
         return error_set(err, ERR_INTERNAL, r, "make a loop");
     workshop->is_open = true;
+    deadline_init(&workshop->loop, &workshop->watch, look_at_disk);
     workshop->limits = options->limits;
     workshop->launcher = (struct launcher_process) LAUNCHER_PROCESS_INIT;
     if (launcher_process_start(&launcher, &workshop->launcher, err) < 0 ||
@@ -124,6 +161,8 @@ void workshop_close(struct workshop *workshop)
 {
     if (!workshop->is_open)
         return;
+    workshop->is_closing = true;
+    deadline_close(&workshop->watch, watch_closed);
     if (workshop->provider)
         provider_close(TAKE_PTR(workshop->provider), NULL, NULL);
     loop_run(&workshop->loop);
@@ -213,6 +252,7 @@ struct asking {
     struct workshop *workshop;
     int file; /* borrowed: the body; -EBADF: none */
     uint64_t left;
+    bool is_look; /* of what comes back nothing is wanted */
     int status;
     struct text *reply;
 };
@@ -285,12 +325,13 @@ static int exchange(struct asking *asking, struct http_origin *origin, const cha
                     const char *target, struct error *err)
 {
     static const struct http_header headers[] = {
-        {.name = "Host", .name_length = 4, .value = "agent", .value_length = 5}};
+        {.name = "Host", .name_length = 4, .value = "agent", .value_length = 5},
+        {.name = "Range", .name_length = 5, .value = "bytes=0-0", .value_length = 9}};
     const struct http_exchange_request request = {
         .method = method,
         .target = target,
         .headers = headers,
-        .header_count = ARRAY_COUNT(headers),
+        .header_count = ARRAY_COUNT(headers) - !asking->is_look,
         .body_length = (int64_t) asking->left,
     };
     struct http_exchange *started;
@@ -375,6 +416,23 @@ int workshop_read(struct workshop *workshop, const char *path, struct text *out,
     return 0;
 }
 
+/* What is no folder is a file, or not there, or fails at what is done with it. */
+int workshop_is_folder(struct workshop *workshop, const char *path, bool *ret_is_folder,
+                       struct error *err)
+{
+    AUTO(text) struct text target = TEXT_INIT(TARGET_MAX), reply = TEXT_INIT(REPLY_MAX);
+    struct asking asking = {.workshop = workshop, .file = -EBADF, .is_look = true, .reply = &reply};
+    struct error refusal = ERROR_INIT;
+
+    make_target(&target, "/burrow/file?path=", path, "");
+    if (ask(&asking, "GET", text_string(&target), err) < 0)
+        return -1;
+    if (asking.status >= STATUS_FAILED)
+        (void) refuse(&asking, &refusal);
+    *ret_is_folder = refusal.code == ERR_CONFLICT;
+    return 0;
+}
+
 /* --- its disk ------------------------------------------------------------------------------- */
 
 static void job_ended(void *context, const struct error *failure,
@@ -390,8 +448,8 @@ static void job_ended(void *context, const struct error *failure,
     done(workshop, failure);
 }
 
-/* How many entries a layer has beside its top: the keeper's last line. */
-static int read_report(int report, bool *ret_changed, struct error *err)
+/* The keeper's last line. */
+static int read_report(int report, struct workshop_layer *ret_layer, struct error *err)
 {
     AUTO(free) char *bytes = mem_alloc(REPORT_MAX);
     ssize_t length = pread(report, bytes, REPORT_MAX, 0);
@@ -400,11 +458,14 @@ static int read_report(int report, bool *ret_changed, struct error *err)
 
     if (!layer)
         return error_set(err, ERR_INTERNAL, 0, "the keeper said nothing of the layer");
-    *ret_changed = json_integer_value(json_object_get(layer, "entries")) > 1;
+    ret_layer->bytes = (uint64_t) json_integer_value(json_object_get(layer, "bytes"));
+    ret_layer->entries = (uint64_t) json_integer_value(json_object_get(layer, "entries"));
+    ret_layer->entries -= ret_layer->entries > 0;
     return 0;
 }
 
-int workshop_pack(struct workshop *workshop, int file, bool *ret_changed, struct error *err)
+int workshop_pack(struct workshop *workshop, int file, struct workshop_layer *ret_layer,
+                  struct error *err)
 {
     AUTO(close) int report = memfd_create("report", MFD_CLOEXEC);
     struct provider_disk_job job = {
@@ -422,8 +483,15 @@ int workshop_pack(struct workshop *workshop, int file, bool *ret_changed, struct
     if (finish_wait(workshop, err) < 0)
         return -1;
     begin_wait(workshop);
+    workshop->packed = file;
+    if (check_room(workshop, err) < 0)
+        return -1;
+    deadline_set(&workshop->watch, WATCH_MS);
     provider_run_disk_job(workshop->provider, &job, job_ended, workshop);
-    if (finish_wait(workshop, err) < 0 || read_report(report, ret_changed, err) < 0)
+    if (finish_wait(workshop, err) < 0)
+        return -1; /* the job, if it goes on, ends with the launcher */
+    deadline_clear(&workshop->watch);
+    if (read_report(report, ret_layer, err) < 0)
         return -1;
     begin_wait(workshop);
     provider_destroy(workshop->provider, &workshop->id, answered, workshop);

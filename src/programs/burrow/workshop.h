@@ -3,7 +3,7 @@
  *     workshop_open(&workshop, &options, &err);             a launcher of our own
  *     workshop_begin(&workshop, "step-...", &err);          a sandbox of that image
  *     workshop_run / workshop_send                          something happens in it
- *     workshop_pack(&workshop, file, &has_changes, &err);   it ends, and its disk is a layer
+ *     workshop_pack(&workshop, file, &layer, &err);         it ends, and its disk is a layer
  *     workshop_close(&workshop);
  *
  * What runs in a step is a stranger's: it has the walls and the limits of any sandbox, its answers
@@ -17,6 +17,8 @@
 #include "net/loop.h"
 #include "provider/launcher_process.h"
 #include "provider/provider.h"
+
+#define WORKSHOP_FREE_MIN ((uint64_t) 2 << 30)
 
 enum workshop_network { WORKSHOP_NAT_IF_ANY, WORKSHOP_NAT, WORKSHOP_NONE };
 
@@ -33,10 +35,18 @@ struct workshop {
     enum provider_network network;
     struct provider_limits limits;
     struct id id; /* of the sandbox; "": none */
-    bool is_open, is_done, is_lost;
+    bool is_open, is_done, is_lost, is_closing;
     bool has_failed;
     struct error failure;
     struct run_outcome outcome;
+    struct deadline watch; /* looks at the disk that is packed to */
+    int packed;            /* borrowed, meanwhile */
+};
+
+/* What a layer has. */
+struct workshop_layer {
+    uint64_t bytes;   /* before it is compressed */
+    uint64_t entries; /* besides the top; 0: nothing was changed */
 };
 
 /* Start the launcher. The workshop stays where it is. */
@@ -59,5 +69,11 @@ int workshop_send(struct workshop *workshop, const char *folder, int file, struc
 /* A small file of the sandbox; "" when it is not there. */
 int workshop_read(struct workshop *workshop, const char *path, struct text *out, struct error *err);
 
-/* End the sandbox; what it changed is written to `file` as a layer, unless nothing was. */
-int workshop_pack(struct workshop *workshop, int file, bool *ret_changed, struct error *err);
+/* Whether a folder of the sandbox has that path, links followed. */
+int workshop_is_folder(struct workshop *workshop, const char *path, bool *ret_is_folder,
+                       struct error *err);
+
+/* End the sandbox; what it changed is written to `file` as a layer. ERR_NO_SPACE when less than
+ * WORKSHOP_FREE_MIN would stay free where the file is. */
+int workshop_pack(struct workshop *workshop, int file, struct workshop_layer *ret_layer,
+                  struct error *err);

@@ -164,6 +164,11 @@ static int run_show(struct list *list, char **words, struct error *err)
     return verb_image_show(list->images, words, err);
 }
 
+static int run_identify(struct list *list, char **words, struct error *err)
+{
+    return verb_image_identify(list->images, words, err);
+}
+
 static int run_set(struct list *list, char **words, struct error *err)
 {
     return verb_image_set(list->images, words, err);
@@ -180,7 +185,7 @@ static int run_debian(struct list *list, char **words, struct error *err)
     return verb_image_debian(list->images, list->run, words, err);
 }
 
-/* The last four are for `burrow image build`. */
+/* The last five are for `burrow image build`. */
 static const struct {
     const char *name;
     int words;
@@ -188,12 +193,13 @@ static const struct {
     bool only_images;
     int (*run)(struct list *list, char **words, struct error *err);
 } actions[] = {
-    {"add", 2, true, false, run_add},         {"rm", 1, false, false, run_remove},
-    {"ls", 0, false, false, run_list},        {"import", 2, true, true, run_import},
-    {"inspect", 1, false, true, run_inspect}, {"prune", 0, false, true, run_prune},
-    {"pull", 1, true, true, run_pull},        {"pull", 2, true, true, run_pull},
-    {"show", 1, true, true, run_show},        {"set", 1, true, true, run_set},
-    {"layer", 0, true, true, run_layer},      {"debian", 4, true, true, run_debian},
+    {"add", 2, true, false, run_add},          {"rm", 1, false, false, run_remove},
+    {"ls", 0, false, false, run_list},         {"import", 2, true, true, run_import},
+    {"inspect", 1, false, true, run_inspect},  {"prune", 0, false, true, run_prune},
+    {"pull", 1, true, true, run_pull},         {"pull", 2, true, true, run_pull},
+    {"show", 1, true, true, run_show},         {"set", 1, true, true, run_set},
+    {"layer", 0, true, true, run_layer},       {"debian", 4, true, true, run_debian},
+    {"identify", 1, true, true, run_identify},
 };
 
 static int run_action(struct list *list, int count, char **words)

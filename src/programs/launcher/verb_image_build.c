@@ -2,9 +2,11 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "launcher/image_host.h"
 #include "launcher/image_import.h"
 #include "launcher/image_layers.h"
 #include "programs/launcher/image_tools.h"
@@ -62,6 +64,45 @@ int verb_image_show(struct image_registry *images, char **words, struct error *e
     if (r < 0)
         return image_name_is_step(words[0]) ? 0 : -1;
     return print_image(&image, err);
+}
+
+/* A folder by where it is and when its top was changed: what lies in it is not read. */
+static int print_folder(int folder, struct error *err)
+{
+    char link[32], path[PATH_MAX];
+    struct stat status;
+    ssize_t length;
+
+    (void) snprintf(link, sizeof(link), "/proc/self/fd/%d", folder);
+    length = readlink(link, path, sizeof(path) - 1);
+    if (length < 0 || fstat(folder, &status) < 0)
+        return error_set(err, ERR_INTERNAL, errno, "look at the folder of an image");
+    path[length] = '\0';
+    (void) printf("%llu %llu %lld.%09ld %s\n", (unsigned long long) status.st_dev,
+                  (unsigned long long) status.st_ino, (long long) status.st_ctim.tv_sec,
+                  status.st_ctim.tv_nsec, path);
+    return 0;
+}
+
+int verb_image_identify(struct image_registry *images, char **words, struct error *err)
+{
+    static const struct image_host_options options = {.with_usr_local = false};
+    AUTO(image_view) struct image_view view = IMAGE_VIEW_INIT;
+    char digest[IMAGE_DIGEST_SIZE];
+
+    if (strcmp(words[0], IMAGE_HOST) == 0) {
+        if (image_host_identify(&options, digest, err) < 0)
+            return -1;
+        (void) puts(digest);
+        return 0;
+    }
+    if (image_open(images, words[0], &view, err) < 0)
+        return -1;
+    for (size_t i = 0; i < view.lower_count; i++) {
+        if (print_folder(view.lowers[i], err) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 int verb_image_set(struct image_registry *images, char **words, struct error *err)

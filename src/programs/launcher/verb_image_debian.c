@@ -141,6 +141,13 @@ static int describe(const struct layout *layout, const char *layer, uint64_t siz
     return r < 0 ? error_set(err, ERR_INTERNAL, r, "write a layout") : 0;
 }
 
+static void show(void *context, const char *bytes, size_t length)
+{
+    (void) context;
+    (void) fwrite(bytes, 1, length, stderr);
+    (void) fflush(stderr);
+}
+
 static int fill(const struct layout *layout, struct id_range_table *ids, char **words,
                 struct error *err)
 {
@@ -151,6 +158,7 @@ static int fill(const struct layout *layout, struct id_range_table *ids, char **
         .suite = *words[2] ? words[2] : SUITE,
         .source = words[3],
         .archive = archive,
+        .show = show,
     };
     char digest[2 * SHA256_SIZE + 1], path[sizeof(BLOBS "/") + 2 * SHA256_SIZE];
     struct stat status;
