@@ -348,6 +348,26 @@ static void what_the_list_names_stays_until_there_is_another(void **state)
     assert_true(old_lists > 3);
 }
 
+static void a_sync_cut_off_again_and_again_doubts_each_file_once(void **state)
+{
+    struct stage *stage = *state;
+    struct provider_disk disk = new_disk(stage);
+    unsigned int doubted = 0;
+
+    run_shell("mkdir -p '%s/workspace' && cd '%s/workspace' && echo 1 > a && echo 1 > f",
+              disk_path(stage, &disk), disk_path(stage, &disk));
+    (void) sync_now(stage, &disk);
+    for (int turns = 1; turns < 40; turns++) {
+        run_shell("cd '%s/workspace' && echo %d > a && rm -f f", disk_path(stage, &disk), turns);
+        cut_off_a_sync(stage, &disk, turns);
+        if (access(place(stage, "store", MANIFEST ".doubts"), F_OK) < 0)
+            continue;
+        run_shell("[ -z \"$(sort '%s' | uniq -d)\" ]", place(stage, "store", MANIFEST ".doubts"));
+        doubted++;
+    }
+    assert_true(doubted > 3);
+}
+
 static void doubts_that_make_no_sense_doubt_everything(void **state)
 {
     struct stage *stage = *state;
@@ -380,6 +400,8 @@ int main(void)
                                         strike_stage),
         cmocka_unit_test_setup_teardown(what_the_list_names_stays_until_there_is_another, set_stage,
                                         strike_stage),
+        cmocka_unit_test_setup_teardown(a_sync_cut_off_again_and_again_doubts_each_file_once,
+                                        set_stage, strike_stage),
         cmocka_unit_test_setup_teardown(doubts_that_make_no_sense_doubt_everything, set_stage,
                                         strike_stage),
     };
