@@ -139,6 +139,7 @@ struct sandbox {
     uint64_t started_ns;       /* monotonic, as far as known: of max_runtime */
     uint64_t asleep_ns;        /* monotonic, as far as known: since when it is frozen, hibernated */
     uint64_t save_ns;     /* monotonic: its disk is not stored before that, because it failed */
+    uint64_t squash_ns;   /* monotonic: its layers are not squashed before that: it failed */
     uint64_t restore_ns;  /* monotonic: it is not fetched before that, because it failed */
     uint64_t snapshot_ns; /* monotonic, as far as known: of the last one made by itself */
     uint64_t look_ns;     /* monotonic: when something may be due, while in the schedule */
