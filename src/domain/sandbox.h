@@ -161,6 +161,7 @@ struct sandbox {
     bool is_held;                  /* it is being changed: everything else waits */
     bool is_environment_late;      /* its agent does not know its variables yet */
     bool is_saving;                /* its disk is being stored */
+    bool is_copied;                /* the last copy of its disk was made file by file */
     bool is_reclaimed;             /* frozen, and its memory is in swap */
     bool is_disk_left; /* `stored` is its disk; what the provider has is to be deleted */
 };
