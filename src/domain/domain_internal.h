@@ -74,8 +74,7 @@ struct domain {
     bool is_collecting;  /* layers are being deleted: none may be stored meanwhile */
     bool is_inspecting;  /* inspection.c */
     bool is_squashing;   /* squash.c */
-    uint64_t squash_ns;  /* monotonic: nothing is squashed before that, because it failed */
-    bool is_copying;     /* snapshots of sandboxes without processes are copies: the last one was */
+    uint64_t squash_ns;  /* monotonic: nothing is squashed before that, because one failed */
     size_t works;        /* things under way that end with an answer of ours: sandbox_wish.h */
     domain_done *closed; /* while closing */
     void *closed_context;

@@ -139,6 +139,7 @@ struct sandbox {
     uint64_t started_ns;       /* monotonic, as far as known: of max_runtime */
     uint64_t asleep_ns;        /* monotonic, as far as known: since when it is frozen, hibernated */
     uint64_t save_ns;     /* monotonic: its disk is not stored before that, because it failed */
+    uint64_t squash_ns;   /* monotonic: its layers are not squashed before that: it failed */
     uint64_t restore_ns;  /* monotonic: it is not fetched before that, because it failed */
     uint64_t snapshot_ns; /* monotonic, as far as known: of the last one made by itself */
     uint64_t look_ns;     /* monotonic: when something may be due, while in the schedule */
@@ -160,6 +161,7 @@ struct sandbox {
     bool is_held;                  /* it is being changed: everything else waits */
     bool is_environment_late;      /* its agent does not know its variables yet */
     bool is_saving;                /* its disk is being stored */
+    bool is_copied;                /* the last copy of its disk was made file by file */
     bool is_reclaimed;             /* frozen, and its memory is in swap */
     bool is_disk_left; /* `stored` is its disk; what the provider has is to be deleted */
 };

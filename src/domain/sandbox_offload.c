@@ -309,7 +309,7 @@ static void on_copied(void *context, const struct error *failure,
         fail(offload, failure);
         return;
     }
-    domain->is_copying = how->is_copied;
+    sandbox->is_copied = how->is_copied;
     offload->base = snapshot_base_take(domain, sandbox);
     offload->waiter.done = on_base_stored;
     if (offload->base && !offload->base->layers)

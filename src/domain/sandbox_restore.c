@@ -183,7 +183,7 @@ static void on_copied(void *context, const struct error *failure,
                     log_text("sandbox", sandbox->id.text), log_text("error", failure->message));
     } else {
         CRASH_POINT("restore.copied");
-        domain->is_copying = how->is_copied;
+        sandbox->is_copied = how->is_copied;
     }
     if (!failure && how->is_copied) /* as large as the disk itself: too dear */
         snapshot_doom(domain, &restore->copy);

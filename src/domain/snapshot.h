@@ -82,6 +82,7 @@ struct snapshot {
     bool is_going;       /* a delete is under way */
     bool is_moving;      /* to or from the object store, or from here: snapshot_store.c */
     int64_t used_ms;     /* wall time: when somebody last needed its disk */
+    uint64_t squash_ns;  /* monotonic: its layers are not squashed before that: it failed */
     struct list waiters; /* of struct snapshot_waiter */
 };
 

@@ -6,7 +6,8 @@
  *
  * The second kind belongs to its sandbox: it goes when the disk is stored again, and with the
  * sandbox. It costs nothing when it is made and as much as is changed afterwards; its size is in
- * the owner's quota. Where snapshots are copied byte by byte none is made.
+ * the owner's quota. None is made of a disk whose last copy had to be made file by file: in a plain
+ * pool one that lies on as many layers as may be, where others are shared.
  *
  * Which snapshot it is makes no difference to what is stored being right, only to how much it is:
  * the difference is found by looking at both disks. */
@@ -97,7 +98,7 @@ bool snapshot_base_is_wanted(const struct domain *domain, const struct sandbox *
     struct error err = ERROR_INIT;
 
     return provider_capabilities(domain->options.provider) & PROVIDER_SNAPSHOTS &&
-           !domain->is_copying && sandbox_quota_base(domain, &sandbox->owner, bytes, &err) == 0;
+           !sandbox->is_copied && sandbox_quota_base(domain, &sandbox->owner, bytes, &err) == 0;
 }
 
 struct snapshot *snapshot_base_add(struct domain *domain, const struct sandbox *sandbox,

@@ -113,6 +113,28 @@ static void a_row_that_cannot_be_kept_leaves_what_it_was_told_apart_from(void **
     assert_true(provider_fake_has_snapshot(world->provider, &base));
 }
 
+/* A stack that is full is the matter of one disk. */
+static void a_disk_that_is_dear_to_copy_has_none_and_others_do(void **state)
+{
+    struct tiers *tiers = *state;
+    struct world *world = tiers->world;
+    struct sandbox *dear = tiers_offloaded(tiers), *other = world_create(world, "other");
+
+    offload(tiers, other);
+    provider_fake_set_copying(world->provider, true);
+    use_once(world, dear);
+    world_settle(world);
+    assert_string_equal(dear->base.text, "");
+    assert_int_equal(world_copies(world).count, 0);
+    provider_fake_set_copying(world->provider, false);
+    use_once(world, other);
+    world_settle(world);
+    assert_true(provider_fake_has_snapshot(world->provider, &other->base));
+    offload(tiers, dear); /* where it is seen to be cheap again */
+    use_once(world, dear);
+    assert_true(provider_fake_has_snapshot(world->provider, &dear->base));
+}
+
 static void a_disk_without_a_row_for_its_copy_is_stored_whole(void **state)
 {
     struct tiers *tiers = *state;
@@ -389,6 +411,7 @@ int main(void)
         STORE_TEST(what_came_back_is_stored_as_a_difference),
         STORE_TEST(it_goes_with_its_sandbox),
         STORE_TEST(a_row_that_cannot_be_kept_leaves_what_it_was_told_apart_from),
+        STORE_TEST(a_disk_that_is_dear_to_copy_has_none_and_others_do),
         STORE_TEST(a_disk_without_a_row_for_its_copy_is_stored_whole),
         STORE_TEST(forks_of_one_snapshot_share_its_layers),
         STORE_TEST(what_a_snapshot_here_has_is_not_fetched),

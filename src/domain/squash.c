@@ -30,6 +30,17 @@ struct squash {
 
 /* --- the end --------------------------------------------------------------------------------- */
 
+/* One list that cannot be squashed does not keep others from it. */
+static void put_off(const struct squash *squash)
+{
+    struct domain *domain = squash->domain;
+    uint64_t now = domain_now_ns(domain);
+    uint64_t *of_it = squash->sandbox ? &squash->sandbox->squash_ns : &squash->snapshot->squash_ns;
+
+    *of_it = now + SQUASH_AGAIN_MS * NS_PER_MS;
+    domain->squash_ns = now + SQUASH_PAUSE_MS * NS_PER_MS;
+}
+
 static void end(struct squash *squash, const struct error *failure)
 {
     struct domain *domain = squash->domain;
@@ -38,7 +49,7 @@ static void end(struct squash *squash, const struct error *failure)
         LOG_WARNING(domain->options.log, "a long list of layers could not be squashed",
                     log_text("error", failure->message));
     if (failure)
-        domain->squash_ns = domain_now_ns(domain) + SQUASH_AGAIN_MS * NS_PER_MS;
+        put_off(squash);
     if (squash->has_scratch)
         sandbox_doom(domain, &squash->scratch, NULL, NULL);
     if (squash->snapshot)
@@ -209,10 +220,13 @@ static bool is_long(const struct domain *domain, const char *list, struct stored
 
 static struct sandbox *find_sandbox(const struct domain *domain, struct stored_disk *ret_disk)
 {
+    uint64_t now = domain_now_ns(domain);
+
     LIST_EACH (&domain->sandboxes->all, at) {
         struct sandbox *sandbox = CONTAINER_OF(at, struct sandbox, link);
 
-        if (!sandbox_is_busy(sandbox) && is_long(domain, sandbox->stored, ret_disk))
+        if (!sandbox_is_busy(sandbox) && now >= sandbox->squash_ns &&
+            is_long(domain, sandbox->stored, ret_disk))
             return sandbox;
     }
     return NULL;
@@ -220,10 +234,12 @@ static struct sandbox *find_sandbox(const struct domain *domain, struct stored_d
 
 static struct snapshot *find_snapshot(const struct domain *domain, struct stored_disk *ret_disk)
 {
+    uint64_t now = domain_now_ns(domain);
+
     LIST_EACH (&domain->snapshots->all, at) {
         struct snapshot *snapshot = CONTAINER_OF(at, struct snapshot, link);
 
-        if (!snapshot->is_moving && !snapshot->is_going &&
+        if (!snapshot->is_moving && !snapshot->is_going && now >= snapshot->squash_ns &&
             strcmp(snapshot->node, domain->options.node) == 0 &&
             is_long(domain, snapshot->layers, ret_disk))
             return snapshot;

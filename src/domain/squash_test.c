@@ -123,6 +123,25 @@ static void what_fails_changes_nothing_and_is_left_alone_for_a_while(void **stat
     assert_int_equal(count_of(sandbox->stored), 1);
 }
 
+static void what_fails_does_not_keep_others_waiting(void **state)
+{
+    struct tiers *tiers = *state;
+    struct world *world = tiers->world;
+    struct sandbox *both[] = {offloaded_twice(tiers), world_create(world, "other")};
+
+    offload(tiers, both[1]);
+    use_once(world, both[1]);
+    offload(tiers, both[1]);
+    tiers->store_failure = ERR_UPSTREAM;
+    tiers->store_failures = 1;
+    world->domain->options.squash_above = 1;
+    world_pass_quietly(world, 60);
+    assert_int_equal(count_of(both[0]->stored) + count_of(both[1]->stored), 3);
+    world_pass(world, 300);
+    world_pass_quietly(world, 2);
+    assert_int_equal(count_of(both[0]->stored) + count_of(both[1]->stored), 2);
+}
+
 static void a_row_that_cannot_be_kept_has_its_list(void **state)
 {
     struct tiers *tiers = *state;
@@ -144,6 +163,7 @@ int main(void)
         SQUASH_TEST(a_list_of_what_is_here_needs_no_fetching),
         SQUASH_TEST(whoever_wakes_it_meanwhile_is_first),
         SQUASH_TEST(what_fails_changes_nothing_and_is_left_alone_for_a_while),
+        SQUASH_TEST(what_fails_does_not_keep_others_waiting),
         SQUASH_TEST(a_row_that_cannot_be_kept_has_its_list),
     };
 

@@ -206,6 +206,15 @@ static int share(struct disk_pool *pool, const struct disk_pool_share *share)
     return r;
 }
 
+/* What was replaced is the disk again. Under the lock: whoever collects must see both lists. */
+static void take_back(struct disk_pool *pool, const struct disk_pool_share *share)
+{
+    AUTO(close) int lock = lock_layers(pool, LOCK_MS);
+
+    if (lock >= 0 && disk_pool_place_copy(pool, share->target, share->as, true, NULL) == 0)
+        disk_pool_drop_copy(pool, share->target);
+}
+
 int disk_pool_share(struct disk_pool *pool, const struct disk_pool_share *asked, struct error *err)
 {
     int r;
@@ -217,8 +226,11 @@ int disk_pool_share(struct disk_pool *pool, const struct disk_pool_share *asked,
     r = share(pool, asked);
     if (r < 0)
         return fail(err, r, "share layers with", asked->target);
-    if (asked->sync && disk_pool_sync(pool, err) < 0)
-        return -1; /* what was replaced goes with the next that opens the pool */
+    if (asked->sync && disk_pool_sync(pool, err) < 0) {
+        if (asked->replace)
+            take_back(pool, asked);
+        return -1;
+    }
     if (asked->replace)
         disk_pool_drop_copy(pool, asked->target);
     return 0;

@@ -157,6 +157,39 @@ static void a_stack_has_a_greatest_height(void **state)
     run_in_child(pile_up, NEEDS_POOL);
 }
 
+/* With a descriptor that can be asked about the filesystem and cannot sync it. */
+static void fail_to_sync(void)
+{
+    struct id box = id_new(), snapshot = id_new();
+    struct disk_pool *pool;
+    int store;
+
+    enter_pool_place();
+    pool = open_plain();
+    CHECK_OK(disk_pool_create(pool, &box, 0, &test_error));
+    CHECK_OK(disk_pool_snapshot(pool, &box, &snapshot, NULL, &test_error));
+    put_file(pool, &box, "later");
+    store = pool->store;
+    pool->store = sys_file_open(store, ".", O_PATH | O_DIRECTORY, 0);
+    CHECK(pool->store >= 0);
+    CHECK_EQUAL(disk_pool_roll_back(pool, &box, &snapshot, 0, &test_error), -1);
+    CHECK_EQUAL(test_error.system, EBADF);
+    CHECK_EQUAL(count_file(pool, DISK_POOL_DISKS, &box, "later"), 1);
+    CHECK_EQUAL(disk_pool_roll_back(pool, &box, &snapshot, 0, &test_error), -1);
+    CHECK_EQUAL(test_error.system, EBADF); /* not that one is under way */
+    (void) fd_close(pool->store);
+    pool->store = store;
+    CHECK_OK(disk_pool_roll_back(pool, &box, &snapshot, 0, &test_error));
+    CHECK_EQUAL(count_file(pool, DISK_POOL_DISKS, &box, "later"), 0);
+    disk_pool_free(pool);
+}
+
+static void a_roll_back_that_is_not_on_disk_is_taken_back(void **state)
+{
+    (void) state;
+    run_in_child(fail_to_sync, NEEDS_POOL);
+}
+
 static void damage_a_list(void)
 {
     static const char *const lists[] = {"x", "\n", "0123456789\n"};
@@ -255,6 +288,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layers_are_shared_and_go_with_the_last_who_has_them),
         cmocka_unit_test(a_stack_has_a_greatest_height),
+        cmocka_unit_test(a_roll_back_that_is_not_on_disk_is_taken_back),
         cmocka_unit_test(a_damaged_list_costs_no_layer),
         cmocka_unit_test(a_death_between_any_two_steps_changes_no_disk),
     };

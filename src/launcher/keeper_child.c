@@ -65,7 +65,8 @@ static const struct keeper_task_row tasks[KEEPER_TASK_COUNT] = {
     [KEEPER_COPY] = {"copy", .disk = UPPER_OF(DISK_PLACE), .target = UPPER_OF(TARGET_PLACE),
                      .is_tree = true, .capabilities = TO_WRITE},
     [KEEPER_COPY_LIVE] = {"copy-live", .disk = UPPER_OF(DISK_PLACE),
-                          .target = UPPER_OF(TARGET_PLACE), .capabilities = TO_WRITE},
+                          .target = UPPER_OF(TARGET_PLACE), .is_upper = true,
+                          .capabilities = TO_WRITE},
     [KEEPER_DIFF] = {"diff", .disk = UPPER_OF(DISK_PLACE), .base = UPPER_OF(BASE_PLACE),
                      .is_tree = true, .capabilities = TO_READ},
     [KEEPER_PACK] = {"pack", .disk = UPPER_OF(DISK_PLACE), .base = UPPER_OF(BASE_PLACE),
@@ -206,11 +207,11 @@ static int mount_root(struct keeper_child *child)
     static const struct sys_mount_option options[] = {
         {"mode", "0755"}, {"size", "64k"}, {"nr_inodes", "192"}, {NULL, NULL}};
     const struct keeper_task_row *task = &tasks[child->task];
-    bool is_stack = child->delivery.disk_layers > 0 && !task->is_view;
+    bool has_parts = task->is_tree || task->is_upper || child->delivery.disk_layers > 0;
     const char *const places[KEEPER_MOUNTS_MAX] = {
-        [KEEPER_MOUNT_DISK] = task->is_view               ? VIEW_UPPER
-                              : task->is_tree || is_stack ? STAGE UPPER_OF(DISK_PLACE)
-                                                          : STAGE DISK_PLACE,
+        [KEEPER_MOUNT_DISK] = task->is_view ? VIEW_UPPER
+                              : has_parts   ? STAGE UPPER_OF(DISK_PLACE)
+                                            : STAGE DISK_PLACE,
         [KEEPER_MOUNT_BASE] = task->is_tree ? STAGE UPPER_OF(BASE_PLACE) : STAGE BASE_PLACE,
         [KEEPER_MOUNT_TARGET] = STAGE TARGET_PLACE,
     };

@@ -51,7 +51,8 @@ struct keeper_task_row {
     /* Where the program finds its folders; NULL: it has no such one. */
     const char *disk, *base, *target;
     bool may_lack_base;
-    bool is_tree; /* works on upper folders, with what lies beneath them */
+    bool is_tree;  /* works on upper folders, with what lies beneath them */
+    bool is_upper; /* works on the upper folder alone */
     bool is_view;
     bool writes;      /* to the disk; the target is always written */
     bool has_folders; /* of the host, no disks */

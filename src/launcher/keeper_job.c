@@ -148,7 +148,9 @@ static int add_mounts(const struct keeper_host *host, const struct keeper_spec *
                       struct keeper_mounts *mounts, struct error *err)
 {
     const struct keeper_task_row *task = keeper_task_row(spec->task);
-    const char *part = task->is_tree || task->is_view ? DISK_UPPER : NULL;
+    bool has_layers = task->is_tree || task->is_view;
+    /* The folder itself, which may become a layer meanwhile. */
+    const char *part = has_layers || task->is_upper ? DISK_UPPER : NULL;
     struct keeper_delivery *delivery = &mounts->delivery;
 
     if (task->has_folders)
@@ -159,10 +161,10 @@ static int add_mounts(const struct keeper_host *host, const struct keeper_spec *
         return -1;
     if (task->target && add_disk(host, &spec->target, NULL, true, users, mounts, err) < 0)
         return -1;
-    if ((part || spec->task == KEEPER_MEASURE) &&
+    if ((has_layers || spec->task == KEEPER_MEASURE) &&
         add_layers(host, &spec->disk, users, mounts, &delivery->disk_layers, err) < 0)
         return -1;
-    if (part && spec->base.id.text[0] &&
+    if (has_layers && spec->base.id.text[0] &&
         add_layers(host, &spec->base, users, mounts, &delivery->base_layers, err) < 0)
         return -1;
     return task->is_view ? add_image(host, spec->image, users, mounts, err) : 0;

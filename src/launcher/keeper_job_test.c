@@ -88,6 +88,39 @@ static void delete_from_a_plain_pool(void)
     strike_stage(&stage);
 }
 
+/* The sandbox ends while its disk is copied, and somebody makes a snapshot of it: what was the
+ * upper folder is a layer from then on. */
+static void copy_what_becomes_a_layer(void)
+{
+    struct stage stage;
+    struct keeper_spec spec = {.task = KEEPER_COPY_LIVE};
+    struct keeper_job job = KEEPER_JOB_INIT;
+    struct id snapshot = id_new();
+    struct sys_exit ended;
+    AUTO(close) int upper = -EBADF, copy = -EBADF;
+    AUTO(free) char *said = NULL;
+    int reader;
+
+    set_stage(&stage, &plain_pool);
+    spec.disk = make_keeper_disk(&stage, 0);
+    spec.target = make_keeper_disk(&stage, 0);
+    upper = open_part(&stage, &spec.disk.id, DISK_UPPER);
+    fill_disk(upper);
+    start_whole_job(&stage, &spec, "1\n", -EBADF, &job, &reader);
+    CHECK_EQUAL(sys_process_kill(job.pidfd, SIGSTOP), 0); /* before it has opened anything */
+    CHECK_OK(disk_pool_snapshot(stage.host.pool, &spec.disk.id, &snapshot, NULL, &test_error));
+    CHECK_EQUAL(disk_pool_height(stage.host.pool, DISK_POOL_DISKS, &spec.disk.id), 1);
+    CHECK_EQUAL(sys_process_kill(job.pidfd, SIGCONT), 0);
+    said = read_said(reader);
+    ended = finish_job(&stage, &job);
+    CHECK_EQUAL(ended.kind, SYS_EXIT_STATUS);
+    CHECK_EQUAL(ended.value, 0);
+    copy = open_part(&stage, &spec.target.id, DISK_UPPER);
+    CHECK_EQUAL(faccessat(copy, "sticky/of another", F_OK, 0), 0);
+    CHECK_EQUAL(faccessat(copy, "link", F_OK, AT_SYMLINK_NOFOLLOW), 0);
+    strike_stage(&stage);
+}
+
 /* A disk that is too small for the copy: the limit holds for the keeper too. */
 static void fail_inside(void)
 {
@@ -436,6 +469,12 @@ static void a_disk_of_a_plain_pool_is_deleted(void **state)
     run_with_keeper(delete_from_a_plain_pool);
 }
 
+static void a_live_copy_is_of_the_folder_that_was_there(void **state)
+{
+    (void) state;
+    run_with_keeper(copy_what_becomes_a_layer);
+}
+
 static void the_limit_of_the_target_holds(void **state)
 {
     (void) state;
@@ -469,6 +508,7 @@ int main(void)
         cmocka_unit_test_teardown(a_snapshot_becomes_a_layer_and_a_disk, remove_groups),
         cmocka_unit_test_teardown(a_folder_becomes_an_archive_and_a_stream, remove_groups),
         cmocka_unit_test_teardown(a_disk_of_a_plain_pool_is_deleted, remove_groups),
+        cmocka_unit_test_teardown(a_live_copy_is_of_the_folder_that_was_there, remove_groups),
         cmocka_unit_test_teardown(the_limit_of_the_target_holds, remove_groups),
         cmocka_unit_test_teardown(what_cannot_start_is_told_and_leaves_nothing, remove_groups),
         cmocka_unit_test_teardown(jobs_end_when_cancelled_or_unread, remove_groups),

@@ -226,10 +226,16 @@ static void start_copy(struct porter_job *job)
         finish_job(job, &err);
         return;
     }
-    /* Of one in use only the upper folder is copied, other copies become one layer. */
-    if ((job->task.since_ms && disk_pool_begin_layers(pool, job->task.from, &job->task.source,
-                                                      &job->task.target, &err) < 0) ||
-        start_keeper(job, &err) < 0) {
+    if (start_keeper(job, &err) < 0) {
+        finish_copy(job, &err);
+        return;
+    }
+    /* Of one in use only the upper folder is copied, other copies become one layer. The keeper has
+     * its mount of that folder by now: should it become a layer when the sandbox has ended, the
+     * list may name that too, which changes nothing, and lacks nothing that is not in the mount. */
+    if (job->task.since_ms && disk_pool_begin_layers(pool, job->task.from, &job->task.source,
+                                                     &job->task.target, &err) < 0) {
+        end_keeper(job);
         finish_copy(job, &err);
         return;
     }

@@ -48,6 +48,7 @@ struct fake {
     struct provider_stats stats;
     struct fake_jobs jobs;
     struct fake_snapshots snapshots;
+    bool is_copying;
     struct loop_task tell; /* exits and the loss, from the loop */
     bool lose;
     struct error loss;
@@ -322,7 +323,8 @@ static void fake_snapshot(struct provider *provider, bool freeze, struct provide
     }
     if (!will_fail(call))
         fake_snapshots_add(&fake->snapshots, &call->snapshot);
-    call->result.snapshot = (struct provider_snapshot){.pause_us = freeze ? 1 : 0, .took_us = 2};
+    call->result.snapshot = (struct provider_snapshot){
+        .pause_us = freeze ? 1 : 0, .took_us = 2, .is_copied = fake->is_copying};
     answer_or_hold(call);
 }
 
@@ -553,6 +555,11 @@ const struct provider_limits *provider_fake_limits(const struct provider *provid
 void provider_fake_add_snapshot(struct provider *provider, const struct id *id)
 {
     fake_snapshots_add(&fake_of(provider)->snapshots, id);
+}
+
+void provider_fake_set_copying(struct provider *provider, bool is_copying)
+{
+    fake_of(provider)->is_copying = is_copying;
 }
 
 bool provider_fake_has_snapshot(const struct provider *provider, const struct id *id)

@@ -61,6 +61,9 @@ const struct provider_limits *provider_fake_limits(const struct provider *provid
 void provider_fake_add_snapshot(struct provider *provider, const struct id *id);
 bool provider_fake_has_snapshot(const struct provider *provider, const struct id *id);
 
+/* Whether snapshots are copied file by file from now on. */
+void provider_fake_set_copying(struct provider *provider, bool is_copying);
+
 /* What the disk of a sandbox was last made a copy of, by a create or by going back; NULL: of
  * nothing. Borrowed. */
 const struct provider_disk *provider_fake_origin(const struct provider *provider,

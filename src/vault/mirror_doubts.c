@@ -66,12 +66,17 @@ void mirror_doubts_read(struct mirror_doubts *doubts)
     tidy(doubts);
 }
 
-bool mirror_doubts_have(struct mirror_doubts *doubts, const char *path)
+static struct mirror_doubt *find(const struct mirror_doubts *doubts, const char *path)
 {
     const struct mirror_doubt wanted = {.path = (char *) path};
-    struct mirror_doubt *found =
-        doubts->count ? bsearch(&wanted, doubts->items, doubts->count, sizeof(wanted), compare)
-                      : NULL;
+
+    return doubts->count ? bsearch(&wanted, doubts->items, doubts->count, sizeof(wanted), compare)
+                         : NULL;
+}
+
+bool mirror_doubts_have(struct mirror_doubts *doubts, const char *path)
+{
+    struct mirror_doubt *found = find(doubts, path);
 
     if (found)
         found->is_seen = true;
@@ -93,6 +98,8 @@ int mirror_doubts_add(struct mirror_doubts *doubts, const char *path)
 {
     struct json_writer json;
 
+    if (find(doubts, path))
+        return 0;
     json_writer_init_text(&json, &doubts->text);
     json_begin_object(&json);
     json_add_text(&json, "path", path);

@@ -47,5 +47,6 @@ bool mirror_doubts_have(struct mirror_doubts *doubts, const char *path);
 /* The next one that was never seen, borrowed; NULL: that was the last. */
 const char *mirror_doubts_next_unseen(struct mirror_doubts *doubts);
 
-/* One more line. -1: there is no room for it. */
+/* One more line, unless that path was read: a sync that is cut off again and again must not make
+ * them more each time. -1: there is no room for it. */
 int mirror_doubts_add(struct mirror_doubts *doubts, const char *path);

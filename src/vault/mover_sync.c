@@ -3,7 +3,8 @@
  *     1  the last list, if there is one, and doubts about it
  *     2  scan: the new list, compared line by line with the last; both are in the same order
  *     3  what will be put and deleted is in doubt
- *     4  contents of files that are new or changed are put
+ *     4  objects in doubt that neither list has are deleted, then contents of files that are new or
+ *        changed are put
  *     5  the new list is put
  *     6  objects of files that are gone are deleted, then the doubts
  *
@@ -129,12 +130,15 @@ static void gone_removed(void *context, const struct error *failure)
         remove_gone(sync);
 }
 
-/* Files of the last list, and those that an earlier sync may have put. */
+/* Files of the last list, and those that an earlier sync may have put; of the former none while
+ * that list is the one in the store, unless they are in the way. */
 static bool next_gone(struct sync *sync, char ret_key[static OBJECTS_KEY_MAX + 1])
 {
-    const struct mirror_entry *gone = mirror_past_next_gone(&sync->past);
+    const struct mirror_entry *gone = NULL;
     struct mirror_entry doubt = {.path = NULL};
 
+    if (sync->is_listed || sync->past.swaps)
+        gone = mirror_past_next_gone(&sync->past);
     if (!gone) {
         doubt.path = mirror_doubts_next_unseen(&sync->doubts);
         gone = doubt.path ? &doubt : NULL;
@@ -310,12 +314,8 @@ static void doubts_put(void *context, const struct error *failure, const struct 
         work_end(&sync->work, failure);
         return;
     }
-    if (!work_goes_on(&sync->work))
-        return;
-    if (sync->past.swaps)
+    if (work_goes_on(&sync->work))
         remove_gone(sync);
-    else
-        put_contents(sync);
 }
 
 /* To those of before, which are not settled yet, the files that will be touched are added. */
@@ -334,8 +334,11 @@ static int add_doubts(struct sync *sync)
             return -1;
         r = mirror_doubts_add(&sync->doubts, sync->entry.path);
     }
-    while (r == 0 && (gone = mirror_past_next_gone(&sync->past)))
+    while (r == 0 && (gone = mirror_past_next_gone(&sync->past))) {
         r = mirror_doubts_add(&sync->doubts, gone->path);
+        /* The last list has it, so that it goes no earlier than other files of that list. */
+        (void) mirror_doubts_have(&sync->doubts, gone->path);
+    }
     sync->past.next_gone = 0;
     return r;
 }
@@ -508,8 +511,6 @@ static void doubts_got(void *context, const struct error *failure, const struct 
     if (!take_file(sync, failure, &sync->doubts.text, &sync->doubts.is_bad))
         return;
     mirror_doubts_read(&sync->doubts);
-    /* What is in the way of files that come goes first. */
-    sync->past.swaps = sync->has_doubts;
     start_scan(sync);
 }
 

@@ -317,6 +317,57 @@ static void what_a_sync_left_half_done_is_mended_by_the_next(void **state)
     assert_true(mended > 3);
 }
 
+/* Whoever lost the disk has the list: what it names can be brought back, wherever a sync ended. */
+static void what_the_list_names_stays_until_there_is_another(void **state)
+{
+    struct stage *stage = *state;
+    struct provider_disk disk = new_disk(stage);
+    unsigned int old_lists = 0;
+
+    run_shell("mkdir -p '%s/workspace' && echo 1 > '%s/workspace/a'", disk_path(stage, &disk),
+              disk_path(stage, &disk));
+    for (int turns = 1; turns < 40; turns++) {
+        struct id sandbox = id_new();
+        struct answer answer;
+
+        run_shell("echo 1 > '%s/workspace/f'", disk_path(stage, &disk));
+        (void) sync_now(stage, &disk);
+        /* A sync was cut off that put `left`, and began to delete f or to change it. */
+        run_shell("echo 2 > '%s'", place(stage, "store", PREFIX "left"));
+        run_shell(
+            "for i in a f left; do echo '{\"path\":\"'$i'\",\"type\":\"doubt\"}'; done > '%s'",
+            place(stage, "store", MANIFEST ".doubts"));
+        run_shell("rm '%s/workspace/f'", disk_path(stage, &disk));
+        cut_off_a_sync(stage, &disk, turns);
+        answer = bring_back(stage, &sandbox);
+        expect_ok(&answer);
+        old_lists += answer.files == 2;
+        (void) sync_now(stage, &disk);
+        expect_mirror(stage, &disk);
+    }
+    assert_true(old_lists > 3);
+}
+
+static void a_sync_cut_off_again_and_again_doubts_each_file_once(void **state)
+{
+    struct stage *stage = *state;
+    struct provider_disk disk = new_disk(stage);
+    unsigned int doubted = 0;
+
+    run_shell("mkdir -p '%s/workspace' && cd '%s/workspace' && echo 1 > a && echo 1 > f",
+              disk_path(stage, &disk), disk_path(stage, &disk));
+    (void) sync_now(stage, &disk);
+    for (int turns = 1; turns < 40; turns++) {
+        run_shell("cd '%s/workspace' && echo %d > a && rm -f f", disk_path(stage, &disk), turns);
+        cut_off_a_sync(stage, &disk, turns);
+        if (access(place(stage, "store", MANIFEST ".doubts"), F_OK) < 0)
+            continue;
+        run_shell("[ -z \"$(sort '%s' | uniq -d)\" ]", place(stage, "store", MANIFEST ".doubts"));
+        doubted++;
+    }
+    assert_true(doubted > 3);
+}
+
 static void doubts_that_make_no_sense_doubt_everything(void **state)
 {
     struct stage *stage = *state;
@@ -347,6 +398,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(closing_ends_a_sync, set_stage, strike_stage),
         cmocka_unit_test_setup_teardown(what_a_sync_left_half_done_is_mended_by_the_next, set_stage,
                                         strike_stage),
+        cmocka_unit_test_setup_teardown(what_the_list_names_stays_until_there_is_another, set_stage,
+                                        strike_stage),
+        cmocka_unit_test_setup_teardown(a_sync_cut_off_again_and_again_doubts_each_file_once,
+                                        set_stage, strike_stage),
         cmocka_unit_test_setup_teardown(doubts_that_make_no_sense_doubt_everything, set_stage,
                                         strike_stage),
     };
