@@ -19,5 +19,6 @@ int image_layer_open(struct image_registry *registry, const char *digest, struct
 int image_layers_open(struct image_registry *registry, struct error *err);
 
 /* Delete layers that no image names, and what imports and builds left: only while no sandbox and no
- * import runs. Slow. `*ret_count`: how many. */
+ * import runs. ERR_CONFLICT, and nothing is deleted: the entry of an image is damaged. Slow.
+ * `*ret_count`: how many. */
 int image_layers_prune(struct image_registry *registry, size_t *ret_count, struct error *err);

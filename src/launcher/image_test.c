@@ -334,6 +334,58 @@ static void layers_that_no_image_has_are_pruned(void **state)
     end_place(&place);
 }
 
+/* Whose layers they are cannot be told then. */
+static void nothing_is_pruned_while_an_entry_is_damaged(void **state)
+{
+    static const char *const damaged[] = {"", "burrow-image 1\nlayer x\n", "burrow-im",
+                                          "/srv/a\n/srv/b\n"};
+    AUTO(close) int layers = -EBADF;
+    struct place place;
+    struct stat status;
+    size_t count;
+
+    (void) state;
+    make_place(&place);
+    layers = image_layers_open(place.registry, &err);
+    assert_int_equal(mkdirat(layers, UPPER, 0755), 0);
+    assert_int_equal(image_add(place.registry, "folder", place.image, &err), 0);
+    for (size_t i = 0; i < ARRAY_COUNT(damaged); i++) {
+        write_entry(&place, "mine", damaged[i]);
+        assert_int_equal(image_layers_prune(place.registry, &count, &err), -1);
+        assert_int_equal(err.code, ERR_CONFLICT);
+        assert_non_null(strstr(err.message, "'mine'"));
+        assert_int_equal(fstatat(layers, UPPER, &status, 0), 0);
+    }
+    assert_int_equal(image_remove(place.registry, "mine", &err), 0);
+    assert_int_equal(image_layers_prune(place.registry, &count, &err), 0);
+    assert_int_equal(count, 1);
+    end_place(&place);
+}
+
+/* Also of those that are too many to be listed. */
+static void the_layers_of_every_image_stay(void **state)
+{
+    AUTO(close) int layers = -EBADF;
+    struct place place;
+    size_t count;
+
+    (void) state;
+    make_place(&place);
+    layers = image_layers_open(place.registry, &err);
+    for (int i = 0; i < FOLDERS_MAX + 16; i++) {
+        char name[16], digest[WIRE_IMAGE_DIGEST_LENGTH + 1], entry[128];
+
+        (void) snprintf(name, sizeof(name), "i%d", i);
+        (void) snprintf(digest, sizeof(digest), "%064d", i);
+        (void) snprintf(entry, sizeof(entry), "burrow-image 1\nlayer %s\n", digest);
+        assert_int_equal(mkdirat(layers, digest, 0755), 0);
+        write_entry(&place, name, entry);
+    }
+    assert_int_equal(image_layers_prune(place.registry, &count, &err), 0);
+    assert_int_equal(count, 0);
+    end_place(&place);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -345,6 +397,8 @@ int main(void)
         cmocka_unit_test(an_imported_image_is_its_layers_the_upper_first),
         cmocka_unit_test(a_step_lies_on_its_base_and_is_not_listed),
         cmocka_unit_test(layers_that_no_image_has_are_pruned),
+        cmocka_unit_test(nothing_is_pruned_while_an_entry_is_damaged),
+        cmocka_unit_test(the_layers_of_every_image_stay),
     };
 
     return cmocka_run_group_tests_name("image", tests, NULL, NULL);
