@@ -10,6 +10,7 @@
 #include "launcher/folder_registry.h"
 #include "launcher/image_internal.h"
 #include "sys/sys_file.h"
+#include "sys/sys_lock.h"
 #include "sys/sys_tree.h"
 
 #define LAYERS ".layers"
@@ -39,6 +40,30 @@ int image_layer_open(struct image_registry *registry, const char *digest, struct
         return error_set(err, ERR_NOT_FOUND, 0, "layer %.12s is gone; import the image again",
                          digest);
     return layer < 0 ? error_set(err, ERR_INTERNAL, layer, "open layer %.12s", digest) : layer;
+}
+
+static int hold(struct image_registry *registry, enum sys_lock_kind kind, int timeout_ms,
+                struct error *err)
+{
+    AUTO(close) int layers = image_layers_open(registry, err);
+    int r = layers < 0 ? 0 : sys_lock_take(layers, kind, timeout_ms);
+
+    if (layers < 0)
+        return -1;
+    if (r == -ETIMEDOUT)
+        return error_set(err, ERR_CONFLICT, 0,
+                         "an image is built, imported or pulled: try again when it is done");
+    return r < 0 ? error_set(err, ERR_INTERNAL, r, "lock the layers of images") : TAKE_FD(layers);
+}
+
+int image_layers_hold(struct image_registry *registry, struct error *err)
+{
+    return hold(registry, SYS_LOCK_SHARED, -1, err);
+}
+
+int image_layers_hold_alone(struct image_registry *registry, struct error *err)
+{
+    return hold(registry, SYS_LOCK_EXCLUSIVE, 0, err);
 }
 
 /* --- taking away ---------------------------------------------------------------------------- */

@@ -362,6 +362,26 @@ static void nothing_is_pruned_while_an_entry_is_damaged(void **state)
     end_place(&place);
 }
 
+static void prune_and_those_who_make_images_exclude_each_other(void **state)
+{
+    AUTO(close) int first = -EBADF, second = -EBADF, alone = -EBADF;
+    struct place place;
+
+    (void) state;
+    make_place(&place);
+    first = image_layers_hold(place.registry, &err);
+    assert_true(first >= 0);
+    second = image_layers_hold(place.registry, &err);
+    assert_true(second >= 0);
+    first = fd_close(first);
+    assert_int_equal(image_layers_hold_alone(place.registry, &err), -1);
+    assert_int_equal(err.code, ERR_CONFLICT);
+    second = fd_close(second);
+    alone = image_layers_hold_alone(place.registry, &err);
+    assert_true(alone >= 0);
+    end_place(&place);
+}
+
 /* Also of those that are too many to be listed. */
 static void the_layers_of_every_image_stay(void **state)
 {
@@ -398,6 +418,7 @@ int main(void)
         cmocka_unit_test(a_step_lies_on_its_base_and_is_not_listed),
         cmocka_unit_test(layers_that_no_image_has_are_pruned),
         cmocka_unit_test(nothing_is_pruned_while_an_entry_is_damaged),
+        cmocka_unit_test(prune_and_those_who_make_images_exclude_each_other),
         cmocka_unit_test(the_layers_of_every_image_stay),
     };
 

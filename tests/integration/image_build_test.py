@@ -5,12 +5,14 @@
 """
 
 import os
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
 from image_place import ImagePlace  # noqa: E402
 from images import docker_save, file, folder, layer, programs  # noqa: E402
+from program import clean_environment, program  # noqa: E402
 from tap import equal, main, test  # noqa: E402
 
 PROGRAMS = ("sh", "cat", "ls", "env", "stat", "id", "rm", "mkdir", "touch", "mv", "ln")
@@ -181,6 +183,29 @@ def a_folder_can_be_a_base_and_a_built_image_too():
         equal(len(site.inspect("second")["layer"]), 2, "layers")
         equal(site.sandbox("second", "cat /two; ls /one 2>/dev/null || echo gone"), (0, "two\ngone\n"), "second")
         equal(site.sandbox("first", "cat /one"), (0, "one\n"), "first")
+
+
+# More than a pipe takes: the step stands still until somebody reads it.
+TALK = "i=0; while [ $i -lt 9000 ]; do echo 0123456789abcdef; i=$((i+1)); done"
+
+
+@test
+def nothing_is_pruned_from_under_a_build():
+    with Site() as site:
+        site.prepare_base()
+        site.write("Dockerfile", f"FROM base\nRUN {TALK}\n")
+        with subprocess.Popen([program(), "image", "--data", site.data, "--run", site.run_folder, "build", "--cgroup",
+                               site.cgroup, "mine", site.context], env=clean_environment(), stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE) as build:
+            while not build.stdout.readline().startswith(b"0123"):
+                pass
+            status, out = site.image("prune")
+            while build.stdout.readline():
+                pass
+        equal(build.returncode, 0, "build")
+        equal(status, 1, out)
+        assert "an image is built, imported or pulled" in out, out
+        equal(site.image("prune")[0], 0, "prune")
 
 
 @test

@@ -4,6 +4,7 @@
 # timeout: 300
 """
 
+import fcntl
 import os
 import sys
 import tarfile
@@ -99,6 +100,32 @@ def prune_deletes_what_no_image_has():
         status, out = place.sandbox("two", "true")
         equal(status, 125, out)
         assert "there is no image 'two'" in out, out
+
+
+@test
+def prune_waits_for_nobody_who_makes_an_image():
+    with ImagePlace() as place:
+        place.image("import", "one", place.archive(docker_save([base()])))
+        place.image("rm", "one")
+        layers = os.open(f"{place.data}/images/.layers", os.O_RDONLY)
+        fcntl.flock(layers, fcntl.LOCK_SH)
+        status, out = place.image("prune")
+        equal(status, 1, out)
+        assert "try again when it is done" in out, out
+        equal(place.layers(), [digest(base())], "layers")
+        os.close(layers)
+        equal(place.image("prune"), (0, "1 deleted\n"), "prune")
+
+
+@test
+def a_damaged_entry_ends_prune():
+    with ImagePlace() as place:
+        place.image("import", "one", place.archive(docker_save([base()])))
+        os.truncate(f"{place.data}/images/one", 20)
+        status, out = place.image("prune")
+        equal(status, 1, out)
+        assert "image 'one' cannot be read" in out, out
+        equal(place.layers(), [digest(base())], "layers")
 
 
 @test

@@ -377,6 +377,7 @@ AUTO_DEFINE(building, struct building, building_done);
 
 int image_build(const struct image_build *options, struct error *err)
 {
+    AUTO(close) int held = -EBADF;
     AUTO(building)
     struct building building = {
         .options = options, .pool = POOL_INIT, .draft = DRAFT_INIT, .err = err};
@@ -385,7 +386,8 @@ int image_build(const struct image_build *options, struct error *err)
     if (read_recipe(&building) < 0)
         return -1;
     building.context = context_open(options->folder, err);
-    if (!building.context || do_steps(&building) < 0 ||
+    if (!building.context || image_registry_hold(&options->place, &held, err) < 0 ||
+        do_steps(&building) < 0 ||
         image_registry_set(&options->place, options->name, &building.draft.image, err) < 0)
         return -1;
     (void) printf("image %s: %zu layers\n", options->name,

@@ -115,6 +115,7 @@ static size_t count_living(const struct id_range_entry *entries, size_t count)
 int verb_image_prune(struct image_registry *images, const char *run, struct error *err)
 {
     AUTO(free) struct id_range_entry *entries = NULL;
+    AUTO(close) int alone = -EBADF;
     struct id_range_table *ids = NULL;
     size_t count = 0, deleted;
     int r;
@@ -123,7 +124,8 @@ int verb_image_prune(struct image_registry *images, const char *run, struct erro
         (void) puts("0 deleted");
         return 0;
     }
-    if (image_tools_open_ids(run, &ids, err) < 0)
+    alone = image_layers_hold_alone(images, err);
+    if (alone < 0 || image_tools_open_ids(run, &ids, err) < 0)
         return -1;
     r = id_range_list(ids, &entries, &count, err);
     id_range_table_free(ids);
