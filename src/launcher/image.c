@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "launcher/folder_rules.h"
+#include "launcher/image_ground.h"
 #include "launcher/image_internal.h"
 #include "launcher/image_layers.h"
 #include "sys/sys_file.h"
@@ -313,14 +314,26 @@ static int open_base(struct image_registry *registry, const char *name, struct i
 /* The lower layers of a base, below those that are there. */
 static int add_lowers(struct image_view *view, struct image_view *base, struct error *err)
 {
-    if (view->lower_count + base->lower_count > IMAGE_LOWERS_MAX)
-        return error_set(err, ERR_INVALID, 0, "more than %d layers", IMAGE_LOWERS_MAX);
+    /* A base is one folder: a folder, or the skeleton of `host`. */
+    if (view->lower_count + base->lower_count >= IMAGE_LOWERS_MAX)
+        return error_set(err, ERR_INVALID, 0, "more than %d layers", WIRE_IMAGE_LAYERS_MAX);
     for (size_t i = 0; i < base->lower_count; i++)
         view->lowers[view->lower_count++] = TAKE_FD(base->lowers[i]);
     for (; view->mount_count < base->mount_count; view->mount_count++) {
         view->mounts[view->mount_count] = base->mounts[view->mount_count];
         base->mounts[view->mount_count].source = -EBADF;
     }
+    return 0;
+}
+
+/* Below everything, once the base is there too. */
+static int add_ground(struct image_registry *registry, struct image_view *view, struct error *err)
+{
+    int ground = image_ground_open(registry, err);
+
+    if (ground < 0)
+        return -1;
+    view->lowers[view->lower_count++] = ground;
     return 0;
 }
 
@@ -340,7 +353,8 @@ static int open_imported(struct image_registry *registry, const char *name,
             return error_wrap(err, "image '%s'", name);
         view.lowers[view.lower_count++] = layer;
     }
-    if (add_lowers(&view, &base, err) < 0)
+    if (add_lowers(&view, &base, err) < 0 ||
+        (image_name_is_step(name) && add_ground(registry, &view, err) < 0))
         return error_wrap(err, "image '%s'", name);
     view.environment = make_environment(image);
     *ret_view = image_view_take(&view);

@@ -8,6 +8,7 @@
  *     DATA/images/.host/<digest>/   skeletons of the built-in image `host`, see image_host.h
  *     DATA/images/.layers/<digest>/ trees of imported layers, shared by images: image_layers.h
  *     DATA/images/.steps/step-<key> what builds have made so far: images too, but not listed
+ *     DATA/images/.ground/          what lies below them: image_ground.h
  *
  * A view is what the executor needs to build a root from an image:
  *
@@ -40,7 +41,7 @@
 #define IMAGE_STEP_DIGITS 56
 
 #define IMAGE_MOUNTS_MAX  12
-#define IMAGE_LOWERS_MAX  WIRE_IMAGE_LAYERS_MAX
+#define IMAGE_LOWERS_MAX  (WIRE_IMAGE_LAYERS_MAX + 2) /* its base, and image_ground.h */
 #define IMAGE_DIGEST_SIZE 65
 
 /* One thing to attach in the merged root. */

@@ -27,6 +27,6 @@ int image_layers_hold(struct image_registry *registry, struct error *err);
 int image_layers_hold_alone(struct image_registry *registry, struct error *err);
 
 /* Delete layers that no image names, and what imports and builds left: only while no sandbox runs,
- * and with the layers held alone, which comes before looking for sandboxes. ERR_CONFLICT, and nothing is deleted: the entry of an image is damaged. Slow.
- * `*ret_count`: how many. */
+ * and with the layers held alone, which comes before looking for sandboxes. ERR_CONFLICT, and
+ * nothing is deleted: the entry of an image is damaged. Slow. `*ret_count`: how many. */
 int image_layers_prune(struct image_registry *registry, size_t *ret_count, struct error *err);

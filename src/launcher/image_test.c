@@ -297,10 +297,14 @@ static void a_step_lies_on_its_base_and_is_not_listed(void **state)
     assert_int_equal(err.code, ERR_NOT_FOUND);
     assert_int_equal(image_add(place.registry, "folder", place.image, &err), 0);
     assert_int_equal(image_open(place.registry, STEP, &view, &err), 0);
-    assert_int_equal(view.lower_count, 2);
+    assert_int_equal(view.lower_count, 3);
     assert_int_equal(stat(place.image, &expected), 0);
     assert_int_equal(fstat(view.lowers[1], &found), 0);
     assert_int_equal(expected.st_ino, found.st_ino);
+    assert_int_equal(fstatat(view.lowers[2], "workspace", &found, 0), 0);
+    assert_int_equal(found.st_mode, S_IFDIR | 0777);
+    assert_int_equal(fstatat(view.lowers[2], "etc/resolv.conf", &found, 0), 0);
+    assert_int_not_equal(found.st_size, 0);
     assert_int_equal(image_list(place.registry, &entries, &count, &err), 0);
     assert_int_equal(count, 2);
     assert_int_equal(image_add(place.registry, STEP, place.image, &err), -1);
@@ -310,6 +314,33 @@ static void a_step_lies_on_its_base_and_is_not_listed(void **state)
     wire_image_done(&image);
     assert_int_equal(image_read(place.registry, STEP, &image, &err), -1);
     assert_int_equal(err.code, ERR_NOT_FOUND);
+    end_place(&place);
+}
+
+/* What can be registered can be opened. */
+static void as_many_layers_as_an_image_may_have_fit_on_a_base(void **state)
+{
+    AUTO(image_view) struct image_view view = IMAGE_VIEW_INIT, step = IMAGE_VIEW_INIT;
+    AUTO(wire_image) struct wire_image image = WIRE_IMAGE_INIT;
+    AUTO(close) int layers = -EBADF;
+    struct place place;
+
+    (void) state;
+    make_place(&place);
+    layers = image_layers_open(place.registry, &err);
+    assert_int_equal(mkdirat(layers, UPPER, 0755), 0);
+    assert_int_equal(image_add(place.registry, "folder", place.image, &err), 0);
+    assert_int_equal(wire_image_add(&image, WIRE_IMAGE_BASE, "folder", &err), 0);
+    for (int i = 0; i < WIRE_IMAGE_LAYERS_MAX; i++)
+        assert_int_equal(wire_image_add(&image, WIRE_IMAGE_LAYER, UPPER, &err), 0);
+    assert_int_equal(image_put(place.registry, "full", &image, &err), 0);
+    assert_int_equal(image_put(place.registry, STEP, &image, &err), 0);
+    if (image_open(place.registry, "full", &view, &err) < 0)
+        fail_msg("%s", err.message);
+    assert_int_equal(view.lower_count, WIRE_IMAGE_LAYERS_MAX + 1);
+    if (image_open(place.registry, STEP, &step, &err) < 0)
+        fail_msg("%s", err.message);
+    assert_int_equal(step.lower_count, WIRE_IMAGE_LAYERS_MAX + 2);
     end_place(&place);
 }
 
@@ -416,6 +447,7 @@ int main(void)
         cmocka_unit_test(entries_are_not_trusted_blindly),
         cmocka_unit_test(an_imported_image_is_its_layers_the_upper_first),
         cmocka_unit_test(a_step_lies_on_its_base_and_is_not_listed),
+        cmocka_unit_test(as_many_layers_as_an_image_may_have_fit_on_a_base),
         cmocka_unit_test(layers_that_no_image_has_are_pruned),
         cmocka_unit_test(nothing_is_pruned_while_an_entry_is_damaged),
         cmocka_unit_test(prune_and_those_who_make_images_exclude_each_other),

@@ -185,6 +185,26 @@ def a_folder_can_be_a_base_and_a_built_image_too():
         equal(site.sandbox("first", "cat /one"), (0, "one\n"), "first")
 
 
+def in_layers(site):
+    """Paths of all that is in any of the layers."""
+    layers = f"{site.data}/images/.layers"
+    return {os.path.relpath(f"{where}/{name}", layers).split("/", 1)[1]
+            for where, inner, files in os.walk(layers) if where != layers for name in inner + files}
+
+
+@test
+def what_a_sandbox_makes_of_itself_is_in_no_layer():
+    with Site() as site:
+        site.prepare_base()
+        before = in_layers(site)
+        out = site.built("FROM base\nRUN true\nRUN cat /etc/resolv.conf && touch /workspace\n")
+        assert "nameserver 169.254.1.1\n" in out and "image mine: 2 layers" in out, out
+        equal(in_layers(site) - before, {"workspace"}, "what the steps made")
+        out = site.built("FROM base\nRUN touch /workspace/mine && echo x > /etc/resolv.conf\n")
+        equal(site.sandbox("mine", "cat /etc/resolv.conf; ls /workspace; stat -c %a /workspace"),
+              (0, "x\nmine\n777\n"), "what a step wrote itself")
+
+
 # More than a pipe takes: the step stands still until somebody reads it.
 TALK = "i=0; while [ $i -lt 9000 ]; do echo 0123456789abcdef; i=$((i+1)); done"
 
