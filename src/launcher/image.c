@@ -273,19 +273,24 @@ static char *make_command(const struct wire_image *image)
 }
 
 /* What the agent is started with, and gives to programs. Its own settings are not an image's to
- * make, but for the folder to work in, the user, and the command that it names. */
+ * make, but for the folder to work in, the user, and the command that it names; and a HOME that it
+ * names is that of every user. */
 static char **make_environment(const struct wire_image *image)
 {
     const struct wire_image_words *variables = &image->by_key[WIRE_IMAGE_ENV];
     const char *folder = wire_image_word(image, WIRE_IMAGE_WORKDIR);
     const char *user = wire_image_word(image, WIRE_IMAGE_USER);
-    char **environment = mem_alloc_array(variables->count + 4, sizeof(*environment));
+    char **environment = mem_alloc_array(variables->count + 5, sizeof(*environment));
+    bool has_home = false;
     size_t count = 0;
 
     for (size_t i = 0; i < variables->count; i++) {
         if (!is_our_setting(variables->words[i]))
             environment[count++] = mem_copy_text(variables->words[i]);
+        has_home |= strncmp(variables->words[i], "HOME=", strlen("HOME=")) == 0;
     }
+    if (has_home)
+        environment[count++] = make_setting("BURROW_KEEP_HOME", "yes");
     if (*folder)
         environment[count++] = make_setting("BURROW_DIRECTORY", folder);
     if (*user)
