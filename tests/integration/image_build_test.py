@@ -205,6 +205,17 @@ def what_a_sandbox_makes_of_itself_is_in_no_layer():
               (0, "x\nmine\n777\n"), "what a step wrote itself")
 
 
+@test
+def words_of_a_dockerfile_do_nothing_to_a_terminal():
+    with Site() as site:
+        status, out = site.build("FROM host\nENV A=\033[2J\x9b2J\nCOPY no\x1bne /\n", "--net", "none")
+        equal(status, 1, out)
+        assert "ENV A=?[2J??2J\n" in out and "there is no 'no?ne' in the context" in out, out
+        status, out = site.build("FROM host\n\033[2J x\n", "--net", "none")
+        equal(status, 1, out)
+        assert "'?[2J' is not one of" in out, out
+
+
 # More than a pipe takes: the step stands still until somebody reads it.
 TALK = "i=0; while [ $i -lt 9000 ]; do echo 0123456789abcdef; i=$((i+1)); done"
 

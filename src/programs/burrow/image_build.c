@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/utf8.h"
 #include "recipe/accounts.h"
 #include "recipe/context.h"
 #include "recipe/draft.h"
@@ -333,8 +334,10 @@ static int do_steps(struct building *building)
 {
     for (size_t i = 0; i < building->recipe.count; i++) {
         const struct recipe_step *step = &building->recipe.steps[i];
+        char *shown = pool_copy_text(&building->pool, step->text);
 
-        (void) printf("step %zu/%zu: %s\n", i + 1, building->recipe.count, step->text);
+        utf8_make_harmless(shown);
+        (void) printf("step %zu/%zu: %s\n", i + 1, building->recipe.count, shown);
         (void) fflush(stdout);
         if (do_step(building, step) < 0)
             return strncmp(building->err->message, "line ", 5) == 0

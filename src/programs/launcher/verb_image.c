@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "base/utf8.h"
 #include "launcher/bind.h"
 #include "launcher/image.h"
 #include "launcher/image_layers.h"
@@ -237,6 +238,7 @@ static int run_action(struct list *list, int count, char **words)
             return VERB_REFUSED;
         if (run_open(list, i, words + 1, &err) == 0)
             return 0;
+        utf8_make_harmless(err.message); /* it may have words of an image */
         (void) fprintf(stderr, "burrow %s: %s\n", list->noun, err.message);
         return VERB_FAILED;
     }

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/memory.h"
+#include "base/utf8.h"
 #include "launcher/image_import.h"
 #include "launcher/image_layers.h"
 #include "launcher/keeper_filter.h"
@@ -40,14 +42,13 @@ int verb_image_import(struct image_registry *images, const char *run, char **wor
     return image_import(images, &tools.host, &import, err);
 }
 
-/* As in its entry, one word after the other; bytes that a terminal would take for its own are
- * shown as '?'. */
+/* As in its entry, one word after the other. */
 static void print_word(const char *name, const char *word)
 {
-    (void) printf("%-12s", name);
-    for (; *word; word++)
-        (void) putchar((unsigned char) *word < ' ' || *word == 0x7f ? '?' : *word);
-    (void) putchar('\n');
+    AUTO(free) char *shown = mem_copy_text(word);
+
+    utf8_make_harmless(shown);
+    (void) printf("%-12s%s\n", name, shown);
 }
 
 static const struct {
