@@ -89,13 +89,20 @@ static void find_entry(const char *name, char ret_path[static ENTRY_SIZE])
                     IMAGE_NAME_MAX, name);
 }
 
-int image_add(struct image_registry *registry, const char *name, const char *folder,
-              struct error *err)
+int image_check_name(const struct image_registry *registry, const char *name, struct error *err)
 {
     if (refuse_host(name, err) < 0)
         return -1;
     if (image_name_is_step(name))
         return error_set(err, ERR_INVALID, 0, "names like this one are those of builds");
+    return folder_registry_check_name(&registry->names, name, err);
+}
+
+int image_add(struct image_registry *registry, const char *name, const char *folder,
+              struct error *err)
+{
+    if (image_check_name(registry, name, err) < 0)
+        return -1;
     return folder_registry_add(&registry->names, name, folder, err);
 }
 

@@ -85,6 +85,10 @@ AUTO_DEFINE_PTR(image_registry, struct image_registry, image_registry_free);
 bool image_name_is_valid(const char *name);
 bool image_name_is_step(const char *name);
 
+/* Whether an image may be given that name: a valid one that is neither `host` nor that of a step.
+ * ERR_INVALID. */
+int image_check_name(const struct image_registry *registry, const char *name, struct error *err);
+
 /* Register `folder` (absolute; links in it are resolved now) under `name`, in place of what has
  * that name. Acknowledged means on disk. ERR_INVALID: the name, or a folder that is refused: see
  * "registered" in folder_rules.h. */

@@ -309,6 +309,10 @@ static void a_step_lies_on_its_base_and_is_not_listed(void **state)
     assert_int_equal(count, 2);
     assert_int_equal(image_add(place.registry, STEP, place.image, &err), -1);
     assert_int_equal(err.code, ERR_INVALID);
+    assert_int_equal(image_check_name(place.registry, STEP, &err), -1);
+    assert_int_equal(image_check_name(place.registry, IMAGE_HOST, &err), -1);
+    assert_int_equal(image_check_name(place.registry, "A", &err), -1);
+    assert_int_equal(image_check_name(place.registry, "step-1", &err), 0);
     assert_int_equal(image_layers_prune(place.registry, &count, &err), 0);
     assert_int_equal(count, 1);
     wire_image_done(&image);
