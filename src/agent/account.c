@@ -76,6 +76,7 @@ static int find(const char *passwd,
         struct account account;
 
         if (parse_line(passwd, length, &account) && is_it(&account, wanted)) {
+            account.group_count = 0;
             *ret_account = account;
             return 0;
         }
@@ -150,18 +151,66 @@ static int find_group(const char *group, const char *name, gid_t *ret_gid)
     return -ENOENT;
 }
 
+/* Whether the fourth field of a line, "a,b,c", has that name. */
+static bool has_member(const char *line, size_t length, const char *name)
+{
+    const char *end = line + length, *at = memrchr(line, ':', length);
+    size_t wanted = strlen(name);
+
+    while (at && at < end) {
+        const char *member = at + 1, *comma = memchr(member, ',', (size_t) (end - member));
+
+        if ((size_t) ((comma ? comma : end) - member) == wanted &&
+            memcmp(member, name, wanted) == 0)
+            return wanted > 0;
+        at = comma;
+    }
+    return false;
+}
+
+static void add_group(struct account *account, gid_t gid)
+{
+    for (size_t i = 0; i < account->group_count; i++) {
+        if (account->groups[i] == gid)
+            return;
+    }
+    if (account->group_count < ACCOUNT_GROUPS_MAX)
+        account->groups[account->group_count++] = gid;
+}
+
+static void add_memberships(const char *group, struct account *account)
+{
+    for (size_t length; *group; group += length + (group[length] == '\n')) {
+        const char *at = group, *end;
+        uint64_t gid;
+
+        length = strcspn(group, "\n");
+        end = group + length;
+        for (int i = 0; at && i < 2; i++) {
+            at = memchr(at, ':', (size_t) (end - at));
+            at = at ? at + 1 : NULL;
+        }
+        if (at && strcspn(at, ":\n") < (size_t) (end - at) &&
+            is_number(at, strcspn(at, ":\n"), &gid) &&
+            has_member(at, (size_t) (end - at), account->name))
+            add_group(account, (gid_t) gid);
+    }
+}
+
 int account_find_owner(const char *passwd, const char *group, const char *owner,
                        struct account *ret_account)
 {
     size_t length = strcspn(owner, ":");
-    struct account account = {.home = "/"};
+    struct account account = {.home = "/"}, found;
     uint64_t number = 0;
     int r;
 
     if (!length || length >= sizeof(account.name) || (owner[length] && !owner[length + 1]))
         return -EINVAL;
     memcpy(account.name, owner, length);
-    r = account_find_name(passwd, account.name, &account);
+    r = account_find_name(passwd, account.name, &found);
+    if (r == 0)
+        account = found;
     if (r < 0 && !is_number(owner, length, &number))
         return r;
     if (r < 0)
@@ -169,6 +218,9 @@ int account_find_owner(const char *passwd, const char *group, const char *owner,
     r = owner[length] ? find_group(group, owner + length + 1, &account.gid) : 0;
     if (r < 0)
         return r;
+    add_group(&account, account.gid);
+    if (!owner[length])
+        add_memberships(group, &account);
     *ret_account = account;
     return 0;
 }
@@ -189,7 +241,7 @@ int account_read_owner(const char *owner, struct account *ret_account)
     AUTO(free) char *passwd = NULL, *group = NULL;
     int r = read_text(ACCOUNT_FILE, &passwd);
 
-    if (r == 0 && strchr(owner, ':'))
+    if (r == 0)
         r = read_text(GROUP_FILE, &group);
-    return r < 0 ? r : account_find_owner(passwd, group ? group : "", owner, ret_account);
+    return r < 0 ? r : account_find_owner(passwd, group, owner, ret_account);
 }

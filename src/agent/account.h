@@ -7,6 +7,8 @@
 #define GROUP_FILE        "/etc/group"
 #define ACCOUNT_FILE_MAX  (1 << 20)
 #define ACCOUNT_FIELD_MAX 256
+/* More groups that name a member are passed over. */
+#define ACCOUNT_GROUPS_MAX 256
 
 struct account {
     uid_t uid;
@@ -14,6 +16,8 @@ struct account {
     char name[ACCOUNT_FIELD_MAX];
     char home[ACCOUNT_FIELD_MAX];
     char shell[ACCOUNT_FIELD_MAX];
+    gid_t groups[ACCOUNT_GROUPS_MAX]; /* all of them, `gid` first; only of an owner */
+    size_t group_count;
 };
 
 /* The first account with that uid in the text of a passwd file. Lines that are malformed, or have
@@ -25,7 +29,8 @@ int account_find_name(const char *passwd, const char *name, struct account *ret_
 
 /* Who "user" or "user:group" is, names or numbers, in the texts of a passwd and a group file, as
  * images name it. A number needs no account: then its group is 0, its home "/" and its name the
- * number. Returns 0, -ENOENT for a name that is not there, or -EINVAL. */
+ * number. Without a group it is also in those that name it as a member. Returns 0, -ENOENT for a
+ * name that is not there, or -EINVAL. */
 int account_find_owner(const char *passwd, const char *group, const char *owner,
                        struct account *ret_account);
 

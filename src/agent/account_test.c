@@ -4,6 +4,7 @@
 
 #include "agent/account.h"
 #include "agent/agent_test.h"
+#include "base/auto.h"
 
 static const char passwd[] = "root:x:0:0:root:/root:/bin/bash\n"
                              "broken:x:1:1\n"
@@ -101,12 +102,35 @@ static void owners_are_names_or_numbers_with_or_without_a_group(void **state)
     assert_int_equal(account_find_owner(passwd, group, ":5", &account), -EINVAL);
 }
 
+static void an_owner_without_a_group_is_in_all_that_name_it(void **state)
+{
+    static const char accounts[] = "app:x:1000:1001::/home/app:/bin/sh\n";
+    static const char groups[] = "a:x:1:app\nb:x:2:other,app\nc:x:3:app,other\nd:x:4:apps,ap\n"
+                                 "e:x:5:\nf:x:6\ng:x:odd:app\nh:x:1001:app\n:x:7:x,app,y\napp";
+    static const gid_t expected[] = {1001, 1, 2, 3, 7};
+    struct account account;
+
+    (void) state;
+    assert_int_equal(account_find_owner(accounts, groups, "app", &account), 0);
+    assert_int_equal(account.group_count, ARRAY_COUNT(expected));
+    assert_memory_equal(account.groups, expected, sizeof(expected));
+    assert_int_equal(account_find_owner(accounts, groups, "1000", &account), 0);
+    assert_int_equal(account.group_count, ARRAY_COUNT(expected));
+    assert_int_equal(account_find_owner(accounts, groups, "app:b", &account), 0);
+    assert_int_equal(account.group_count, 1);
+    assert_int_equal(account.groups[0], 2);
+    assert_int_equal(account_find_owner("", groups, "42", &account), 0);
+    assert_int_equal(account.group_count, 1);
+    assert_int_equal(account.groups[0], 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_line_of_a_uid_counts),
         cmocka_unit_test(names_and_numbers_find_the_same),
         cmocka_unit_test(owners_are_names_or_numbers_with_or_without_a_group),
+        cmocka_unit_test(an_owner_without_a_group_is_in_all_that_name_it),
         cmocka_unit_test(a_last_line_without_newline_counts),
         cmocka_unit_test(malformed_lines_are_passed_over),
         cmocka_unit_test(fields_that_are_too_long_are_passed_over),

@@ -261,6 +261,8 @@ static void make_environment(struct agent *agent, const char *const *own)
     agent->directory = directory && directory[0] == '/' ? directory : AGENT_DIRECTORY;
     agent->image_command = image_command_read(environment_get(own, "BURROW_COMMAND"));
     agent->user = user && *user ? user : NULL;
+    if (!environment_get(own, "BURROW_KEEP_HOME"))
+        agent->home = environment_get(agent->first_environment, "HOME");
 }
 
 /* Something to read from that is empty. Where there is no /dev, a pipe without a writer. */
@@ -299,6 +301,7 @@ static int start_services(struct agent *agent, const struct agent_options *optio
         return error_set(err, ERR_INTERNAL, agent->null, "make an empty stdin for commands");
     exec_set_init(&agent->execs, &agent->loop, agent->worker, agent->null, options->victims_fd);
     agent->execs.user = agent->user;
+    agent->execs.home = agent->home;
     agent->sessions = session_set_new();
     agent->processes = process_set_new(agent);
     if (open_server(agent, options, mount, err) < 0)

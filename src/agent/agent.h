@@ -56,6 +56,7 @@ struct agent {
     /* Where commands and sessions begin: AGENT_DIRECTORY, or what the image wants and the launcher
      * says in $BURROW_DIRECTORY; borrowed. */
     const char *directory;
+    const char *home;           /* for who has no other; borrowed; NULL: the image's, for all */
     const char *user;           /* of the image, in $BURROW_USER; borrowed; NULL: our own */
     const char **image_command; /* owned: image_command.h; NULL: the image names none */
     struct worker_link *worker;

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "agent/environment.h"
 #include "agent/exec_internal.h"
 #include "agent/out_of_memory.h"
 #include "agent/process_tree.h"
@@ -499,6 +500,14 @@ static struct exec *exec_new(struct exec_set *set, const struct exec_events *eve
     return exec;
 }
 
+/* One that says the same as ours cannot be told from it. */
+static bool has_own_home(const struct exec_set *set, const struct launch *what)
+{
+    const char *home = environment_get(what->environment, "HOME");
+
+    return !home || (set->home && strcmp(home, set->home) == 0);
+}
+
 struct exec *exec_start(struct exec_set *set, const struct exec_options *options,
                         const struct exec_events *events, void *owner, int *ret_error)
 {
@@ -510,6 +519,7 @@ struct exec *exec_start(struct exec_set *set, const struct exec_options *options
     what.terminal = options->terminal != NULL;
     if (!what.user && !options->as_agent)
         what.user = set->user;
+    what.own_home = has_own_home(set, &what);
     r = launch_encode(&what, &exec->message);
 
     if (r == 0)

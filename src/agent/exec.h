@@ -44,6 +44,7 @@ struct exec_set {
     uint64_t started; /* since the agent's start */
     int null;         /* borrowed: /dev/null, open for reading */
     int victims;      /* borrowed: out_of_memory.h; negative: cannot be told */
+    const char *home; /* borrowed: the HOME that no one has chosen; NULL: the image chose it */
     const char *user; /* borrowed: who runs what names nobody; NULL: the agent's own */
 };
 

@@ -14,7 +14,8 @@ enum launch_flags {
     LAUNCH_ANY_DIRECTORY = 1 << 3,
     LAUNCH_TERMINAL = 1 << 4,
     LAUNCH_HAS_USER = 1 << 5,
-    LAUNCH_FLAGS_KNOWN = (1 << 6) - 1,
+    LAUNCH_OWN_HOME = 1 << 6,
+    LAUNCH_FLAGS_KNOWN = (1 << 7) - 1,
 };
 
 /* Strings follow, each with its NUL: directory, user, shell command, arguments, environment. */
@@ -54,7 +55,8 @@ int launch_encode(const struct launch *launch, struct text *bytes)
                  (launch->shell_command ? LAUNCH_HAS_SHELL : 0u) |
                  (launch->directory ? LAUNCH_HAS_DIRECTORY : 0u) |
                  (launch->any_directory ? LAUNCH_ANY_DIRECTORY : 0u) |
-                 (launch->terminal ? LAUNCH_TERMINAL : 0u) | (launch->user ? LAUNCH_HAS_USER : 0u),
+                 (launch->terminal ? LAUNCH_TERMINAL : 0u) | (launch->user ? LAUNCH_HAS_USER : 0u) |
+                 (launch->own_home ? LAUNCH_OWN_HOME : 0u),
         .argument_count = count_strings(launch->arguments),
         .variable_count = count_strings(launch->environment),
     };
@@ -144,6 +146,7 @@ static int take_all(struct cursor *cursor, const struct launch_header *header,
         return -EBADMSG;
     launch->any_directory = header->flags & LAUNCH_ANY_DIRECTORY;
     launch->terminal = header->flags & LAUNCH_TERMINAL;
+    launch->own_home = header->flags & LAUNCH_OWN_HOME;
     return 0;
 }
 

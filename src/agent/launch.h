@@ -42,6 +42,7 @@ struct launch {
     const char *const *environment;
     const char *directory; /* where to run; NULL: where the agent runs */
     const char *user;      /* as account_find_owner knows them; NULL: the agent's own */
+    bool own_home;         /* HOME is what every command finds: a `user` has another one */
     bool any_directory;    /* when `directory` is missing, $HOME or / will do */
     bool terminal;         /* stdin is a terminal: make it the controlling one */
 };

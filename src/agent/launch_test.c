@@ -29,6 +29,7 @@ static void what_was_encoded_is_read_back(void **state)
                                   .environment = environment,
                                   .directory = "/somewhere",
                                   .user = "nobody",
+                                  .own_home = true,
                                   .any_directory = true};
     AUTO(text) struct text bytes = TEXT_INIT(LAUNCH_SIZE_MAX);
     AUTO(launch) struct launch read = {.arguments = NULL};
@@ -42,6 +43,7 @@ static void what_was_encoded_is_read_back(void **state)
     assert_string_equal(read.directory, "/somewhere");
     assert_string_equal(read.user, "nobody");
     assert_true(read.any_directory);
+    assert_true(read.own_home);
 }
 
 static void what_is_absent_stays_absent(void **state)
@@ -60,6 +62,7 @@ static void what_is_absent_stays_absent(void **state)
     assert_string_equal(read.shell_command, "");
     assert_null(read.environment[0]);
     assert_false(read.any_directory);
+    assert_false(read.own_home);
 }
 
 static void a_message_cut_anywhere_is_refused(void **state)

@@ -89,7 +89,7 @@ static int place_stdio(const int *stdio)
  * shares its memory with somebody who must stay who it is. */
 static int become_user(const struct account *account)
 {
-    if (syscall(SYS_setgroups, 1, &account->gid) < 0 ||
+    if (syscall(SYS_setgroups, account->group_count, account->groups) < 0 ||
         syscall(SYS_setresgid, account->gid, account->gid, account->gid) < 0 ||
         syscall(SYS_setresuid, account->uid, account->uid, account->uid) < 0)
         return -errno;

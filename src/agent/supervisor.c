@@ -62,15 +62,16 @@ static int fail(const struct supervisor *supervisor, enum launch_stage stage, in
  * be anything: whoever waits for it here holds up nobody else. */
 static int find_user(struct launch *launch, struct account *ret_account)
 {
-    const struct environment_change changes[] = {{.name = "HOME", .text = ret_account->home},
-                                                 {.name = "USER", .text = ret_account->name},
-                                                 {.name = "LOGNAME", .text = ret_account->name}};
+    const struct environment_change changes[] = {{.name = "USER", .text = ret_account->name},
+                                                 {.name = "LOGNAME", .text = ret_account->name},
+                                                 {.name = "HOME", .text = ret_account->home}};
     const char *const *before = launch->environment;
     int r = account_read_owner(launch->user, ret_account);
 
     if (r < 0)
         return r;
-    launch->environment = environment_merge(before, changes, ARRAY_COUNT(changes));
+    launch->environment =
+        environment_merge(before, changes, ARRAY_COUNT(changes) - !launch->own_home);
     return 0;
 }
 

@@ -126,7 +126,8 @@ static int read_class(struct reading *reading)
     struct ignore_pattern *pattern = reading->pattern;
     uint64_t class[4] = {0};
     size_t at = reading->at;
-    bool negated = at < reading->length && (reading->text[at] == '!' || reading->text[at] == '^');
+    const char *negation = reading->dialect == IGNORE_DOCKER ? "^" : "!^";
+    bool negated = at < reading->length && strchr(negation, reading->text[at]) != NULL;
     int last = -1;
 
     at += negated;
@@ -152,19 +153,19 @@ static void read_stars(struct reading *reading)
     const struct ignore_pattern *pattern = reading->pattern;
     const char *text = reading->text;
     size_t first = reading->at - 1, end;
-    bool whole;
+    bool is_docker = reading->dialect == IGNORE_DOCKER, whole;
     enum token_kind kind = TOKEN_STAR;
 
     while (reading->at < reading->length && text[reading->at] == '*')
         reading->at++;
     end = reading->at;
-    whole = end - first > 1 && reading->dialect == IGNORE_GIT_PATH &&
-            (first == 0 || text[first - 1] == '/');
+    whole = end - first > 1 && (is_docker || (reading->dialect == IGNORE_GIT_PATH &&
+                                              (first == 0 || text[first - 1] == '/')));
     if (whole && end < reading->length && text[end] == '/') {
         kind = TOKEN_FOLDERS;
         reading->at++;
     } else if (whole &&
-               (end == reading->length ||
+               (is_docker || end == reading->length ||
                 (text[end] == '\\' && end + 1 < reading->length && text[end + 1] == '/'))) {
         kind = TOKEN_ALL;
     }

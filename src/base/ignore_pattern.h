@@ -1,8 +1,9 @@
-/* One pattern for names or paths, as git and mksquashfs write them.
+/* One pattern for names or paths, as git, mksquashfs and Docker write them.
  *
  *     ?         any byte but '/'              \x   x itself
  *     *         any bytes but '/'             [a-z] [!a-z] [^a-z] [[:digit:]]   one byte of these
- *     **        in a path, as a whole step: any number of folders, or at the end all in one
+ *     **        in a path, as a whole step: any number of folders, or at the end all in one;
+ *               Docker's also within a step: any bytes
  *
  * The time to compare is at most the product of both lengths, whatever they hold. Pure. */
 #pragma once
@@ -19,6 +20,7 @@
 enum ignore_dialect {
     IGNORE_GIT_NAME, /* for one name: "**" is "*" */
     IGNORE_GIT_PATH,
+    IGNORE_DOCKER, /* for paths; [!a] is a '!' or an a */
     IGNORE_SHELL, /* for one name: wildcards do not match a dot at its beginning, '[' without an end
                      is itself */
 };

@@ -117,3 +117,34 @@ size_t utf8_decode(const void *bytes, size_t length, uint32_t *ret_character)
     *ret_character = character;
     return lead->needed + 1u;
 }
+
+static bool is_harmless(uint32_t character)
+{
+    static const struct {
+        uint32_t first, last;
+    } harmful[] = {
+        {0x00, 0x1f},     {0x7f, 0x9f},     {0x061c, 0x061c},
+        {0x200e, 0x200f}, {0x2028, 0x202e}, {0x2066, 0x2069},
+    };
+
+    for (size_t i = 0; i < ARRAY_COUNT(harmful); i++) {
+        if (character >= harmful[i].first && character <= harmful[i].last)
+            return false;
+    }
+    return true;
+}
+
+void utf8_make_harmless(char *text)
+{
+    for (size_t left = strlen(text); left > 0;) {
+        uint32_t character = 0;
+        size_t length = utf8_decode(text, left, &character);
+
+        if (*text == '\t')
+            *text = ' ';
+        else if (!length || !is_harmless(character))
+            memset(text, '?', length ? length : 1);
+        text += length ? length : 1;
+        left -= length ? length : 1;
+    }
+}

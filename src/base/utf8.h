@@ -38,6 +38,11 @@ bool utf8_is_valid(const void *bytes, size_t length);
  * begins there or `length` ends inside it. */
 size_t utf8_decode(const void *bytes, size_t length, uint32_t *ret_character);
 
+/* Make somebody's words fit for a terminal, in place: bytes that are no character, and those of
+ * characters that a terminal or its reader could be led astray by (control characters of both sets,
+ * line breaks included, and marks that turn the direction of writing), become '?', tabs blanks. */
+void utf8_make_harmless(char *text);
+
 /* Plain bytes are printable ASCII other than '"' and '\\': what JSON, and a log line that must not
  * be forged, copy as they are. */
 static inline bool utf8_is_plain(unsigned char byte)

@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 /* After the headers it needs. */
 #include <cmocka.h>
@@ -178,6 +179,36 @@ static void plain_words_are_those_of_plain_bytes(void **state)
     assert_true(utf8_is_plain(' ') && utf8_is_plain('~'));
 }
 
+static void assert_harmless(const char *given, const char *expected)
+{
+    char text[64];
+
+    (void) snprintf(text, sizeof(text), "%s", given);
+    utf8_make_harmless(text);
+    assert_string_equal(text, expected);
+}
+
+static void words_for_a_terminal_have_no_commands_in_them(void **state)
+{
+    (void) state;
+    assert_harmless("", "");
+    assert_harmless("RUN\techo 'gr\xc3\xbc\xc3\x9f' \xe2\x82\xac",
+                    "RUN echo 'gr\xc3\xbc\xc3\x9f' \xe2\x82\xac");
+    assert_harmless("a\033[2Jb\r\nc\x7f", "a?[2Jb??c?");
+    assert_harmless("\xc2\x9b"
+                    "2J",
+                    "??2J"); /* CSI, in one character */
+    assert_harmless("\x9b"
+                    "2J",
+                    "?2J"); /* and in one byte */
+    assert_harmless("\xc2\xa0", "\xc2\xa0");
+    assert_harmless("\xe2\x80\xae"
+                    "abc",
+                    "???abc"); /* written backwards */
+    assert_harmless("\xc3", "?");
+    assert_harmless("\xe2\x82x", "??x");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -187,6 +218,7 @@ int main(void)
         cmocka_unit_test(failure_comes_at_the_first_hopeless_byte_and_stays),
         cmocka_unit_test(every_character_decodes_to_itself),
         cmocka_unit_test(plain_words_are_those_of_plain_bytes),
+        cmocka_unit_test(words_for_a_terminal_have_no_commands_in_them),
     };
 
     return cmocka_run_group_tests_name("utf8", tests, NULL, NULL);

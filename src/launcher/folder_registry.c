@@ -132,9 +132,8 @@ int folder_registry_remove(struct folder_registry *registry, const char *name, s
     return 0;
 }
 
-/* The path in a file of the registry. */
-static int read_entry(const struct folder_registry *registry, const char *name,
-                      char ret_path[static PATH_MAX], struct error *err)
+int folder_registry_read(const struct folder_registry *registry, const char *name,
+                         char ret_path[static PATH_MAX], struct error *err)
 {
     AUTO(close)
     int file = sys_file_open(registry->folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
@@ -165,7 +164,7 @@ int folder_registry_open(const struct folder_registry *registry, const char *nam
     int fd;
 
     if (folder_registry_check_name(registry, name, err) < 0 ||
-        read_entry(registry, name, path, err) < 0)
+        folder_registry_read(registry, name, path, err) < 0)
         return -1;
     fd = open_folder(registry, path, err);
     if (fd < 0)
@@ -199,7 +198,7 @@ int folder_registry_list(const struct folder_registry *registry, struct folder_e
         entries = mem_resize(entries, (count + 1) * sizeof(*entries));
         (void) snprintf(entries[count].name, sizeof(entries[count].name), "%.*s", FOLDER_NAME_MAX,
                         file->d_name);
-        if (read_entry(registry, file->d_name, entries[count].folder, NULL) == 0)
+        if (folder_registry_read(registry, file->d_name, entries[count].folder, NULL) == 0)
             count++;
     }
     if (count > 0)

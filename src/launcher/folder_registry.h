@@ -61,6 +61,11 @@ int folder_registry_add(struct folder_registry *registry, const char *name, cons
 /* Forget a name; the folder stays. ERR_NOT_FOUND. */
 int folder_registry_remove(struct folder_registry *registry, const char *name, struct error *err);
 
+/* The path in the entry of a name, which is a valid one; the folder itself is not looked at.
+ * ERR_NOT_FOUND; ERR_INVALID, ERR_FORBIDDEN, ERR_INTERNAL: the entry is something else. */
+int folder_registry_read(const struct folder_registry *registry, const char *name,
+                         char ret_path[static PATH_MAX], struct error *err);
+
 /* The folder behind a name, checked again as in add. `*ret_fd` is O_PATH and the caller's.
  * ERR_NOT_FOUND: no such name, or its folder is gone. Some 0.2 ms. */
 int folder_registry_open(const struct folder_registry *registry, const char *name, int *ret_fd,

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "launcher/folder_rules.h"
+#include "launcher/image_ground.h"
 #include "launcher/image_internal.h"
 #include "launcher/image_layers.h"
 #include "sys/sys_file.h"
@@ -88,13 +89,20 @@ static void find_entry(const char *name, char ret_path[static ENTRY_SIZE])
                     IMAGE_NAME_MAX, name);
 }
 
-int image_add(struct image_registry *registry, const char *name, const char *folder,
-              struct error *err)
+int image_check_name(const struct image_registry *registry, const char *name, struct error *err)
 {
     if (refuse_host(name, err) < 0)
         return -1;
     if (image_name_is_step(name))
         return error_set(err, ERR_INVALID, 0, "names like this one are those of builds");
+    return folder_registry_check_name(&registry->names, name, err);
+}
+
+int image_add(struct image_registry *registry, const char *name, const char *folder,
+              struct error *err)
+{
+    if (image_check_name(registry, name, err) < 0)
+        return -1;
     return folder_registry_add(&registry->names, name, folder, err);
 }
 
@@ -272,19 +280,24 @@ static char *make_command(const struct wire_image *image)
 }
 
 /* What the agent is started with, and gives to programs. Its own settings are not an image's to
- * make, but for the folder to work in, the user, and the command that it names. */
+ * make, but for the folder to work in, the user, and the command that it names; and a HOME that it
+ * names is that of every user. */
 static char **make_environment(const struct wire_image *image)
 {
     const struct wire_image_words *variables = &image->by_key[WIRE_IMAGE_ENV];
     const char *folder = wire_image_word(image, WIRE_IMAGE_WORKDIR);
     const char *user = wire_image_word(image, WIRE_IMAGE_USER);
-    char **environment = mem_alloc_array(variables->count + 4, sizeof(*environment));
+    char **environment = mem_alloc_array(variables->count + 5, sizeof(*environment));
+    bool has_home = false;
     size_t count = 0;
 
     for (size_t i = 0; i < variables->count; i++) {
         if (!is_our_setting(variables->words[i]))
             environment[count++] = mem_copy_text(variables->words[i]);
+        has_home |= strncmp(variables->words[i], "HOME=", strlen("HOME=")) == 0;
     }
+    if (has_home)
+        environment[count++] = make_setting("BURROW_KEEP_HOME", "yes");
     if (*folder)
         environment[count++] = make_setting("BURROW_DIRECTORY", folder);
     if (*user)
@@ -313,14 +326,26 @@ static int open_base(struct image_registry *registry, const char *name, struct i
 /* The lower layers of a base, below those that are there. */
 static int add_lowers(struct image_view *view, struct image_view *base, struct error *err)
 {
-    if (view->lower_count + base->lower_count > IMAGE_LOWERS_MAX)
-        return error_set(err, ERR_INVALID, 0, "more than %d layers", IMAGE_LOWERS_MAX);
+    /* A base is one folder: a folder, or the skeleton of `host`. */
+    if (view->lower_count + base->lower_count >= IMAGE_LOWERS_MAX)
+        return error_set(err, ERR_INVALID, 0, "more than %d layers", WIRE_IMAGE_LAYERS_MAX);
     for (size_t i = 0; i < base->lower_count; i++)
         view->lowers[view->lower_count++] = TAKE_FD(base->lowers[i]);
     for (; view->mount_count < base->mount_count; view->mount_count++) {
         view->mounts[view->mount_count] = base->mounts[view->mount_count];
         base->mounts[view->mount_count].source = -EBADF;
     }
+    return 0;
+}
+
+/* Below everything, once the base is there too. */
+static int add_ground(struct image_registry *registry, struct image_view *view, struct error *err)
+{
+    int ground = image_ground_open(registry, err);
+
+    if (ground < 0)
+        return -1;
+    view->lowers[view->lower_count++] = ground;
     return 0;
 }
 
@@ -340,7 +365,8 @@ static int open_imported(struct image_registry *registry, const char *name,
             return error_wrap(err, "image '%s'", name);
         view.lowers[view.lower_count++] = layer;
     }
-    if (add_lowers(&view, &base, err) < 0)
+    if (add_lowers(&view, &base, err) < 0 ||
+        (image_name_is_step(name) && add_ground(registry, &view, err) < 0))
         return error_wrap(err, "image '%s'", name);
     view.environment = make_environment(image);
     *ret_view = image_view_take(&view);

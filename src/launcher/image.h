@@ -8,6 +8,7 @@
  *     DATA/images/.host/<digest>/   skeletons of the built-in image `host`, see image_host.h
  *     DATA/images/.layers/<digest>/ trees of imported layers, shared by images: image_layers.h
  *     DATA/images/.steps/step-<key> what builds have made so far: images too, but not listed
+ *     DATA/images/.ground/          what lies below them: image_ground.h
  *
  * A view is what the executor needs to build a root from an image:
  *
@@ -40,7 +41,7 @@
 #define IMAGE_STEP_DIGITS 56
 
 #define IMAGE_MOUNTS_MAX  12
-#define IMAGE_LOWERS_MAX  WIRE_IMAGE_LAYERS_MAX
+#define IMAGE_LOWERS_MAX  (WIRE_IMAGE_LAYERS_MAX + 2) /* its base, and image_ground.h */
 #define IMAGE_DIGEST_SIZE 65
 
 /* One thing to attach in the merged root. */
@@ -83,6 +84,10 @@ AUTO_DEFINE_PTR(image_registry, struct image_registry, image_registry_free);
 
 bool image_name_is_valid(const char *name);
 bool image_name_is_step(const char *name);
+
+/* Whether an image may be given that name: a valid one that is neither `host` nor that of a step.
+ * ERR_INVALID. */
+int image_check_name(const struct image_registry *registry, const char *name, struct error *err);
 
 /* Register `folder` (absolute; links in it are resolved now) under `name`, in place of what has
  * that name. Acknowledged means on disk. ERR_INVALID: the name, or a folder that is refused: see

@@ -218,10 +218,8 @@ int image_import(struct image_registry *registry, const struct keeper_host *keep
     AUTO(wire_image) struct wire_image image = WIRE_IMAGE_INIT;
     int is_folder = look_at_source(import->source, err);
 
-    if (is_folder < 0 || folder_registry_check_name(&registry->names, import->name, err) < 0)
+    if (is_folder < 0 || image_check_name(registry, import->name, err) < 0)
         return -1;
-    if (strcmp(import->name, IMAGE_HOST) == 0)
-        return error_set(err, ERR_INVALID, 0, "'" IMAGE_HOST "' is the built-in image");
     if (image_stage_open(registry, &stage, err) < 0 ||
         run_import(keepers, import, &stage, is_folder, err) < 0 ||
         read_description(&stage, &image, err) < 0)

@@ -18,6 +18,15 @@ int image_layer_open(struct image_registry *registry, const char *digest, struct
 /* The folder of all, open for reading and the caller's; made when missing. */
 int image_layers_open(struct image_registry *registry, struct error *err);
 
-/* Delete layers that no image names, and what imports and builds left: only while no sandbox and no
- * import runs. Slow. `*ret_count`: how many. */
+/* Who makes an image holds the layers from before it looks which are there until the image is
+ * registered: a lock (sys/sys_lock.h) that many have at once, and that keeps prune away. Returns a
+ * descriptor of the caller's, which is the lock. Waits for a prune. */
+int image_layers_hold(struct image_registry *registry, struct error *err);
+
+/* The same against all others, for prune. ERR_CONFLICT: somebody makes an image. */
+int image_layers_hold_alone(struct image_registry *registry, struct error *err);
+
+/* Delete layers that no image names, and what imports and builds left: only while no sandbox runs,
+ * and with the layers held alone, which comes before looking for sandboxes. ERR_CONFLICT, and
+ * nothing is deleted: the entry of an image is damaged. Slow. `*ret_count`: how many. */
 int image_layers_prune(struct image_registry *registry, size_t *ret_count, struct error *err);

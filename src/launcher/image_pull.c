@@ -236,10 +236,8 @@ int image_pull(struct image_registry *registry, const struct keeper_host *keeper
     struct id_range range;
     int result;
 
-    if (folder_registry_check_name(&registry->names, pull->name, err) < 0)
+    if (image_check_name(registry, pull->name, err) < 0)
         return -1;
-    if (strcmp(pull->name, IMAGE_HOST) == 0)
-        return error_set(err, ERR_INVALID, 0, "'" IMAGE_HOST "' is the built-in image");
     if (id_range_take(keepers->ids, &owner, &range, err) < 0)
         return -1;
     /* Held to the end: nothing is pruned meanwhile. */

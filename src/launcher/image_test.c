@@ -297,19 +297,54 @@ static void a_step_lies_on_its_base_and_is_not_listed(void **state)
     assert_int_equal(err.code, ERR_NOT_FOUND);
     assert_int_equal(image_add(place.registry, "folder", place.image, &err), 0);
     assert_int_equal(image_open(place.registry, STEP, &view, &err), 0);
-    assert_int_equal(view.lower_count, 2);
+    assert_int_equal(view.lower_count, 3);
     assert_int_equal(stat(place.image, &expected), 0);
     assert_int_equal(fstat(view.lowers[1], &found), 0);
     assert_int_equal(expected.st_ino, found.st_ino);
+    assert_int_equal(fstatat(view.lowers[2], "workspace", &found, 0), 0);
+    assert_int_equal(found.st_mode, S_IFDIR | 0777);
+    assert_int_equal(fstatat(view.lowers[2], "etc/resolv.conf", &found, 0), 0);
+    assert_int_not_equal(found.st_size, 0);
     assert_int_equal(image_list(place.registry, &entries, &count, &err), 0);
     assert_int_equal(count, 2);
     assert_int_equal(image_add(place.registry, STEP, place.image, &err), -1);
     assert_int_equal(err.code, ERR_INVALID);
+    assert_int_equal(image_check_name(place.registry, STEP, &err), -1);
+    assert_int_equal(image_check_name(place.registry, IMAGE_HOST, &err), -1);
+    assert_int_equal(image_check_name(place.registry, "A", &err), -1);
+    assert_int_equal(image_check_name(place.registry, "step-1", &err), 0);
     assert_int_equal(image_layers_prune(place.registry, &count, &err), 0);
     assert_int_equal(count, 1);
     wire_image_done(&image);
     assert_int_equal(image_read(place.registry, STEP, &image, &err), -1);
     assert_int_equal(err.code, ERR_NOT_FOUND);
+    end_place(&place);
+}
+
+/* What can be registered can be opened. */
+static void as_many_layers_as_an_image_may_have_fit_on_a_base(void **state)
+{
+    AUTO(image_view) struct image_view view = IMAGE_VIEW_INIT, step = IMAGE_VIEW_INIT;
+    AUTO(wire_image) struct wire_image image = WIRE_IMAGE_INIT;
+    AUTO(close) int layers = -EBADF;
+    struct place place;
+
+    (void) state;
+    make_place(&place);
+    layers = image_layers_open(place.registry, &err);
+    assert_int_equal(mkdirat(layers, UPPER, 0755), 0);
+    assert_int_equal(image_add(place.registry, "folder", place.image, &err), 0);
+    assert_int_equal(wire_image_add(&image, WIRE_IMAGE_BASE, "folder", &err), 0);
+    for (int i = 0; i < WIRE_IMAGE_LAYERS_MAX; i++)
+        assert_int_equal(wire_image_add(&image, WIRE_IMAGE_LAYER, UPPER, &err), 0);
+    assert_int_equal(image_put(place.registry, "full", &image, &err), 0);
+    assert_int_equal(image_put(place.registry, STEP, &image, &err), 0);
+    if (image_open(place.registry, "full", &view, &err) < 0)
+        fail_msg("%s", err.message);
+    assert_int_equal(view.lower_count, WIRE_IMAGE_LAYERS_MAX + 1);
+    if (image_open(place.registry, STEP, &step, &err) < 0)
+        fail_msg("%s", err.message);
+    assert_int_equal(step.lower_count, WIRE_IMAGE_LAYERS_MAX + 2);
     end_place(&place);
 }
 
@@ -334,6 +369,78 @@ static void layers_that_no_image_has_are_pruned(void **state)
     end_place(&place);
 }
 
+/* Whose layers they are cannot be told then. */
+static void nothing_is_pruned_while_an_entry_is_damaged(void **state)
+{
+    static const char *const damaged[] = {"", "burrow-image 1\nlayer x\n", "burrow-im",
+                                          "/srv/a\n/srv/b\n"};
+    AUTO(close) int layers = -EBADF;
+    struct place place;
+    struct stat status;
+    size_t count;
+
+    (void) state;
+    make_place(&place);
+    layers = image_layers_open(place.registry, &err);
+    assert_int_equal(mkdirat(layers, UPPER, 0755), 0);
+    assert_int_equal(image_add(place.registry, "folder", place.image, &err), 0);
+    for (size_t i = 0; i < ARRAY_COUNT(damaged); i++) {
+        write_entry(&place, "mine", damaged[i]);
+        assert_int_equal(image_layers_prune(place.registry, &count, &err), -1);
+        assert_int_equal(err.code, ERR_CONFLICT);
+        assert_non_null(strstr(err.message, "'mine'"));
+        assert_int_equal(fstatat(layers, UPPER, &status, 0), 0);
+    }
+    assert_int_equal(image_remove(place.registry, "mine", &err), 0);
+    assert_int_equal(image_layers_prune(place.registry, &count, &err), 0);
+    assert_int_equal(count, 1);
+    end_place(&place);
+}
+
+static void prune_and_those_who_make_images_exclude_each_other(void **state)
+{
+    AUTO(close) int first = -EBADF, second = -EBADF, alone = -EBADF;
+    struct place place;
+
+    (void) state;
+    make_place(&place);
+    first = image_layers_hold(place.registry, &err);
+    assert_true(first >= 0);
+    second = image_layers_hold(place.registry, &err);
+    assert_true(second >= 0);
+    first = fd_close(first);
+    assert_int_equal(image_layers_hold_alone(place.registry, &err), -1);
+    assert_int_equal(err.code, ERR_CONFLICT);
+    second = fd_close(second);
+    alone = image_layers_hold_alone(place.registry, &err);
+    assert_true(alone >= 0);
+    end_place(&place);
+}
+
+/* Also of those that are too many to be listed. */
+static void the_layers_of_every_image_stay(void **state)
+{
+    AUTO(close) int layers = -EBADF;
+    struct place place;
+    size_t count;
+
+    (void) state;
+    make_place(&place);
+    layers = image_layers_open(place.registry, &err);
+    for (int i = 0; i < FOLDERS_MAX + 16; i++) {
+        char name[16], digest[WIRE_IMAGE_DIGEST_LENGTH + 1], entry[128];
+
+        (void) snprintf(name, sizeof(name), "i%d", i);
+        (void) snprintf(digest, sizeof(digest), "%064d", i);
+        (void) snprintf(entry, sizeof(entry), "burrow-image 1\nlayer %s\n", digest);
+        assert_int_equal(mkdirat(layers, digest, 0755), 0);
+        write_entry(&place, name, entry);
+    }
+    assert_int_equal(image_layers_prune(place.registry, &count, &err), 0);
+    assert_int_equal(count, 0);
+    end_place(&place);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -344,7 +451,11 @@ int main(void)
         cmocka_unit_test(entries_are_not_trusted_blindly),
         cmocka_unit_test(an_imported_image_is_its_layers_the_upper_first),
         cmocka_unit_test(a_step_lies_on_its_base_and_is_not_listed),
+        cmocka_unit_test(as_many_layers_as_an_image_may_have_fit_on_a_base),
         cmocka_unit_test(layers_that_no_image_has_are_pruned),
+        cmocka_unit_test(nothing_is_pruned_while_an_entry_is_damaged),
+        cmocka_unit_test(prune_and_those_who_make_images_exclude_each_other),
+        cmocka_unit_test(the_layers_of_every_image_stay),
     };
 
     return cmocka_run_group_tests_name("image", tests, NULL, NULL);

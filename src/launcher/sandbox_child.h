@@ -4,12 +4,14 @@
 #include <stddef.h>
 
 #include "launcher/sandbox.h"
+#include "sys/sys_fd_pass.h"
 
 /* Descriptors that only exist once the child's user namespace does, sent over the socket. */
 enum { CHILD_DISK, CHILD_FIRST_LOWER };
 #define CHILD_MOUNTS_MAX                                                                           \
     (CHILD_FIRST_LOWER + DISK_LAYERS_MAX + IMAGE_LOWERS_MAX + IMAGE_MOUNTS_MAX + SANDBOX_BINDS_MAX)
 #define CHILD_FDS_MAX (2 * CGROUP_HIERARCHY_MAX + 1 + CHILD_MOUNTS_MAX)
+_Static_assert(CHILD_FDS_MAX <= SYS_FD_PASS_MAX, "one message has them all");
 
 /* Whether a test left this wall out; never so in production. */
 #define CHILD_IS_OPEN(child, name) (((child)->host->open_walls & SANDBOX_WALL_BIT(name)) != 0)

@@ -5,7 +5,6 @@
  * are a good part of a start. Nothing here allocates or logs; every step returns 0 or -errno. */
 #include "launcher/sandbox_child_mounts.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -16,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
-#include "launcher/router_rules.h"
+#include "launcher/image_ground.h"
 #include "sys/sys_file.h"
 #include "sys/sys_mount.h"
 #include "sys/sys_mount_path.h"
@@ -286,24 +285,26 @@ static int make_workspace(int root)
     return fchmodat(root, "workspace", 0777, 0) < 0 ? -errno : 0;
 }
 
-/* Where names are asked for (router_resolver.h): images of containers expect to be told. What an
- * image or somebody in the sandbox wrote stays; an empty file is what image builders leave. */
+/* Where names are asked for: images of containers expect to be told. What an image or somebody in
+ * the sandbox wrote stays; an empty file is what image builders leave. Looked at before it is
+ * opened: overlay copies a file to the disk when it is opened for writing. */
 static int make_resolver(const struct child *child, int root)
 {
-    struct in_addr address = router_rules_address(0);
-    char text[INET_ADDRSTRLEN + 16], server[INET_ADDRSTRLEN];
     AUTO(close) int etc = open_place(child, root, "etc", true);
     AUTO(close) int file = -EBADF;
+    char text[IMAGE_RESOLVER_SIZE];
     struct stat status;
 
     if (etc < 0)
         return 0; /* no folder: then it is how its maker wants it */
+    if (fstatat(etc, "resolv.conf", &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+        (!S_ISREG(status.st_mode) || status.st_size > 0))
+        return 0; /* a link, or a file that has something in it */
     file =
         openat(etc, "resolv.conf", O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
-    if (file < 0 || fstat(file, &status) < 0 || !S_ISREG(status.st_mode) || status.st_size > 0)
-        return 0; /* a link, or a file that has something in it */
-    (void) snprintf(text, sizeof(text), "nameserver %s\n",
-                    inet_ntop(AF_INET, &address, server, sizeof(server)));
+    if (file < 0)
+        return 0;
+    image_ground_resolver(text);
     return sys_file_write_full(file, text, strlen(text));
 }
 

@@ -351,25 +351,36 @@ static int make_folders(struct copying *copying)
 
 /* --- sources -------------------------------------------------------------------------------- */
 
-/* A source that was found: a folder's content, or one file under its name. */
+static int copy_source_folder(struct copying *copying, int folder, const char *name,
+                              const char *path)
+{
+    AUTO(close) int inner = sys_file_open(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+
+    if (inner < 0)
+        return error_set(copying->err, ERR_INTERNAL, inner, "open '%.*s'", SHOWN_MAX, path);
+    return copy_folder(copying, inner, path, "", 0);
+}
+
+/* A source that was found: a folder's content, or one file under its name. One that is left out,
+ * with all that is in it, was not found. */
 static int copy_source(struct copying *copying, int folder, const char *name, const char *path)
 {
     const char *wanted = copying->order->name;
+    size_t before = copying->result.entries;
     struct stat status;
+    bool is_folder;
 
-    copying->sources++;
     if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
         return error_set(copying->err, ERR_CONFLICT, errno, "'%.*s'", SHOWN_MAX, path);
-    if (S_ISDIR(status.st_mode)) {
-        AUTO(close)
-        int inner = sys_file_open(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-
-        copying->result.is_one_file = false;
-        if (inner < 0)
-            return error_set(copying->err, ERR_INTERNAL, inner, "open '%.*s'", SHOWN_MAX, path);
-        return copy_folder(copying, inner, path, "", 0);
-    }
-    return copy_entry(copying, folder, name, path, wanted ? wanted : name, name, 0);
+    is_folder = S_ISDIR(status.st_mode);
+    if ((is_folder ? copy_source_folder(copying, folder, name, path)
+                   : copy_entry(copying, folder, name, path, wanted ? wanted : name, name, 0)) < 0)
+        return -1;
+    if (copying->result.entries == before && context_ignore_matches(copying->context->ignore, path))
+        return 0;
+    copying->sources++;
+    copying->result.is_one_file &= !is_folder;
+    return 0;
 }
 
 static int find_source(struct copying *copying, int folder, const char *path, const char *rest);
@@ -410,7 +421,7 @@ static int find_source(struct copying *copying, int folder, const char *path, co
     rest += length + strspn(rest + length, "/");
     if (exists(folder, first))
         return take_name(copying, folder, path, first, rest);
-    if (ignore_pattern_read(first, length, IGNORE_GIT_NAME, &pattern) < 0)
+    if (ignore_pattern_read(first, length, IGNORE_DOCKER, &pattern) < 0)
         return error_set(copying->err, ERR_INVALID, 0, "'%.*s' is no pattern", SHOWN_MAX, first);
     if (pattern.is_literal)
         return 0;

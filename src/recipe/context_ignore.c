@@ -64,7 +64,7 @@ static int add_rule(struct context_ignore *ignore, const char *line, size_t leng
         return 0; /* "." and "/" name nothing, as with others */
     if (ignore->count == CONTEXT_IGNORE_RULES_MAX)
         return error_set(err, ERR_TOO_LARGE, 0, "more than %zu patterns", CONTEXT_IGNORE_RULES_MAX);
-    if (ignore_pattern_read(line, length, IGNORE_GIT_PATH, &rule.pattern) < 0)
+    if (ignore_pattern_read(line, length, IGNORE_DOCKER, &rule.pattern) < 0)
         return error_set(err, ERR_INVALID, 0, "'%.*s' is no pattern",
                          (int) (length < 80 ? length : 80), line);
     ignore->rules = mem_resize(ignore->rules, (ignore->count + 1) * sizeof(*ignore->rules));

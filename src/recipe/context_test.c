@@ -53,6 +53,24 @@ static void the_last_line_that_names_a_path_decides(void **state)
     assert_ignored("d\n!d/keep\nd/keep/not", "d/x", true);
 }
 
+/* Where Docker's patterns are not git's. */
+static void two_stars_go_through_folders_wherever_they_stand(void **state)
+{
+    (void) state;
+    assert_ignored("**.pem", "x.pem", true);
+    assert_ignored("**.pem", "a/b/x.pem", true);
+    assert_ignored("**.pem", "a/b/x.pem.pub", false);
+    assert_ignored("keys/**.pem", "keys/a/b.pem", true);
+    assert_ignored("keys/**.pem", "other/b.pem", false);
+    assert_ignored("a**/b", "a/x/b", true);
+    assert_ignored("a**/b", "ax/b", true);
+    assert_ignored("d/**", "d/e/f", true);
+    assert_ignored("[!a]", "b", false);
+    assert_ignored("[!a]", "a", true);
+    assert_ignored("[^a]", "b", true);
+    assert_ignored("[^a]", "a", false);
+}
+
 static void lines_that_are_no_patterns_are_refused(void **state)
 {
     struct error err = ERROR_INIT;
@@ -326,10 +344,29 @@ static void what_is_not_there_or_leads_out_is_refused(void **state)
     remove_place(&place);
 }
 
+/* Also where a later line takes something else back. */
+static void what_is_left_out_is_not_there(void **state)
+{
+    const char *const log[] = {"log"};
+    struct place place;
+
+    (void) state;
+    make_place(&place);
+    put(&place, ".dockerignore", "*\n!log/keep\n", 0644);
+    open_place(&place);
+    assert_refused(&place, "a.txt", ERR_NOT_FOUND);
+    assert_refused(&place, "*.txt", ERR_NOT_FOUND);
+    assert_refused(&place, "src", ERR_NOT_FOUND);
+    assert_refused(&place, "log/x.log", ERR_NOT_FOUND);
+    assert_copies(&place, log, 1, NULL, "0 keep 644 5:6=k\n");
+    remove_place(&place);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_last_line_that_names_a_path_decides),
+        cmocka_unit_test(two_stars_go_through_folders_wherever_they_stand),
         cmocka_unit_test(lines_that_are_no_patterns_are_refused),
         cmocka_unit_test(files_and_the_content_of_folders_are_copied),
         cmocka_unit_test(patterns_name_what_is_there),
@@ -337,6 +374,7 @@ int main(void)
         cmocka_unit_test(digests_tell_what_is_in_it),
         cmocka_unit_test(links_at_the_top_are_not_read),
         cmocka_unit_test(what_is_not_there_or_leads_out_is_refused),
+        cmocka_unit_test(what_is_left_out_is_not_there),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

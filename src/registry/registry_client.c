@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 #include "base/encode.h"
@@ -155,6 +156,25 @@ static void set_basic(const char *credentials, struct text *out)
     text_format(out, "Basic %s", encoded);
 }
 
+/* Whether the token server could read another scope from this realm than the one that we append:
+ * one in its query (also in disguise), or a '#' that makes ours no part of the request. */
+static bool is_sly(const char *realm)
+{
+    const char *at = strchr(realm, '?');
+
+    if (strchr(realm, '#'))
+        return true;
+    while (at) {
+        size_t length = strcspn(++at, "=&;");
+
+        if (memchr(at, '%', length) ||
+            (length == strlen("scope") && strncasecmp(at, "scope", length) == 0))
+            return true;
+        at = strpbrk(at, "&;");
+    }
+    return false;
+}
+
 static const char *token_url(const struct registry_client *client,
                              const struct registry_challenge *challenge, struct pool *pool)
 {
@@ -213,6 +233,11 @@ static enum outcome get_token(struct registry_client *client,
     struct registry_request request = {.url = token_url(client, challenge, &pool)};
     struct url url;
 
+    if (is_sly(challenge->realm)) {
+        (void) error_set(err, ERR_UPSTREAM, 0,
+                         "the URL of the registry's token server has a scope of its own");
+        return OUTCOME_FAILED;
+    }
     if (!request.url) {
         (void) error_set(err, ERR_UPSTREAM, 0, "the registry's token server has a URL too long");
         return OUTCOME_FAILED;

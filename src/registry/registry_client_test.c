@@ -54,6 +54,21 @@ static bool serve_guarded(struct kit_exchange *exchange)
     return kit_say(exchange, text_string(&head));
 }
 
+/* Wants a token with more rights than we ask for: `sly` names how. */
+static bool serve_sly(struct kit_exchange *exchange)
+{
+    static const char *const realms[] = {"?scope=all:*", "?x=1&SCOPE=all:*", "?x=1;%73cope=all:*",
+                                         "?x=1#", "#?x=1"};
+    AUTO(text) struct text head = TEXT_INIT(1024);
+    const char *number = strstr(exchange->head, "/sly-");
+
+    text_format(&head,
+                "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nWWW-Authenticate: Bearer "
+                "realm=\"http://127.0.0.1:%u/token%s\"\r\n\r\n",
+                (unsigned int) exchange->server->port, realms[number[strlen("/sly-")] - '0']);
+    return kit_say(exchange, text_string(&head));
+}
+
 /* A token of these credentials for this one repository, or of nobody for what was said. */
 static bool serve_token(struct kit_exchange *exchange)
 {
@@ -76,6 +91,11 @@ static const struct kit_route routes[] = {
     {.path = "/v2/a/blobs/halves", .serve = serve_halves},
     {.path = "/v2/a/blobs/wrong-part", .serve = serve_wrong_part},
     {.path = "/v2/a/blobs/guarded", .serve = serve_guarded},
+    {.path = "/v2/a/blobs/sly-0", .serve = serve_sly},
+    {.path = "/v2/a/blobs/sly-1", .serve = serve_sly},
+    {.path = "/v2/a/blobs/sly-2", .serve = serve_sly},
+    {.path = "/v2/a/blobs/sly-3", .serve = serve_sly},
+    {.path = "/v2/a/blobs/sly-4", .serve = serve_sly},
     {.path = "/token", .serve = serve_token},
     {.path = NULL},
 };
@@ -208,6 +228,14 @@ static void credentials_buy_a_token_for_this_repository_only(void **state)
     check_got(*state, "guarded", NULL, 3);
 }
 
+static void a_token_server_cannot_name_a_scope_of_its_own(void **state)
+{
+    static const char *const names[] = {"sly-0", "sly-1", "sly-2", "sly-3", "sly-4"};
+
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++)
+        check_refused(*state, names[i], 10, false, ERR_UPSTREAM, "a scope of its own");
+}
+
 static void plain_http_to_others_must_be_asked_for(void **state)
 {
     static const struct {
@@ -241,6 +269,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(wrong_answers_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(who_takes_the_bytes_can_end_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(credentials_buy_a_token_for_this_repository_only, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_token_server_cannot_name_a_scope_of_its_own, set_up,
                                         tear_down),
         cmocka_unit_test(plain_http_to_others_must_be_asked_for),
     };

@@ -238,3 +238,12 @@ int sys_process_die_with_parent(int signal, pid_t parent)
         return result;
     return getppid() == parent ? 0 : -ESRCH;
 }
+
+int sys_process_die_with_pidfd(int signal, int parent)
+{
+    int result = set_option(PR_SET_PDEATHSIG, (unsigned long) signal);
+
+    if (result == 0)
+        result = sys_file_poll(parent, POLLIN, 0);
+    return result > 0 ? -ESRCH : result;
+}

@@ -65,3 +65,6 @@ int sys_process_set_dumpable(bool on);
  * signal will come. That cannot be seen from inside a new pid namespace. Lost by exec of a setuid
  * program. */
 int sys_process_die_with_parent(int signal, pid_t parent);
+
+/* The same, wherever we are: `parent` is a pidfd of its process, from before it made us. */
+int sys_process_die_with_pidfd(int signal, int parent);

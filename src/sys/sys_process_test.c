@@ -275,6 +275,24 @@ static void a_child_dies_with_its_parent(void **state)
     close(ends[0]);
 }
 
+static void set_and_ask_by_pidfd(void)
+{
+    AUTO(close) int parent = sys_process_open(getppid()), ended = start_exiting(0);
+    struct sys_exit how;
+
+    CHECK_EQUAL(sys_process_die_with_pidfd(SIGKILL, parent), 0);
+    CHECK_EQUAL(sys_file_poll(ended, POLLIN, 10000), POLLIN);
+    CHECK_EQUAL(sys_process_die_with_pidfd(SIGKILL, ended), -ESRCH); /* nobody has waited for it */
+    CHECK_EQUAL(sys_process_wait(ended, -1, &how), 0);
+    CHECK_EQUAL(sys_process_die_with_pidfd(SIGKILL, ended), -ESRCH);
+}
+
+static void a_parent_that_is_gone_is_seen_by_its_pidfd(void **state)
+{
+    (void) state;
+    run_in_child(set_and_ask_by_pidfd, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -288,6 +306,7 @@ int main(void)
         cmocka_unit_test_teardown(start_time_does_not_depend_on_the_name, reset),
         cmocka_unit_test_teardown(settings_of_the_process_take_effect, reset),
         cmocka_unit_test_teardown(a_child_dies_with_its_parent, reset),
+        cmocka_unit_test_teardown(a_parent_that_is_gone_is_seen_by_its_pidfd, reset),
     };
 
     return cmocka_run_group_tests_name("sys_process", tests, NULL, NULL);

@@ -124,8 +124,14 @@ static int become_user(const struct sys_spawn_user *user)
     return sys_process_set_no_new_privileges();
 }
 
+/* Who starts it. */
+struct parent {
+    pid_t pid;
+    int pidfd; /* only where the child cannot see the pid; else -EBADF */
+};
+
 /* In the child, with all signals blocked: only async-signal-safe calls. Returns only on failure. */
-static int become_program(const struct sys_spawn *how, pid_t parent)
+static int become_program(const struct sys_spawn *how, const struct parent *parent)
 {
     static const char *const nothing[] = {NULL};
     const char *const *environment = how->environment ? how->environment : nothing;
@@ -134,7 +140,8 @@ static int become_program(const struct sys_spawn *how, pid_t parent)
     if (result < 0)
         return result;
     if (how->parent_signal) { /* a change of the user would have cleared it */
-        result = sys_process_die_with_parent(how->parent_signal, parent);
+        result = parent->pidfd >= 0 ? sys_process_die_with_pidfd(how->parent_signal, parent->pidfd)
+                                    : sys_process_die_with_parent(how->parent_signal, parent->pid);
         if (result < 0)
             return result;
     }
@@ -158,7 +165,8 @@ static int become_program(const struct sys_spawn *how, pid_t parent)
     return -errno;
 }
 
-static _Noreturn void run_child(const struct sys_spawn *how, int report, pid_t parent)
+static _Noreturn void run_child(const struct sys_spawn *how, int report,
+                                const struct parent *parent)
 {
     int place_for_report = parking_place(how);
     int result = duplicate_above(report, place_for_report);
@@ -187,16 +195,18 @@ static pid_t start_child(const struct sys_spawn *how, int report, int *ret_pidfd
     struct sys_clone clone = {.flags = how->own_processes ? CLONE_NEWPID : 0,
                               .exit_signal = SIGCHLD,
                               .ret_pidfd = ret_pidfd};
-    pid_t parent = how->own_processes ? 0 : getpid(); /* as the child sees it */
+    bool is_hidden = how->own_processes && how->parent_signal;
+    AUTO(close) int pidfd = is_hidden ? sys_process_open(getpid()) : -EBADF;
+    const struct parent parent = {.pid = getpid(), .pidfd = pidfd};
     sigset_t before;
     pid_t pid;
-    int result = sys_signal_block_all(&before);
+    int result = is_hidden && pidfd < 0 ? pidfd : sys_signal_block_all(&before);
 
     if (result < 0)
         return result;
     pid = sys_clone(&clone);
     if (pid == 0)
-        run_child(how, report, parent);
+        run_child(how, report, &parent);
     (void) sys_signal_restore(&before); /* a mask the kernel gave us */
     return pid;
 }

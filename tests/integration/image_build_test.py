@@ -13,6 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 
 from image_place import ImagePlace  # noqa: E402
 from images import docker_save, file, folder, layer, programs  # noqa: E402
+from program import clean_environment, program  # noqa: E402
 from tap import equal, main, test  # noqa: E402
 
 PROGRAMS = ("sh", "cat", "ls", "env", "stat", "id", "rm", "mkdir", "touch", "mv", "ln")
@@ -234,6 +235,60 @@ def a_folder_can_be_a_base_and_a_built_image_too():
         os.rename(root, f"{root}-before")
         shutil.copytree(f"{root}-before", root, symlinks=True)
         equal(site.built(recipe).count("done before"), 0, "another folder of that path")
+
+
+def in_layers(site):
+    """Paths of all that is in any of the layers."""
+    layers = f"{site.data}/images/.layers"
+    return {os.path.relpath(f"{where}/{name}", layers).split("/", 1)[1]
+            for where, inner, files in os.walk(layers) if where != layers for name in inner + files}
+
+
+@test
+def what_a_sandbox_makes_of_itself_is_in_no_layer():
+    with Site() as site:
+        site.prepare_base()
+        before = in_layers(site)
+        out = site.built("FROM base\nRUN true\nRUN cat /etc/resolv.conf && touch /workspace\n")
+        assert "nameserver 169.254.1.1\n" in out and "image mine: 2 layers" in out, out
+        equal(in_layers(site) - before, {"workspace"}, "what the steps made")
+        out = site.built("FROM base\nRUN touch /workspace/mine && echo x > /etc/resolv.conf\n")
+        equal(site.sandbox("mine", "cat /etc/resolv.conf; ls /workspace; stat -c %a /workspace"),
+              (0, "x\nmine\n777\n"), "what a step wrote itself")
+
+
+@test
+def words_of_a_dockerfile_do_nothing_to_a_terminal():
+    with Site() as site:
+        status, out = site.build("FROM host\nENV A=\033[2J\x9b2J\nCOPY no\x1bne /\n", "--net", "none")
+        equal(status, 1, out)
+        assert "ENV A=?[2J??2J\n" in out and "there is no 'no?ne' in the context" in out, out
+        status, out = site.build("FROM host\n\033[2J x\n", "--net", "none")
+        equal(status, 1, out)
+        assert "'?[2J' is not one of" in out, out
+
+
+# More than a pipe takes: the step stands still until somebody reads it.
+TALK = "i=0; while [ $i -lt 9000 ]; do echo 0123456789abcdef; i=$((i+1)); done"
+
+
+@test
+def nothing_is_pruned_from_under_a_build():
+    with Site() as site:
+        site.prepare_base()
+        site.write("Dockerfile", f"FROM base\nRUN {TALK}\n")
+        with subprocess.Popen([program(), "image", "--data", site.data, "--run", site.run_folder, "build", "--cgroup",
+                               site.cgroup, "mine", site.context], env=clean_environment(), stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE) as build:
+            while not build.stdout.readline().startswith(b"0123"):
+                pass
+            status, out = site.image("prune")
+            while build.stdout.readline():
+                pass
+        equal(build.returncode, 0, "build")
+        equal(status, 1, out)
+        assert "an image is built, imported or pulled" in out, out
+        equal(site.image("prune")[0], 0, "prune")
 
 
 @test

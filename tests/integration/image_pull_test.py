@@ -7,9 +7,11 @@
 import os
 import pty
 import re
+import signal
 import ssl
 import subprocess
 import sys
+import termios
 import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
@@ -362,6 +364,30 @@ def on_a_terminal_the_password_is_asked_for_and_a_bar_is_shown():
         equal(process.returncode, 0, out)
         assert b"\r\x1b[Ktool  [" in out, out
         assert PASSWORD.encode() not in out, out
+
+
+def echoes(terminal):
+    return bool(termios.tcgetattr(terminal)[3] & termios.ECHO)
+
+
+@test
+def who_is_interrupted_while_asking_leaves_the_terminal_as_it_was():
+    with ImagePlace() as place:
+        ours, theirs = pty.openpty()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with subprocess.Popen([program(), "image", "--data", place.data, "--run", place.run_folder, "pull", "--user",
+                                   USER, "localhost:1/tool"], env=clean_environment(), stdin=theirs, stdout=theirs,
+                                  stderr=theirs) as process:
+                out = b""
+                while not out.endswith(b": "):
+                    out += os.read(ours, 4096)
+                equal(echoes(theirs), False, "while it asks")
+                process.send_signal(number)
+            equal(process.returncode, -number, "how it ended")
+            equal(echoes(theirs), True, "afterwards")
+            equal(os.read(ours, 4096), b"\r\n", "what it said")
+        os.close(ours)
+        os.close(theirs)
 
 
 def command_of(pid):

@@ -26,13 +26,15 @@ IMAGES = {
     "theirs": {"User": "maker:staff", "Entrypoint": ["/bin/sh", "-c"], "WorkingDir": "/srv",
                "Cmd": ["echo \"started as $(id -u) with $MODE\" > /tmp/started; exec sleep 1000"]},
     "numbers": {"User": "4242:43"},
+    "home": {"User": "maker", "Env": ["PATH=/bin", "HOME=/root"]},
+    "groups": {"User": "maker"},
     "broken": {"User": "nobody-here"},
 }
 
 
 def content():
     return layer([*programs("sh", "bash", "cat", "id", "env", "sleep", "ls", "touch"), file("etc/passwd", PASSWD),
-                  file("etc/group", b"staff:x:50:\n"), folder("home/maker", uid=1000, gid=1001), folder("srv")])
+                  file("etc/group", b"staff:x:50:\nteam:x:60:other,maker\nfriends:x:61:maker\n"), folder("home/maker", uid=1000, gid=1001), folder("srv")])
 
 
 def import_images(path, call):
@@ -96,6 +98,18 @@ def commands_sessions_and_processes_are_the_image_s_user():
     PLANE.call("POST", of("user", "/processes"), {"command": "id -u > /tmp/process"})
     wait_until(lambda: output("user", "cat /tmp/process 2>/dev/null") == "1000\n", "the process has said who it is")
     PLANE.call("DELETE", of("user"))
+
+
+@test
+def home_is_the_user_s_unless_somebody_chose_another():
+    PLANE.create("home", image="home")
+    equal(output("home", WHO), "1000\n1001\n/root\n", "the image did")
+    PLANE.call("DELETE", of("home"))
+    PLANE.create("groups", image="groups")
+    equal(output("groups", WHO), "1000\n1001\n/home/maker\n", "nobody did")
+    equal(output("groups", WHO, env={"HOME": "/srv"}), "1000\n1001\n/srv\n", "the request did")
+    equal(output("groups", "id -G"), "1001 60 61\n", "groups that name the user")
+    PLANE.call("DELETE", of("groups"))
 
 
 @test

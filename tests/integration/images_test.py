@@ -4,6 +4,7 @@
 # timeout: 300
 """
 
+import fcntl
 import os
 import sys
 import tarfile
@@ -86,6 +87,16 @@ def inspect_says_what_the_maker_wants():
 
 
 @test
+def words_of_an_image_do_nothing_to_a_terminal():
+    with ImagePlace() as place:
+        config = {"Env": ["A=\033[2J\x9b2J\u202e", "B=gr\u00fc\u00df"]}
+        status, out = place.image("import", "odd", place.archive(docker_save([base()], config)))
+        equal(status, 0, out)
+        equal(place.image("inspect", "odd")[1].split("\n")[1:3], ["env         A=?[2J??2J???", "env         B=gr\u00fc\u00df"],
+              "inspect")
+
+
+@test
 def prune_deletes_what_no_image_has():
     with ImagePlace() as place:
         place.image("import", "two", place.archive(docker_save([base(), TOP])))
@@ -99,6 +110,45 @@ def prune_deletes_what_no_image_has():
         status, out = place.sandbox("two", "true")
         equal(status, 125, out)
         assert "there is no image 'two'" in out, out
+
+
+@test
+def prune_waits_for_nobody_who_makes_an_image():
+    with ImagePlace() as place:
+        place.image("import", "one", place.archive(docker_save([base()])))
+        place.image("rm", "one")
+        layers = os.open(f"{place.data}/images/.layers", os.O_RDONLY)
+        fcntl.flock(layers, fcntl.LOCK_SH)
+        status, out = place.image("prune")
+        equal(status, 1, out)
+        assert "try again when it is done" in out, out
+        equal(place.layers(), [digest(base())], "layers")
+        os.close(layers)
+        equal(place.image("prune"), (0, "1 deleted\n"), "prune")
+
+
+@test
+def a_damaged_entry_ends_prune():
+    with ImagePlace() as place:
+        place.image("import", "one", place.archive(docker_save([base()])))
+        os.truncate(f"{place.data}/images/one", 20)
+        status, out = place.image("prune")
+        equal(status, 1, out)
+        assert "image 'one' cannot be read" in out, out
+        equal(place.layers(), [digest(base())], "layers")
+
+
+@test
+def names_of_steps_are_the_builds_own():
+    with ImagePlace() as place:
+        name = "step-" + "0" * 56
+        archive = place.archive(docker_save([base()]))
+        for words in (["import", name, archive], ["pull", name, "localhost:1/a"], ["debian", name, "", "", ""],
+                      ["add", name, place.folder]):
+            status, out = place.image(*words)
+            equal(status, 1, out)
+            assert "names like this one are those of builds" in out, out
+        equal(place.layers(), [], "layers")
 
 
 @test

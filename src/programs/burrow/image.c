@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/number.h"
+#include "base/utf8.h"
 #include "programs/burrow/command.h"
 #include "programs/burrow/image_build.h"
 #include "programs/burrow/launcher_exec.h"
@@ -216,6 +217,7 @@ static int command_build(int argc, char **argv)
     if (image_build(&words.build, &err) == 0)
         return 0;
     (void) fflush(stdout);
+    utf8_make_harmless(err.message); /* it may have words of the Dockerfile, names, and the agent */
     (void) fprintf(stderr, "burrow image build: %s\n", err.message);
     return STATUS_FAILED;
 }

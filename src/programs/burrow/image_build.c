@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/utf8.h"
 #include "recipe/accounts.h"
 #include "recipe/context.h"
 #include "recipe/draft.h"
@@ -372,8 +373,10 @@ static int do_steps(struct building *building)
 {
     for (size_t i = 0; i < building->recipe.count; i++) {
         const struct recipe_step *step = &building->recipe.steps[i];
+        char *shown = pool_copy_text(&building->pool, step->text);
 
-        (void) printf("step %zu/%zu: %s\n", i + 1, building->recipe.count, step->text);
+        utf8_make_harmless(shown);
+        (void) printf("step %zu/%zu: %s\n", i + 1, building->recipe.count, shown);
         (void) fflush(stdout);
         if (do_step(building, step) < 0)
             return strncmp(building->err->message, "line ", 5) == 0
@@ -425,13 +428,15 @@ AUTO_DEFINE(building, struct building, building_done);
 
 int image_build(const struct image_build *options, struct error *err)
 {
+    AUTO(close) int held = -EBADF;
     AUTO(building)
     struct building building = {
         .options = options, .pool = POOL_INIT, .draft = DRAFT_INIT, .err = err};
 
     building.draft.given = options->arguments;
     building.context = context_open(options->folder, err);
-    if (!building.context || read_recipe(&building) < 0 || do_steps(&building) < 0 ||
+    if (!building.context || read_recipe(&building) < 0 ||
+        image_registry_hold(&options->place, &held, err) < 0 || do_steps(&building) < 0 ||
         image_registry_set(&options->place, options->name, &building.draft.image, err) < 0)
         return -1;
     (void) printf("image %s: %zu layers\n", options->name,

@@ -1,5 +1,6 @@
 #include "programs/burrow/image_registry.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -8,11 +9,14 @@
 #include "base/memory.h"
 #include "programs/burrow/launcher_exec.h"
 #include "sys/sys_file.h"
+#include "sys/sys_lock.h"
 #include "sys/sys_process.h"
 #include "sys/sys_spawn.h"
 
-#define WORDS_MAX 12
-#define PREFIX    "burrow image: "
+#define DATA_DEFAULT "/var/lib/burrow" /* the launcher's */
+#define LAYERS       "images/.layers"
+#define WORDS_MAX    12
+#define PREFIX       "burrow image: "
 
 /* All that is in a file of ours, terminated; the caller frees it. */
 static char *read_back(int file)
@@ -87,6 +91,28 @@ static int call(const struct image_place *place, const char *verb, const char *n
     if (sys_process_wait(pidfd, -1, &ended) < 0 || ended.kind != SYS_EXIT_STATUS || ended.value)
         return complain(errors, err);
     *ret_printed = read_back(output);
+    return 0;
+}
+
+/* As image_layers_hold of the launcher does it for its own verbs; a build is many of them. */
+int image_registry_hold(const struct image_place *place, int *ret_held, struct error *err)
+{
+    AUTO(close) int held = -EBADF;
+    const char *data = place->data ? place->data : DATA_DEFAULT;
+    AUTO(close) int folder = -EBADF;
+    int r = sys_file_make_directories(AT_FDCWD, data, 0755);
+
+    if (r == 0)
+        r = folder = sys_file_open(AT_FDCWD, data, O_RDONLY | O_DIRECTORY, 0);
+    if (r >= 0)
+        r = sys_file_make_directories(folder, LAYERS, 0700);
+    if (r >= 0)
+        r = held = sys_file_open(folder, LAYERS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+    if (r >= 0)
+        r = sys_lock_take(held, SYS_LOCK_SHARED, -1);
+    if (r < 0)
+        return error_set(err, error_code_from_errno(r), r, "hold the layers of images");
+    *ret_held = TAKE_FD(held);
     return 0;
 }
 

@@ -11,6 +11,10 @@ struct image_place {
     const char *data, *run;
 };
 
+/* Keep `burrow image prune` away from layers and steps until the descriptor, which is the caller's,
+ * is closed. Waits for one that runs. */
+int image_registry_hold(const struct image_place *place, int *ret_held, struct error *err);
+
 /* What is registered under a name. ERR_NOT_FOUND, also for a step that is not there (any more). */
 int image_registry_show(const struct image_place *place, const char *name,
                         struct wire_image *ret_image, struct error *err);

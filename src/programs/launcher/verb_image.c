@@ -10,8 +10,10 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "base/utf8.h"
 #include "launcher/bind.h"
 #include "launcher/image.h"
+#include "launcher/image_layers.h"
 #include "launcher/site.h"
 #include "programs/launcher/verb.h"
 #include "programs/launcher/verb_image_build.h"
@@ -185,22 +187,49 @@ static int run_debian(struct list *list, char **words, struct error *err)
     return verb_image_debian(list->images, list->run, words, err);
 }
 
+enum {
+    MAKES = 1 << 0,       /* the registry, if it is not there */
+    ONLY_IMAGES = 1 << 1, /* not for binds */
+    HOLDS = 1 << 2,       /* the layers: prune has to wait */
+};
+
 /* The last five are for `burrow image build`. */
 static const struct {
     const char *name;
     int words;
-    bool makes;
-    bool only_images;
+    unsigned int flags;
     int (*run)(struct list *list, char **words, struct error *err);
 } actions[] = {
-    {"add", 2, true, false, run_add},          {"rm", 1, false, false, run_remove},
-    {"ls", 0, false, false, run_list},         {"import", 2, true, true, run_import},
-    {"inspect", 1, false, true, run_inspect},  {"prune", 0, false, true, run_prune},
-    {"pull", 1, true, true, run_pull},         {"pull", 2, true, true, run_pull},
-    {"show", 1, true, true, run_show},         {"set", 1, true, true, run_set},
-    {"layer", 0, true, true, run_layer},       {"debian", 4, true, true, run_debian},
-    {"identify", 1, true, true, run_identify},
+    {"add", 2, MAKES, run_add},
+    {"rm", 1, 0, run_remove},
+    {"ls", 0, 0, run_list},
+    {"import", 2, MAKES | ONLY_IMAGES | HOLDS, run_import},
+    {"inspect", 1, ONLY_IMAGES, run_inspect},
+    {"prune", 0, ONLY_IMAGES, run_prune},
+    {"pull", 1, MAKES | ONLY_IMAGES | HOLDS, run_pull},
+    {"pull", 2, MAKES | ONLY_IMAGES | HOLDS, run_pull},
+    {"show", 1, MAKES | ONLY_IMAGES, run_show},
+    {"set", 1, MAKES | ONLY_IMAGES | HOLDS, run_set},
+    {"layer", 0, MAKES | ONLY_IMAGES | HOLDS, run_layer},
+    {"debian", 4, MAKES | ONLY_IMAGES | HOLDS, run_debian},
+    {"identify", 1, MAKES | ONLY_IMAGES, run_identify},
 };
+
+/* With all that it needs open. */
+static int run_open(struct list *list, size_t action, char **words, struct error *err)
+{
+    AUTO(close) int held = -EBADF;
+    unsigned int flags = actions[action].flags;
+
+    if (open_list(list, flags & MAKES, err) < 0)
+        return -1;
+    if (flags & HOLDS) {
+        held = image_layers_hold(list->images, err);
+        if (held < 0)
+            return -1;
+    }
+    return actions[action].run(list, words, err);
+}
 
 static int run_action(struct list *list, int count, char **words)
 {
@@ -208,14 +237,14 @@ static int run_action(struct list *list, int count, char **words)
 
     for (size_t i = 0; count > 0 && i < ARRAY_COUNT(actions); i++) {
         if (strcmp(actions[i].name, words[0]) != 0 || actions[i].words != count - 1 ||
-            (actions[i].only_images && !is_image(list)) ||
+            ((actions[i].flags & ONLY_IMAGES) && !is_image(list)) ||
             (list->pull.is_given && actions[i].run != run_pull))
             continue;
         if (!verb_is_root(list->noun))
             return VERB_REFUSED;
-        if (open_list(list, actions[i].makes, &err) == 0 &&
-            actions[i].run(list, words + 1, &err) == 0)
+        if (run_open(list, i, words + 1, &err) == 0)
             return 0;
+        utf8_make_harmless(err.message); /* it may have words of an image */
         (void) fprintf(stderr, "burrow %s: %s\n", list->noun, err.message);
         return VERB_FAILED;
     }

@@ -180,10 +180,8 @@ int verb_image_debian(struct image_registry *images, const char *run, char **wor
     AUTO(layout) struct layout layout = {.path = "", .folder = -EBADF};
     struct image_import import = {.name = words[0]};
 
-    if (!image_name_is_valid(words[0]))
-        return error_set(err, ERR_INVALID, 0, "'%s' cannot be the name of an image", words[0]);
-    if (image_tools_open(&tools, run, err) < 0 || layout_make(&layout, err) < 0 ||
-        fill(&layout, tools.host.ids, words, err) < 0)
+    if (image_check_name(images, words[0], err) < 0 || image_tools_open(&tools, run, err) < 0 ||
+        layout_make(&layout, err) < 0 || fill(&layout, tools.host.ids, words, err) < 0)
         return -1;
     import.source = layout.folder;
     return image_import(images, &tools.host, &import, err);

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/memory.h"
+#include "base/utf8.h"
 #include "launcher/image_import.h"
 #include "launcher/image_layers.h"
 #include "launcher/keeper_filter.h"
@@ -40,14 +42,13 @@ int verb_image_import(struct image_registry *images, const char *run, char **wor
     return image_import(images, &tools.host, &import, err);
 }
 
-/* As in its entry, one word after the other; bytes that a terminal would take for its own are
- * shown as '?'. */
+/* As in its entry, one word after the other. */
 static void print_word(const char *name, const char *word)
 {
-    (void) printf("%-12s", name);
-    for (; *word; word++)
-        (void) putchar((unsigned char) *word < ' ' || *word == 0x7f ? '?' : *word);
-    (void) putchar('\n');
+    AUTO(free) char *shown = mem_copy_text(word);
+
+    utf8_make_harmless(shown);
+    (void) printf("%-12s%s\n", name, shown);
 }
 
 static const struct {
@@ -115,6 +116,7 @@ static size_t count_living(const struct id_range_entry *entries, size_t count)
 int verb_image_prune(struct image_registry *images, const char *run, struct error *err)
 {
     AUTO(free) struct id_range_entry *entries = NULL;
+    AUTO(close) int alone = -EBADF;
     struct id_range_table *ids = NULL;
     size_t count = 0, deleted;
     int r;
@@ -123,7 +125,8 @@ int verb_image_prune(struct image_registry *images, const char *run, struct erro
         (void) puts("0 deleted");
         return 0;
     }
-    if (image_tools_open_ids(run, &ids, err) < 0)
+    alone = image_layers_hold_alone(images, err);
+    if (alone < 0 || image_tools_open_ids(run, &ids, err) < 0)
         return -1;
     r = id_range_list(ids, &entries, &count, err);
     id_range_table_free(ids);

@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +18,7 @@
 #include "programs/launcher/image_tools.h"
 #include "programs/launcher/verb_image_import.h"
 #include "sys/sys_file.h"
+#include "sys/sys_signal.h"
 
 #define COLUMNS_DEFAULT 80
 #define COLUMNS_MAX     1000
@@ -74,25 +77,51 @@ static int read_line(int fd, char *ret_line, size_t size, struct error *err)
     return length ? 0 : error_set(err, ERR_INVALID, 0, "there is no password on standard input");
 }
 
-/* On a terminal it is asked for, and not shown. */
-static int read_password(const char *user, char *ret_line, size_t size, struct error *err)
+/* Until a line is typed; false: a signal came first, which waits for its mask. */
+static bool wait_for_line(int signals)
 {
-    struct termios before, silent;
-    bool is_terminal = tcgetattr(STDIN_FILENO, &before) == 0;
+    struct pollfd both[] = {{.fd = STDIN_FILENO, .events = POLLIN},
+                            {.fd = signals, .events = POLLIN}};
+    int r;
+
+    do
+        r = poll(both, ARRAY_COUNT(both), -1);
+    while (r < 0 && errno == EINTR);
+    return !both[1].revents;
+}
+
+/* Asked for, and not shown. Whoever ends us meanwhile gets a terminal that shows what is typed. */
+static int ask_terminal(const struct termios *before, const char *user, char *ret_line, size_t size,
+                        struct error *err)
+{
+    static const int ends[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+    struct termios silent = *before;
+    AUTO(close) int signals = -EBADF;
+    sigset_t mask;
     int result;
 
-    if (is_terminal) {
-        silent = before;
-        silent.c_lflag &= ~(tcflag_t) ECHO;
-        (void) tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent); /* before anybody answers */
-        (void) fprintf(stderr, "password of %s: ", user);
-    }
-    result = read_line(STDIN_FILENO, ret_line, size, err);
-    if (is_terminal) {
-        (void) tcsetattr(STDIN_FILENO, TCSADRAIN, &before);
-        (void) fputc('\n', stderr);
-    }
+    (void) sigprocmask(SIG_BLOCK, NULL, &mask); /* reads it; cannot fail */
+    signals = sys_signal_open(ends, ARRAY_COUNT(ends));
+    if (signals < 0)
+        return error_set(err, ERR_INTERNAL, signals, "wait for the password");
+    silent.c_lflag &= ~(tcflag_t) ECHO;
+    (void) tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent); /* before anybody answers */
+    (void) fprintf(stderr, "password of %s: ", user);
+    result = wait_for_line(signals) ? read_line(STDIN_FILENO, ret_line, size, err)
+                                    : error_set(err, ERR_CANCELLED, 0, "no password was given");
+    (void) tcsetattr(STDIN_FILENO, TCSADRAIN, before);
+    (void) fputc('\n', stderr);
+    (void) sys_signal_restore(&mask); /* one that came ends us here */
     return result;
+}
+
+static int read_password(const char *user, char *ret_line, size_t size, struct error *err)
+{
+    struct termios before;
+
+    if (tcgetattr(STDIN_FILENO, &before) == 0)
+        return ask_terminal(&before, user, ret_line, size, err);
+    return read_line(STDIN_FILENO, ret_line, size, err);
 }
 
 static int ask_for(const char *user, struct secret *secret, struct error *err)
