@@ -6,8 +6,10 @@
 
 import json
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 import time
 
@@ -231,9 +233,12 @@ def execute_in_the_background_starts_a_process():
 
 @test
 def a_process_is_starting_until_its_session_is_free():
-    busy = threading.Thread(target=lambda: SHARED.run("sleep 2", sessionId="busy"))
+    folder = tempfile.mkdtemp()
+    gate = f"{folder}/gate"
+    os.mkfifo(gate)
+    busy = threading.Thread(target=lambda: SHARED.run(f"cat {gate}", sessionId="busy"))
     busy.start()
-    wait_until(lambda: find_processes("sleep\0002"), "the session to be busy")
+    wait_until(lambda: find_processes(f"cat\0{gate}"), "the session to be busy")
     statuses = {}
     starters = [threading.Thread(target=lambda name=name: statuses.update({name: SHARED.post(
         "/api/process/start", {"command": "echo now", "sessionId": "busy", "processId": name})}))
@@ -244,6 +249,9 @@ def a_process_is_starting_until_its_session_is_free():
     delete("/api/process/doomed")
     found = process("doomed")
     equal((found["status"], found["exitCode"], "pid" in found), ("killed", None, False), "doomed")
+    with open(gate, "w", encoding="ascii"):
+        pass
+    shutil.rmtree(folder)
     for thread in (*starters, busy):
         thread.join()
     equal((statuses["doomed"].status, json.loads(statuses["doomed"].body)["code"]),

@@ -50,8 +50,10 @@ def too_many_that_wait_are_refused():
     with Agent() as agent:
         connections = []
         try:
-            body = b'{"command":"sleep 60","sessionId":"one"}'
-            for _ in range(258):
+            body = b'{"command":"sleep 60.25","sessionId":"one"}'
+            for number in range(258):
+                if number == 1:  # until it runs the first one waits, too
+                    wait_until(lambda: find_processes("sleep\00060.25"), "the first to run")
                 connection = connect(agent.address, 30)
                 connection.send(b"POST /api/execute HTTP/1.1\r\nHost: a\r\n"
                                 b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
