@@ -22,6 +22,7 @@ struct agent_request {
     const char *range;        /* Range, or NULL */
     const char *if_range;     /* If-Range, or NULL */
     uint64_t timeout_ms;      /* until the reply's head; 0: none */
+    bool is_events;           /* the answer may never end: it is not kept for a repetition */
 };
 
 /* A reply that is here as a whole. */

@@ -143,7 +143,7 @@ void agent_pass(struct visit *visit, const struct agent_request *request)
         .on_head = got_head, .on_bytes = got_bytes, .on_end = got_end};
 
     visit->data = NULL;
-    if (visit->request->watch)
+    if (visit->request->watch && !request->is_events)
         agent_call(visit, request, got_whole);
     else
         agent_fetch(visit, request, &events);

@@ -164,8 +164,11 @@ class Doomed(ControlPlane):
     def revive(self):
         """The launcher starts the daemon again; then all of it is started again without the point."""
         wait_until(self.is_ready, "the daemon is started again", SECONDS)
+        doomed = self.daemon_pid
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
+        # It goes a moment after its launcher, and would answer until then.
+        wait_until(lambda: not doomed or not os.path.exists(f"/proc/{doomed}"), "its end", SECONDS)
         del self.environment["BURROW_CRASH_POINT"]
         self.launch()
         wait_until(self.is_ready, "the launcher is started again", SECONDS)

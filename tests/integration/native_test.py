@@ -298,6 +298,17 @@ def the_container_api_is_there_but_not_the_control_plane_s():
 
 
 @test
+def events_come_at_once_also_to_who_may_ask_again():
+    PLANE.create("watched")
+    body = '{"path": "/workspace"}'
+    with connect(PLANE.address) as client:
+        client.send(f"POST {of('watched', '/watch')} HTTP/1.1\r\nHost: a\r\n{bearer()}\r\n"
+                    f"Idempotency-Key: watched\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+        equal(client.response_head().status, 200, "status, while the watch goes on")
+    PLANE.call("DELETE", of("watched"))
+
+
+@test
 def an_idempotency_key_makes_one_sandbox():
     headers = [("Idempotency-Key", "native-test")]
     first = PLANE.ask("POST", f"{NATIVE}/sandboxes", {"labels": {"i": "1"}}, headers=headers)

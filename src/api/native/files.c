@@ -250,7 +250,8 @@ static const struct forward_field watch_fields[] = {
     {.name = "path"},    {.name = "recursive"}, {.name = "include"},
     {.name = "exclude"}, {.name = "events"},    {.name = "sessionId"},
 };
-static const struct forward watch = {.path = "/api/watch", FORWARD_FIELDS(watch_fields)};
+static const struct forward watch = {
+    .path = "/api/watch", FORWARD_FIELDS(watch_fields), .is_events = true};
 
 void native_watch(struct http_request *request)
 {

@@ -47,13 +47,14 @@ static void ready(struct visit *visit)
     struct http_request *request = visit->request;
     const struct forwarding *forwarding = request->data;
     const struct forward *row = forwarding->row;
-    const char *path =
-        expand(request, forwarding->streams && row->stream_path ? row->stream_path : row->path);
+    bool streams = forwarding->streams && row->stream_path;
+    const char *path = expand(request, streams ? row->stream_path : row->path);
     struct agent_request ask = {
         .method = row->method,
         .path = row->has_query ? visit_target(visit, path) : path,
         .body = forwarding->body,
         .length = forwarding->length,
+        .is_events = streams || row->is_events,
     };
 
     agent_pass(visit, &ask);

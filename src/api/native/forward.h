@@ -41,6 +41,7 @@ struct forward {
     const char *parameter, *parameter_name;
     bool is_plain;  /* the agent is to leave out what the client knows */
     bool has_query; /* the request's query is passed on */
+    bool is_events; /* the answer is a stream of events, whatever the client says */
 };
 
 /* The route has an {id}. With a method that has no body the query is all there is. */
