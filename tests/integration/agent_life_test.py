@@ -111,9 +111,9 @@ def background_processes_live_on_and_do_not_hold_the_answer():
 
 @test
 def output_that_comes_just_after_the_end_is_still_there():
-    # Waited for briefly, which a busy machine may need for itself; not waiting would lose them all.
+    # It is waited for 50 ms, which a busy machine now and then needs for itself.
     found = [SHARED.run("echo late > >(sleep 0.01; cat)")["stdout"] for _ in range(20)]
-    assert "late\n" in found, found
+    assert found.count("late\n") >= 15, found
 
 
 @test
