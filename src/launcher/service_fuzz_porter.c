@@ -179,12 +179,6 @@ int disk_pool_delete_snapshot(struct disk_pool *pool, const struct id *snapshot,
     return 0;
 }
 
-int disk_pool_check_space(struct disk_pool *pool, struct error *err)
-{
-    (void) pool;
-    return host_fails(NULL, err) ? -1 : 0;
-}
-
 size_t disk_pool_height(struct disk_pool *pool, enum disk_pool_set set, const struct id *id)
 {
     (void) pool, (void) set, (void) id;
