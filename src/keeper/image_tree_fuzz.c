@@ -21,6 +21,8 @@
 /* base/witness and base/in, where layers go. */
 static char base[] = "/tmp/burrow-image-fuzz-XXXXXX";
 static int outside = -1;
+static int home = -1; /* attributes are written from within their folder; the fuzzer's paths are
+                         relative */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -42,6 +44,8 @@ static void prepare(void)
 {
     must(mkdtemp(base) != NULL);
     outside = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    home = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    must(home >= 0);
     must(outside >= 0 && sys_file_replace(outside, "witness", "unchanged", 9, 0644) == 0);
     (void) umask(0);
     (void) atexit(clean_up);
@@ -119,6 +123,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(bytes, data, size);
     mend(bytes, size);
     unpack(in, bytes, size, size ? data[size - 1] * 7u + 1 : 1);
+    must(fchdir(home) == 0);
     (void) close(in);
     (void) snprintf(path, sizeof(path), "%s/in", base);
     must(nftw(path, check_one, 16, FTW_PHYS) == 0);
