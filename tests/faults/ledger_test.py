@@ -12,7 +12,6 @@ there.
 import http.client
 import os
 import random
-import signal
 import sys
 import threading
 import time
@@ -255,21 +254,6 @@ class Client:
         box.processes = {}
 
 
-class Plane(ControlPlane):
-    """One whose processes are killed, and started again."""
-
-    def kill_hard(self, *kinds):
-        for kind in kinds:
-            pid = self.pid if kind == "launcher" else self.daemon_pid
-            if pid:
-                os.kill(pid, signal.SIGKILL)
-        if "launcher" in kinds:
-            self.process.wait()
-            # The daemon sees its launcher gone and ends by itself.
-            self.launch()
-        wait_until(self.is_ready, "the daemon is ready again", START_SECONDS)
-
-
 def all_boxes(plane):
     """{name: sandbox}, of all pages."""
     found, cursor = {}, ""
@@ -310,7 +294,7 @@ def what_was_acknowledged_is_there_whatever_is_killed():
     need_launcher()
     print(f"# BURROW_SEED={SEED}: {ROUNDS} rounds", flush=True)
     rng, over = random.Random(SEED), threading.Event()
-    with Plane("--stock", "2") as plane:
+    with ControlPlane("--stock", "2") as plane:
         try:
             clients = [Client(plane, number, random.Random(f"{SEED} {number}"), over)
                        for number in range(CLIENTS)]

@@ -12,12 +12,17 @@ answer, whatever its status.
 """
 
 import json
+import os
 import re
+import signal
+from contextlib import suppress
 
 from http_raw import TIMEOUT_SECONDS, request
 from launcher import Service
+from program import wait_until
 
 NATIVE = "/burrow/v1"
+REVIVAL_SECONDS = 120
 
 
 class Refused(Exception):
@@ -72,3 +77,18 @@ class ControlPlane(Service):
         owner = self.call("POST", f"{NATIVE}/users", {"name": name})
         return self.call("POST", f"{NATIVE}/keys",
                          {"name": name, "scope": scope, "user": owner["id"]})["key"]
+
+    def kill_hard(self, *kinds):
+        """kill -9 of "daemon" and "launcher", in that order; then wait until all is served again."""
+        daemon = self.daemon_pid
+        for kind in kinds:
+            pid = self.pid if kind == "launcher" else daemon
+            if pid:
+                with suppress(ProcessLookupError):  # a daemon ends by itself without its launcher
+                    os.kill(pid, signal.SIGKILL)
+        if "launcher" in kinds:
+            self.process.wait()
+            self.launch()
+        # A daemon sees its launcher gone and ends by itself; until then it still says that it is ready.
+        wait_until(lambda: not daemon or not os.path.exists(f"/proc/{daemon}"), "the daemon is gone", REVIVAL_SECONDS)
+        wait_until(self.is_ready, "the daemon is ready again", REVIVAL_SECONDS)

@@ -15,9 +15,7 @@
 
 import hashlib
 import os
-import signal
 import time
-from contextlib import suppress
 
 from control_plane import NATIVE, ControlPlane, Refused
 from program import wait_until
@@ -131,21 +129,6 @@ class StoredPlane(ControlPlane):
         ids = [one["id"] for one in page]
         assert len(ids) == len(set(ids)), f"{kind} that are there twice: {ids}"
         return page
-
-    def kill_hard(self, *kinds):
-        """kill -9 of "daemon" and "launcher", in that order; then wait until all is served again."""
-        daemon = self.daemon_pid
-        for kind in kinds:
-            pid = self.pid if kind == "launcher" else daemon
-            if pid:
-                with suppress(ProcessLookupError):  # a daemon ends by itself without its launcher
-                    os.kill(pid, signal.SIGKILL)
-        if "launcher" in kinds:
-            self.process.wait()
-            self.launch()
-        # A daemon sees its launcher gone and ends by itself; until then it still says that it is ready.
-        wait_until(lambda: not os.path.exists(f"/proc/{daemon}"), "the daemon is gone", SECONDS)
-        wait_until(self.is_ready, "the daemon is ready again", SECONDS)
 
     def print_log(self):
         """The end of the log, as comments, without what went well."""
