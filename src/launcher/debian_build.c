@@ -30,6 +30,7 @@
 #define WORDS_MAX  12
 #define TEXT_SIZE  4096
 #define CHUNK_SIZE 4096
+#define SILENCE_MS 1000
 
 #define SOURCES_MAX   ((size_t) 1 << 20)
 #define STATUS_KILLED 126
@@ -229,8 +230,11 @@ static void pass_on(const struct debian_build *build, int says, int pidfd,
                                    {.fd = interruption->signals, .events = POLLIN}};
         struct sys_signal signal;
         ssize_t got;
+        int ready = poll(waiting, ARRAY_COUNT(waiting), SILENCE_MS);
 
-        if (poll(waiting, ARRAY_COUNT(waiting), -1) < 0)
+        if (ready == 0)
+            build->show(build->context, "", 0);
+        if (ready <= 0)
             continue;
         if (waiting[1].revents && sys_signal_read(interruption->signals, &signal) == 0) {
             interruption->came = true;

@@ -18,7 +18,7 @@ struct debian_build {
     const char *source;   /* a mirror, a line, or a file of sources; "": this machine's */
     int archive;          /* borrowed: where the tar goes */
     const char *program;  /* for tests; NULL: mmdebstrap */
-    /* Bytes to show, made harmless. */
+    /* Bytes to show, made harmless; none, about once a second while nothing is said. */
     void (*show)(void *context, const char *bytes, size_t length);
     void *context;
 };

@@ -6,11 +6,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/sha256.h"
 #include "base/text.h"
+#include "launcher/debian_bar.h"
 #include "launcher/debian_build.h"
 #include "launcher/image_import.h"
+#include "programs/launcher/child_screen.h"
 #include "programs/launcher/image_tools.h"
 #include "sys/sys_file.h"
 #include "sys/sys_tree.h"
@@ -22,6 +25,8 @@
 #define ARCHIVE    BLOBS "/archive"
 #define CHUNK_SIZE ((size_t) 1 << 20)
 #define TEXT_MAX   ((size_t) 8 * 1024)
+#define SHOWN_MAX  ((size_t) 1 << 20)
+#define NS_PER_MS  UINT64_C(1000000)
 
 /* What agents reach for, and what Burrow's own API wants in an image. */
 static const char packages[] =
@@ -141,11 +146,51 @@ static int describe(const struct layout *layout, const char *layer, uint64_t siz
     return r < 0 ? error_set(err, ERR_INTERNAL, r, "write a layout") : 0;
 }
 
+/* For people who watch: a bar instead of remarks. */
+struct screen {
+    struct debian_bar bar;
+    uint64_t started_ns;
+};
+
 static void show(void *context, const char *bytes, size_t length)
 {
-    (void) context;
-    (void) fwrite(bytes, 1, length, stderr);
-    (void) fflush(stderr);
+    AUTO(text) struct text out = TEXT_INIT(SHOWN_MAX);
+    struct screen *screen = context;
+    uint64_t elapsed_ns = clock_monotonic_ns(clock_system()) - screen->started_ns;
+
+    if (screen->bar.columns)
+        debian_bar_take(&screen->bar, bytes, length, elapsed_ns / NS_PER_MS, &out);
+    else
+        text_append_bytes(&out, bytes, length);
+    child_screen_show(NULL, text_string(&out), out.length);
+}
+
+static void screen_end(struct screen *screen)
+{
+    AUTO(text) struct text out = TEXT_INIT(SHOWN_MAX);
+
+    if (screen->bar.columns)
+        debian_bar_end(&screen->bar, &out);
+    child_screen_show(NULL, text_string(&out), out.length);
+}
+
+AUTO_DEFINE(screen, struct screen, screen_end);
+
+static int build_archive(struct id_range_table *ids, char **words, int archive, struct error *err)
+{
+    AUTO(screen)
+    struct screen screen = {.bar.columns = child_screen_columns(),
+                            .started_ns = clock_monotonic_ns(clock_system())};
+    const struct debian_build build = {
+        .packages = *words[1] ? words[1] : packages,
+        .suite = *words[2] ? words[2] : SUITE,
+        .source = words[3],
+        .archive = archive,
+        .show = show,
+        .context = &screen,
+    };
+
+    return debian_build(ids, &build, err);
 }
 
 static int fill(const struct layout *layout, struct id_range_table *ids, char **words,
@@ -153,19 +198,12 @@ static int fill(const struct layout *layout, struct id_range_table *ids, char **
 {
     AUTO(close)
     int archive = sys_file_open(layout->folder, ARCHIVE, O_RDWR | O_CREAT | O_EXCL, 0644);
-    const struct debian_build build = {
-        .packages = *words[1] ? words[1] : packages,
-        .suite = *words[2] ? words[2] : SUITE,
-        .source = words[3],
-        .archive = archive,
-        .show = show,
-    };
     char digest[2 * SHA256_SIZE + 1], path[sizeof(BLOBS "/") + 2 * SHA256_SIZE];
     struct stat status;
 
     if (archive < 0)
         return error_set(err, ERR_INTERNAL, archive, "make an archive");
-    if (debian_build(ids, &build, err) < 0 || hash_archive(archive, digest, err) < 0)
+    if (build_archive(ids, words, archive, err) < 0 || hash_archive(archive, digest, err) < 0)
         return -1;
     (void) snprintf(path, sizeof(path), BLOBS "/%s", digest);
     if (renameat(layout->folder, ARCHIVE, layout->folder, path) < 0 || fstat(archive, &status) < 0)

@@ -15,14 +15,13 @@
 #include "base/memory.h"
 #include "launcher/image_pull.h"
 #include "launcher/site.h"
+#include "programs/launcher/child_screen.h"
 #include "programs/launcher/image_tools.h"
 #include "programs/launcher/verb_image_import.h"
 #include "sys/sys_file.h"
 #include "sys/sys_signal.h"
 
-#define COLUMNS_DEFAULT 80
-#define COLUMNS_MAX     1000
-#define PROGRAM         "burrow-puller"
+#define PROGRAM "burrow-puller"
 
 /* "NAME:PASSWORD", overwritten when done with. */
 struct secret {
@@ -162,24 +161,6 @@ static int find_secret(const struct image_pull_options *options, struct secret *
 
 /* --- the verb -------------------------------------------------------------------------------- */
 
-static void show(void *context, const char *bytes, size_t length)
-{
-    (void) context;
-    (void) fwrite(bytes, 1, length, stderr);
-    (void) fflush(stderr);
-}
-
-static unsigned int find_columns(void)
-{
-    struct winsize size;
-
-    if (!isatty(STDERR_FILENO))
-        return 0;
-    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) < 0 || !size.ws_col || size.ws_col > COLUMNS_MAX)
-        return COLUMNS_DEFAULT;
-    return size.ws_col;
-}
-
 int verb_image_pull(struct image_registry *images, const char *run,
                     const struct image_pull_options *options, char **words, struct error *err)
 {
@@ -194,8 +175,8 @@ int verb_image_pull(struct image_registry *images, const char *run,
         .allow = options->allow,
         .ca_file = getenv("SSL_CERT_FILE"),
         .plain_http = options->plain_http,
-        .columns = find_columns(),
-        .show = show,
+        .columns = child_screen_columns(),
+        .show = child_screen_show,
         .progress = verb_image_show_layer,
     };
 
