@@ -5,7 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/call.h"
 #include "agent/file_error.h"
+#include "agent/file_owner.h"
 #include "agent/file_request.h"
 #include "json/json_write.h"
 #include "sys/sys_file.h"
@@ -79,16 +81,18 @@ void file_make_directory(struct call *call)
     AUTO(file_place) struct file_place place = FILE_PLACE_INIT;
     AUTO(text) struct text body = TEXT_INIT(BODY_MAX);
     struct json_writer json;
+    struct file_owner owner;
     bool recursive;
     int r;
 
     if (file_request_place(call, "path", &place) < 0 ||
         file_request_flag(call, call->arguments, "recursive", &recursive) < 0)
         return;
+    owner = file_owner_find(call->agent);
     if (recursive)
-        r = sys_file_make_directories(place.base, place.path, 0777);
+        r = file_owner_make_folders(&owner, place.base, place.path, 0777);
     else
-        r = mkdirat(place.base, place.path, 0777) < 0 ? -errno : 0;
+        r = file_owner_make_folder(&owner, place.base, place.path, 0777);
     if (r == -EEXIST) {
         fail_existing(call, place.path);
     } else if (r < 0) {

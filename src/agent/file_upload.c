@@ -92,6 +92,7 @@ static int open_writer(struct http_request *request, struct upload *upload)
     r = file_place_open(&place, directory, upload->path, &request->pool);
     if (r < 0)
         return r;
+    upload->writer.owner = file_owner_find(agent);
     return file_writer_open(&upload->writer, place.base, place.path, FILE_WRITER_KEEP_MODE);
 }
 

@@ -216,8 +216,10 @@ static struct file_write *new_write(struct call *call)
 /* Returns -1 when the call was failed and is gone. */
 static int open_write(struct file_write *write, const struct file_place *place, int permissions)
 {
-    int r = file_writer_open(&write->writer, place->base, place->path, permissions);
+    int r;
 
+    write->writer.owner = file_owner_find(write->call->agent);
+    r = file_writer_open(&write->writer, place->base, place->path, permissions);
     if (r < 0) {
         fail(write, r);
         return -1;

@@ -17,13 +17,13 @@
 
 /* --- where it goes -------------------------------------------------------------------------- */
 
-static int open_parent(int at, const char *path, bool make)
+static int open_parent(const struct file_writer *writer, int at, const char *path, bool make)
 {
     int fd = sys_file_open(at, path, O_PATH | O_DIRECTORY, 0);
 
     if (fd != -ENOENT || !make)
         return fd;
-    fd = sys_file_make_directories(at, path, 0777);
+    fd = file_owner_make_folders(&writer->owner, at, path, 0777);
     return fd < 0 ? fd : sys_file_open(at, path, O_PATH | O_DIRECTORY, 0);
 }
 
@@ -39,7 +39,7 @@ static int find_once(struct file_writer *writer, int at, const char *path, bool 
         return r == -EINVAL ? -EISDIR : r;
     if (strlen(name) > NAME_MAX)
         return -ENAMETOOLONG;
-    fd = open_parent(at, parent, make);
+    fd = open_parent(writer, at, parent, make);
     if (fd < 0)
         return fd;
     (void) snprintf(writer->name, sizeof(writer->name), "%s", name);
@@ -144,6 +144,9 @@ static int dress(const struct file_writer *writer, const struct found *found, in
     mode_t mode = permissions == FILE_WRITER_KEEP_MODE ? found->mode & 07777 : (mode_t) permissions;
     struct stat now;
 
+    if (!found->exists && !file_owner_is_agent(&writer->owner) &&
+        fchown(writer->fd, writer->owner.uid, writer->owner.gid) < 0)
+        return -errno;
     if (permissions == FILE_WRITER_KEEP_MODE && !found->exists)
         return 0;
     if (found->exists && fstat(writer->fd, &now) == 0 &&

@@ -1,9 +1,9 @@
 /* Writing a file as a whole: readers see the old content or the new, never a part.
  *
  * The bytes go to a temporary file in the same folder, which takes the place of the old one at the
- * end. Missing folders on the way are made. A link is followed: the file it leads to is replaced,
- * or made. The mode of an existing file is kept, and its owner where we may; its other hard links
- * keep the old content.
+ * end. Missing folders on the way are made; they and a new file are `owner`'s. A link is followed:
+ * the file it leads to is replaced, or made. The mode of an existing file is kept, and its owner
+ * where we may; its other hard links keep the old content.
  *
  * Where no file can take the place of another, the bytes are written into what is there: character
  * devices (/dev/null), mount points (/etc/hosts of a container), /proc and /sys, and files that we
@@ -16,14 +16,16 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
+#include "agent/file_owner.h"
 #include "base/auto.h"
 #include "sys/sys_file.h"
 
 #define FILE_WRITER_KEEP_MODE (-1)
 
 struct file_writer {
-    int parent; /* owned */
-    int fd;     /* owned */
+    struct file_owner owner; /* of what is made; set before file_writer_open */
+    int parent;              /* owned */
+    int fd;                  /* owned */
     char name[NAME_MAX + 1];
     char temporary[SYS_FILE_NAME_SIZE]; /* "": written in place */
     bool replaces;                      /* there was a file */
@@ -32,7 +34,7 @@ struct file_writer {
 
 #define FILE_WRITER_INIT                                                                           \
     {                                                                                              \
-        .parent = -EBADF, .fd = -EBADF                                                             \
+        .owner = FILE_OWNER_AGENT, .parent = -EBADF, .fd = -EBADF                                  \
     }
 
 /* Begin. `base` and `path` are as for openat. `permissions`: the file's exact mode, or

@@ -9,6 +9,7 @@
 #include "agent/agent.h"
 #include "agent/call.h"
 #include "agent/environment.h"
+#include "agent/file_owner.h"
 #include "agent/git_environment.h"
 #include "agent/git_failure.h"
 #include "agent/git_request.h"
@@ -41,7 +42,8 @@ struct checkout {
     struct deadline deadline;
     struct api_error failure;
     const char *branch; /* NULL: not known */
-    size_t made_from;   /* length of the first part of `target` that was made; 0: none was */
+    struct file_owner owner;
+    size_t made_from; /* length of the first part of `target` that was made; 0: none was */
     bool made_target;
     bool failed;
     bool asked_to_end;
@@ -175,19 +177,18 @@ static int make_folder(struct checkout *checkout)
 {
     char *parent = pool_copy_text(&checkout->pool, checkout->target);
     char *slash = strrchr(parent, '/');
-    int r;
+    int r = 0;
 
     checkout->made_from = first_missing(checkout->target, &checkout->pool);
     *slash = '\0';
-    r = parent[0] ? sys_file_make_directories(AT_FDCWD, parent, DIRECTORY_MODE) : 0;
-    if (r < 0)
+    checkout->owner = file_owner_find(checkout->agent);
+    if (parent[0])
+        r = file_owner_make_folders(&checkout->owner, AT_FDCWD, parent, DIRECTORY_MODE);
+    if (r == 0 && mkdir(checkout->target, DIRECTORY_MODE) < 0)
+        r = -errno;
+    checkout->made_target = r == 0;
+    if (r != -EEXIST)
         return r;
-    if (mkdir(checkout->target, DIRECTORY_MODE) == 0) {
-        checkout->made_target = true;
-        return 0;
-    }
-    if (errno != EEXIST)
-        return -errno;
     checkout->made_from = 0; /* whether that will do is for git to judge */
     return 0;
 }
@@ -229,6 +230,40 @@ static void clean_up(struct checkout *checkout)
     tool_start(&checkout->tool, &options);
 }
 
+/* --- whose it is ------------------------------------------------------------------------------ */
+
+static void given_away(struct tool *tool, const struct exec_result *result)
+{
+    struct checkout *checkout = CONTAINER_OF(tool, struct checkout, tool);
+
+    deadline_clear(&checkout->deadline);
+    if (tool_succeeded(result)) {
+        finish(checkout);
+        return;
+    }
+    note_failure(checkout, result);
+    clean_up(checkout);
+}
+
+/* git runs as the agent, so that the image's user does not see its credentials, and takes a
+ * repository of somebody else for a trap. So this comes last. */
+static void give_away(struct checkout *checkout)
+{
+    const char *owner =
+        pool_format(&checkout->pool, "%u:%u", checkout->owner.uid, checkout->owner.gid);
+    const char *const arguments[] = {"chown", "-Rh", owner, "--", checkout->target, NULL};
+    const struct tool_options options = {.arguments = arguments};
+
+    if (file_owner_is_agent(&checkout->owner)) {
+        finish(checkout);
+        return;
+    }
+    checkout->tool.on_end = given_away;
+    checkout->asked_to_end = false;
+    deadline_set(&checkout->deadline, (uint64_t) checkout->request.timeout_ms);
+    tool_start(&checkout->tool, &options);
+}
+
 /* --- which branch ---------------------------------------------------------------------------- */
 
 static void branch_known(struct tool *tool, const struct exec_result *result)
@@ -243,7 +278,7 @@ static void branch_known(struct tool *tool, const struct exec_result *result)
         checkout->branch = pool_copy_bytes(&checkout->pool, name, length);
     else
         checkout->branch = checkout->request.branch ? checkout->request.branch : "unknown";
-    finish(checkout);
+    give_away(checkout);
 }
 
 static void ask_branch(struct checkout *checkout)

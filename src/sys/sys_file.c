@@ -283,13 +283,15 @@ int sys_file_read_all(int directory, const char *path, size_t limit, char **ret_
     return read_growing(fd, limit, ret_data, ret_length);
 }
 
-static int make_directory(int directory, const char *path, mode_t mode)
+static int make_directory(int directory, const char *path, mode_t mode, uid_t uid, gid_t gid)
 {
     struct stat status;
     int result = sys_call_fault();
 
     if (result == 0)
         result = sys_call_result(mkdirat(directory, path, mode));
+    if (result == 0 && (uid != SYS_FILE_SAME_OWNER || gid != SYS_FILE_SAME_OWNER))
+        result = sys_call_result(fchownat(directory, path, uid, gid, AT_SYMLINK_NOFOLLOW));
     if (result != -EEXIST)
         return result;
     if (fstatat(directory, path, &status, 0) < 0)
@@ -298,6 +300,13 @@ static int make_directory(int directory, const char *path, mode_t mode)
 }
 
 int sys_file_make_directories(int directory, const char *path, mode_t mode)
+{
+    return sys_file_make_directories_for(directory, path, mode, SYS_FILE_SAME_OWNER,
+                                         SYS_FILE_SAME_OWNER);
+}
+
+int sys_file_make_directories_for(int directory, const char *path, mode_t mode, uid_t uid,
+                                  gid_t gid)
 {
     char prefix[PATH_MAX];
     size_t length = strlen(path);
@@ -315,7 +324,7 @@ int sys_file_make_directories(int directory, const char *path, mode_t mode)
         if ((kept != '/' && kept != '\0') || prefix[end - 1] == '/')
             continue;
         prefix[end] = '\0';
-        result = make_directory(directory, prefix, mode);
+        result = make_directory(directory, prefix, mode, uid, gid);
         if (result < 0)
             return result;
         prefix[end] = kept;

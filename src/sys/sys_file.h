@@ -48,6 +48,11 @@ int sys_file_read_all(int directory, const char *path, size_t limit, char **ret_
  * for every directory made, before the umask. -ENOTDIR when something else is in the way. */
 int sys_file_make_directories(int directory, const char *path, mode_t mode);
 
+/* The same, and those that are made get this owner and group. */
+#define SYS_FILE_SAME_OWNER ((uid_t) -1)
+int sys_file_make_directories_for(int directory, const char *path, mode_t mode, uid_t uid,
+                                  gid_t gid);
+
 /* Whether so many bytes are free for us on the filesystem of `fd`. Also true when it does not say,
  * as one in memory without a limit. */
 bool sys_file_has_room(int fd, uint64_t bytes);

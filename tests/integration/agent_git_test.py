@@ -20,7 +20,7 @@ from agent import Agent, find_processes, processes  # noqa: E402
 from git_server import GitServer, git  # noqa: E402
 from http_raw import connect  # noqa: E402
 from program import wait_until  # noqa: E402
-from tap import equal, main, test  # noqa: E402
+from tap import equal, main, skip, test  # noqa: E402
 
 SECRET = "s3cret-t0ken-42"
 COUNTER = iter(range(1000))
@@ -49,6 +49,22 @@ def refuse(url, status, code, **fields):
 
 
 # --- clones --------------------------------------------------------------------------------------
+
+
+@test
+def a_clone_is_the_image_s_user_s_and_its_folders_too():
+    if os.geteuid():
+        skip("it takes root to give files away")
+    target = os.path.join(fresh(), "deep", "one")
+    with Agent(environment={"PATH": os.environ["PATH"], "BURROW_USER": "4242:43"}) as agent:
+        status, body = ask(SERVER.url("one"), agent, targetDir=target)
+        equal((status, body.get("branch")), (200, "main"), f"answer {body}")
+    owners = {(os.lstat(path).st_uid, os.lstat(path).st_gid)
+              for folder, names, files in os.walk(os.path.dirname(target))
+              for path in [folder, *(os.path.join(folder, name) for name in names + files)]}
+    equal(owners, {(4242, 43)}, "owners")
+    equal(os.stat(os.path.dirname(os.path.dirname(target))).st_uid, 4242, "folders above")
+    equal(os.stat(FOLDER).st_uid, 0, "a folder that was there")
 
 
 @test

@@ -101,6 +101,22 @@ def commands_sessions_and_processes_are_the_image_s_user():
 
 
 @test
+def what_the_api_makes_is_the_image_s_user_s():
+    PLANE.create("files", image="theirs")
+    put = of("files", "/files/workspace/made/by/api")
+    equal(PLANE.ask("PUT", put, b"one").status, 200, "a file in new folders")
+    PLANE.call("POST", of("files", "/files/workspace/other"), {"action": "mkdir"})
+    equal(output("files", "cd /workspace; ls -dn made made/by made/by/api other /srv | "
+                          "while read mode links user group rest; do echo $user:$group; done"),
+          "0:0\n" + 4 * "1000:50\n", "owners")
+    equal(output("files", "echo two > /workspace/made/by/api && touch /workspace/made/new && echo done"), "done\n", "changed")
+    output("files", "echo mine > /workspace/roots", user="root")
+    equal(PLANE.ask("PUT", of("files", "/files/workspace/roots"), b"again").status, 200, "one that is there")
+    equal(output("files", "ls -n /workspace/roots").split()[2], "0", "keeps its owner")
+    PLANE.call("DELETE", of("files"))
+
+
+@test
 def home_is_the_user_s_unless_somebody_chose_another():
     PLANE.create("home", image="home")
     equal(output("home", WHO), "1000\n1001\n/root\n", "the image did")
