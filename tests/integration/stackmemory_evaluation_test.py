@@ -51,7 +51,9 @@ class Evaluation:
         return result["stdout"].strip()
 
     def health(self):
-        equal(self.plane.call("GET", "/health")["ok"], True, "health")
+        health = self.plane.call("GET", "/health")
+        equal(health["ok"], True, "health")
+        equal(health["bindings"], {"sandbox": True, "projectData": True, "backupBucket": True}, "bindings")
 
     def bootstrap(self):
         self.run(MAKE_REPOSITORY)

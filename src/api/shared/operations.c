@@ -20,14 +20,16 @@
 static void get_health(struct http_request *request)
 {
     const struct operations *operations = request->context;
+    /* With sandboxes there is a place for their data, too: what is wrong with it says /ready. */
+    const char *bound = operations->has_sandboxes ? "true" : "false";
     char body[HEALTH_MAX], time[CLOCK_TEXT_SIZE];
 
     clock_format(clock_wall_ms(operations->clock), time);
     (void) snprintf(body, sizeof(body),
                     "{\"ok\":true,\"status\":\"ok\",\"service\":\"burrow\",\"version\":\"%s\","
-                    "\"timestamp\":\"%s\",\"bindings\":{\"sandbox\":%s,\"projectData\":false,"
-                    "\"backupBucket\":false}}",
-                    BURROW_VERSION, time, operations->has_sandboxes ? "true" : "false");
+                    "\"timestamp\":\"%s\",\"bindings\":{\"sandbox\":%s,\"projectData\":%s,"
+                    "\"backupBucket\":%s}}",
+                    BURROW_VERSION, time, bound, bound, bound);
     http_reply_text(request, 200, "application/json", body);
 }
 
