@@ -213,9 +213,13 @@ int disk_pool_roll_back(struct disk_pool *pool, const struct id *sandbox, const 
     CRASH_POINT("launcher.roll_back.exchanged");
     if (disk_pool_sync(pool, err) == 0)
         return 0;
-    /* The old one, which is beside now, goes only when the new one is sure to be there. */
-    beside.name = NULL;
-    beside.folder = fd_close(beside.folder);
+    /* The old one, which is beside now, goes only when the new one is sure to be there. So they
+     * change places again; if not even that works, both stay for the next one to open the pool. */
+    if (move(beside.folder, DISK_COPY_NAME, pool->sets[DISK_POOL_DISKS], sandbox->text,
+             RENAME_EXCHANGE) < 0) {
+        beside.name = NULL;
+        beside.folder = fd_close(beside.folder);
+    }
     return -1;
 }
 
