@@ -10,6 +10,7 @@
     X("domain.destroy.kept")    /* the row is gone, the sandbox is not */                          \
     X("domain.destroy.gone")    /* both are gone, the answer was not given */                      \
     X("domain.sleep.frozen")    /* it is frozen, its row says running */                           \
+    X("domain.sleep.saved")     /* it runs, its row has its sessions */                            \
     X("domain.sleep.stopped")   /* it was stopped to sleep, its row says running or frozen */      \
     X("domain.wake.thawed")     /* it runs, its row says frozen */                                 \
     X("domain.stop.stopped")    /* it is stopped, its row says running or frozen */                \

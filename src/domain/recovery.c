@@ -55,24 +55,40 @@ static void ignore(void *context, const struct error *failure, const struct insi
     (void) context, (void) failure, (void) answer;
 }
 
-/* One that runs may have been told to hold still, for a freeze that the daemon did not live to see.
- */
+/* Of one that runs. Its agent may have been told to hold still, for a sleep that the daemon did not
+ * live to see, and has its sessions: those in its row were saved for that sleep. When it was woken
+ * they may not have come back yet; the agent leaves those alone that are there. */
+static void go_on(struct domain *domain, struct sandbox *sandbox, bool is_woken)
+{
+    AUTO(free) char *sessions = TAKE_PTR(sandbox->inside);
+
+    if (sessions && is_woken)
+        inside_ask(domain, &sandbox->id, INSIDE_RESTORE, sessions, ignore, NULL);
+    inside_ask(domain, &sandbox->id, INSIDE_RESUME, NULL, ignore, NULL);
+}
+
 static void do_keep(struct domain *domain, struct sandbox *sandbox)
 {
-    if (sandbox->status == SANDBOX_RUNNING)
-        inside_ask(domain, &sandbox->id, INSIDE_RESUME, NULL, ignore, NULL);
+    bool is_row_wrong = sandbox->inside != NULL;
+
+    if (sandbox->status != SANDBOX_RUNNING)
+        return;
+    go_on(domain, sandbox, false);
+    if (is_row_wrong)
+        sandbox_set_unkept(domain, sandbox, NULL);
 }
 
 static void do_run(struct domain *domain, struct sandbox *sandbox)
 {
+    bool is_woken = sandbox->status != SANDBOX_FROZEN;
+
     sandbox_set_reason(sandbox, "%s", "");
     sandbox->is_ended_by_request = false;
     if (sandbox->started_ms == 0)
         sandbox->started_ms = domain_wall_ms(domain);
     sandbox_set_status(domain, sandbox, SANDBOX_RUNNING);
     sandbox_set_unkept(domain, sandbox, "sandbox.woken");
-    /* Its agent may have been told to hold still. */
-    inside_ask(domain, &sandbox->id, INSIDE_RESUME, NULL, ignore, NULL);
+    go_on(domain, sandbox, is_woken);
 }
 
 static void do_freeze(struct domain *domain, struct sandbox *sandbox)
@@ -177,8 +193,12 @@ static enum recovery_action judge(struct sandbox *sandbox, unsigned int state)
         sandbox->is_disk_lost = true;
         return RECOVERY_KEEP;
     }
-    if (!sandbox->stored)
-        return recovery_action(sandbox->status, state);
+    if (!sandbox->stored) {
+        enum recovery_action action = recovery_action(sandbox->status, state);
+
+        /* Its sessions were saved: it was being put to sleep. */
+        return action == RECOVERY_STOP && sandbox->inside ? RECOVERY_HIBERNATE : action;
+    }
     if (state == PROVIDER_RUNNING || state == PROVIDER_FROZEN) {
         free(sandbox->stored);
         sandbox->stored = NULL;

@@ -2,6 +2,7 @@
 #include "domain/domain_testing.h"
 #include "domain/new_disks.h"
 #include "domain/recovery.h"
+#include "domain/sandbox_wish.h"
 
 /* One sandbox in a lasting state, and the domain closed. */
 static struct id leave_one(struct world *world, enum sandbox_status status)
@@ -204,6 +205,91 @@ static void sessions_survive_a_restart(void **state)
     world_free(world);
 }
 
+/* Left in the middle of a sleep that ends processes, when the row has its sessions. */
+static struct id leave_half_asleep(struct world *world, bool is_frozen)
+{
+    struct told told = {.times = 0};
+    struct sandbox *sandbox;
+    struct id id;
+
+    world->saved = "{\"sessions\":[7]}";
+    world->fake.missing = is_frozen ? 0 : PROVIDER_FREEZE;
+    world_open(world);
+    sandbox = world_create(world, NULL);
+    id = sandbox->id;
+    if (is_frozen)
+        do_ask(world, sandbox_sleep, sandbox);
+    provider_fake_hold(world->provider, PROVIDER_CALL_STOP, true);
+    if (is_frozen)
+        wish_begin_anyway(wish_make(world->domain, NULL, sandbox, SANDBOX_ACTION_SLEEP,
+                                    sandbox_act_hibernate, NULL, NULL));
+    else
+        sandbox_sleep(world->domain, &world->caller, sandbox, on_told, &told);
+    TURN_UNTIL(&world->loop, strcmp(world_row(world, &id).inside, world->saved) == 0);
+    expect_row(world, &id, is_frozen ? "frozen" : "running");
+    world_close(world);
+    world->fake.missing = 0;
+    world_make_provider(world);
+    return id;
+}
+
+static void sessions_survive_a_sleep_that_is_cut_short(void **state)
+{
+    (void) state;
+    for (int is_frozen = 0; is_frozen < 2; is_frozen++) {
+        struct world *world = world_new(NULL);
+        struct id id = leave_half_asleep(world, is_frozen);
+        struct sandbox *sandbox;
+
+        provider_fake_add(world->provider, &id, PROVIDER_STOPPED, NULL);
+        world_open(world);
+        sandbox = sandbox_find(world->domain, &world->caller, id.text, NULL);
+        assert_int_equal(sandbox->status, SANDBOX_HIBERNATED);
+        use_once(world, sandbox);
+        assert_string_equal(world->restored, "{\"sessions\":[7]}");
+        world_free(world);
+    }
+}
+
+/* They are in its agent, and those of the row must not come back some time later. */
+static void one_that_goes_on_needs_no_saved_sessions(void **state)
+{
+    (void) state;
+    for (int is_frozen = 0; is_frozen < 2; is_frozen++) {
+        struct world *world = world_new(NULL);
+        struct id id = leave_half_asleep(world, is_frozen);
+        struct sandbox *sandbox;
+
+        provider_fake_add(world->provider, &id, PROVIDER_RUNNING, NULL);
+        world_open(world);
+        sandbox = sandbox_find(world->domain, &world->caller, id.text, NULL);
+        assert_int_equal(sandbox->status, SANDBOX_RUNNING);
+        assert_null(sandbox->inside);
+        assert_null(world->restored);
+        world_pass(world, 2);
+        assert_string_equal(world_row(world, &id).inside, "(null)");
+        world_free(world);
+    }
+}
+
+static void sessions_survive_a_wake_that_is_cut_short(void **state)
+{
+    struct world *world = world_new(NULL);
+    struct id id;
+
+    (void) state;
+    world->saved = "{\"sessions\":[7]}";
+    id = leave_one(world, SANDBOX_HIBERNATED);
+    world_make_provider(world);
+    provider_fake_add(world->provider, &id, PROVIDER_RUNNING, NULL);
+    world_open(world);
+    world_wait(world);
+    assert_string_equal(world->restored, "{\"sessions\":[7]}");
+    world_pass(world, 2);
+    assert_string_equal(world_row(world, &id).inside, "(null)");
+    world_free(world);
+}
+
 static void the_age_of_a_run_goes_on(void **state)
 {
     struct world *world = world_new(NULL);
@@ -321,6 +407,9 @@ int main(void)
         cmocka_unit_test(an_end_that_nobody_tells_is_unknown),
         cmocka_unit_test(a_stop_that_was_asked_for_stays_one),
         cmocka_unit_test(sessions_survive_a_restart),
+        cmocka_unit_test(sessions_survive_a_sleep_that_is_cut_short),
+        cmocka_unit_test(one_that_goes_on_needs_no_saved_sessions),
+        cmocka_unit_test(sessions_survive_a_wake_that_is_cut_short),
         cmocka_unit_test(the_age_of_a_run_goes_on),
         cmocka_unit_test(without_a_provider_nobody_knows),
         cmocka_unit_test(a_line_per_sandbox_says_what_was_found_and_done),

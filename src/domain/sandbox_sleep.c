@@ -4,7 +4,10 @@
  *     it cannot:             save ──► quiesce ──► sync ──► stop ──► hibernated: the disk is kept
  *     frozen for long:       thaw ──► save ──► quiesce ──► sync ──► stop ──► hibernated
  *
- * Sync: the workspace is mirrored, where that was asked for. When it fails the sandbox stays awake.
+ * Save: its sessions are in the row before anything is ended, so that whoever finds it without
+ * processes after a crash can bring them back. A row with sessions that says running or frozen is
+ * one of these; recovery knows. Sync: the workspace is mirrored, where that was asked for. When
+ * either fails the sandbox stays awake.
  *
  * Then it is kept. An agent that is asked and does not answer holds up nothing. */
 #include <stdlib.h>
@@ -63,6 +66,12 @@ static void on_quiet_to_freeze(void *context, const struct error *failure,
 
 /* --- with its disk only ---------------------------------------------------------------------- */
 
+static void forget_sessions(struct sandbox *sandbox)
+{
+    free(sandbox->inside);
+    sandbox->inside = NULL;
+}
+
 static void on_stopped(void *context, const struct error *failure)
 {
     struct sandbox_wish *wish = context;
@@ -71,11 +80,13 @@ static void on_stopped(void *context, const struct error *failure)
 
     if (failure) {
         wish_provider_failed(wish, failure);
-        /* It was thawed to be stopped, and goes on: its row does not say so. When nobody is there
-         * who knows whether it was stopped, the row stays: it sleeps, one way or the other. */
-        if (wish->act == sandbox_act_hibernate && sandbox->status == SANDBOX_RUNNING &&
-            failure->code != ERR_UNAVAILABLE)
-            sandbox_keep(domain, sandbox, "sandbox.woken");
+        /* It goes on, perhaps thawed: its row does not say so. When nobody is there who knows
+         * whether it was stopped, the row stays: it sleeps, one way or the other. */
+        if (sandbox->status == SANDBOX_RUNNING && failure->code != ERR_UNAVAILABLE) {
+            forget_sessions(sandbox);
+            sandbox_keep(domain, sandbox,
+                         wish->act == sandbox_act_hibernate ? "sandbox.woken" : NULL);
+        }
         return;
     }
     CRASH_POINT("domain.sleep.stopped");
@@ -102,7 +113,7 @@ static void on_unmounted(void *context)
 }
 
 /* What cannot be saved stays awake. */
-static void stay_awake(struct sandbox_wish *wish, const struct error *failure)
+static void stay_awake(struct sandbox_wish *wish, const char *what, const struct error *failure)
 {
     struct domain *domain = wish->domain;
     struct sandbox *sandbox = wish->sandbox;
@@ -110,8 +121,8 @@ static void stay_awake(struct sandbox_wish *wish, const struct error *failure)
     domain->counters.failed++;
     inside_ask(domain, &sandbox->id, INSIDE_RESUME, NULL, ignore, NULL);
     sandbox_set_status(domain, sandbox, wish->before);
-    sandbox_set_reason(sandbox, "it stays awake: its workspace could not be synced: %s",
-                       failure->message);
+    sandbox_set_reason(sandbox, "it stays awake: %s: %s", what, failure->message);
+    forget_sessions(sandbox);
     sandbox_keep(domain, sandbox, "sandbox.save_failed");
     expiry_watch(domain, sandbox);
     wish_fail(wish, failure);
@@ -127,7 +138,7 @@ static void on_synced(void *context, const struct error *failure,
     if (wish_is_cut_short(wish))
         return;
     if (failure)
-        stay_awake(wish, failure);
+        stay_awake(wish, "its workspace could not be synced", failure);
     else
         bucket_mounts_release(wish->domain, wish->sandbox, on_unmounted, wish);
 }
@@ -144,19 +155,53 @@ static void on_quiet_to_stop(void *context, const struct error *failure,
     stop(context);
 }
 
+static void on_sessions_kept(void *context, const struct error *failure,
+                             const struct store_receipt *receipt)
+{
+    struct sandbox_wish *wish = context;
+
+    (void) receipt;
+    if (wish_is_cut_short(wish))
+        return;
+    if (failure) {
+        stay_awake(wish, "its sessions could not be kept", failure);
+        return;
+    }
+    CRASH_POINT("domain.sleep.saved");
+    inside_ask(wish->domain, &wish->sandbox->id, INSIDE_QUIESCE, NULL, on_quiet_to_stop, wish);
+}
+
+/* The row says what it said before, and has the sessions, too. */
+static void keep_sessions(struct sandbox_wish *wish)
+{
+    AUTO(sandbox_row) struct sandbox_row row;
+    struct store_transaction *change = store_begin(wish->domain->options.store);
+    struct sandbox *sandbox = wish->sandbox;
+    enum sandbox_status status = sandbox->status;
+
+    sandbox->status = wish->act == sandbox_act_hibernate ? SANDBOX_FROZEN : SANDBOX_RUNNING;
+    sandbox_row_init(&row, sandbox);
+    sandbox->status = status;
+    store_update(change, STORE_SANDBOX, row.values);
+    domain_commit(wish->domain, change, on_sessions_kept, wish);
+}
+
 static void on_saved(void *context, const struct error *failure, const struct inside_answer *answer)
 {
     struct sandbox_wish *wish = context;
     struct sandbox *sandbox = wish->sandbox;
 
-    free(sandbox->inside);
-    sandbox->inside = NULL;
-    if (!failure && answer->text && strlen(answer->text) <= SANDBOX_INSIDE_MAX)
+    forget_sessions(sandbox);
+    if (wish_is_cut_short(wish))
+        return;
+    if (!failure && answer->text && strlen(answer->text) <= SANDBOX_INSIDE_MAX) {
         sandbox->inside = mem_copy_text(answer->text);
-    else
-        LOG_WARNING(wish->domain->options.log, "sessions of a sandbox will not come back at wake",
-                    log_text("sandbox", sandbox->id.text),
-                    log_text("why", failure ? failure->message : "they are too large"));
+        keep_sessions(wish);
+        return;
+    }
+    LOG_WARNING(wish->domain->options.log, "sessions of a sandbox will not come back at wake",
+                log_text("sandbox", sandbox->id.text),
+                log_text("why", failure ? failure->message : "they are too large"));
     inside_ask(wish->domain, &sandbox->id, INSIDE_QUIESCE, NULL, on_quiet_to_stop, wish);
 }
 

@@ -324,6 +324,27 @@ static void sleep_without_freeze_ends_processes_and_brings_sessions_back(void **
     world_free(world);
 }
 
+static void a_sleep_that_fails_leaves_no_sessions_behind(void **state)
+{
+    struct provider_fake_options fake = {.missing = PROVIDER_FREEZE};
+    struct world *world = world_new(&fake);
+    struct sandbox *sandbox;
+    struct told told;
+
+    (void) state;
+    world_open(world);
+    sandbox = world_create(world, "demo");
+    provider_fake_fail_next(world->provider, PROVIDER_CALL_STOP, ERR_INTERNAL);
+    told = ask(world, sandbox_sleep, sandbox);
+    expect_code(&told, ERR_INTERNAL);
+    assert_int_equal(sandbox->status, SANDBOX_RUNNING);
+    assert_null(sandbox->inside);
+    world_wait(world);
+    expect_row(world, &sandbox->id, "running");
+    assert_string_equal(world_row(world, &sandbox->id).inside, "(null)");
+    world_free(world);
+}
+
 static void where_nothing_can_sleep_it_is_said(void **state)
 {
     struct provider_fake_options fake = {.missing = PROVIDER_FREEZE | PROVIDER_RESTART};
@@ -536,6 +557,7 @@ int main(void)
         WORLD_TEST(stop_keeps_the_disk_and_start_brings_it_back),
         WORLD_TEST(sleep_freezes_and_wake_thaws),
         cmocka_unit_test(sleep_without_freeze_ends_processes_and_brings_sessions_back),
+        cmocka_unit_test(a_sleep_that_fails_leaves_no_sessions_behind),
         cmocka_unit_test(where_nothing_can_sleep_it_is_said),
         WORLD_TEST(a_sleeping_one_can_be_stopped_and_started),
         WORLD_TEST(a_stopped_one_cannot_sleep_and_is_told_what_to_do),

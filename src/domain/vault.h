@@ -7,8 +7,9 @@
  * meanwhile: of stopped sandboxes, or snapshots.
  *
  * Done means: what was put is in the object store, whole, and survives power loss; what was
- * restored is on the sandbox's disk. A failure leaves nothing half there that has a name: a key
- * without its object, a folder that is neither the old nor the new one. Errors are those of
+ * restored is on the sandbox's disk, and survives it too. A failure leaves nothing half there that
+ * has a name: a key without its object, a folder that is neither the old nor the new one (only when
+ * the very last step fails, to write the disk back, may it be the new one). Errors are those of
  * objects.h and of the jobs (provider.h), but that a store which refuses our key is
  * ERR_UNAVAILABLE; messages say which step failed. */
 #pragma once

@@ -266,8 +266,14 @@ int disk_pool_fork(struct disk_pool *pool, enum disk_pool_set from, const struct
 int disk_pool_roll_back(struct disk_pool *pool, const struct id *sandbox, const struct id *snapshot,
                         uint64_t limit, struct error *err);
 
-/* Everything that was done so far is on disk when this returns. Slow. */
+/* Everything that was done so far is on disk when this returns: disks, snapshots, their places and
+ * limits. Slow. */
 int disk_pool_sync(struct disk_pool *pool, struct error *err);
+
+/* The same, with everything that was written into disks, whether or not anybody synced it there;
+ * also fails when the kernel could not write back something since the last call. As slow as all
+ * writers of the pool together make it. */
+int disk_pool_sync_contents(struct disk_pool *pool, struct error *err);
 
 /* Plain pools: an empty disk that is not finished. Inline. */
 int disk_pool_begin_copy(struct disk_pool *pool, const struct id *id, struct error *err);

@@ -213,9 +213,13 @@ int disk_pool_roll_back(struct disk_pool *pool, const struct id *sandbox, const 
     CRASH_POINT("launcher.roll_back.exchanged");
     if (disk_pool_sync(pool, err) == 0)
         return 0;
-    /* The old one, which is beside now, goes only when the new one is sure to be there. */
-    beside.name = NULL;
-    beside.folder = fd_close(beside.folder);
+    /* The old one, which is beside now, goes only when the new one is sure to be there. So they
+     * change places again; if not even that works, both stay for the next one to open the pool. */
+    if (move(beside.folder, DISK_COPY_NAME, pool->sets[DISK_POOL_DISKS], sandbox->text,
+             RENAME_EXCHANGE) < 0) {
+        beside.name = NULL;
+        beside.folder = fd_close(beside.folder);
+    }
     return -1;
 }
 
@@ -242,13 +246,21 @@ int disk_pool_delete_snapshot(struct disk_pool *pool, const struct id *snapshot,
     return r < 0 ? fail(err, r, "delete snapshot", snapshot) : 0;
 }
 
+static int written_back(int r, struct error *err)
+{
+    return r < 0 ? error_set(err, error_code_from_errno(r), r, "write back the disk pool") : 0;
+}
+
 int disk_pool_sync(struct disk_pool *pool, struct error *err)
 {
-    int r = disk_pool_shares(pool)    ? sys_btrfs_commit(pool->store)
-            : syncfs(pool->store) < 0 ? -errno
-                                      : 0;
+    return disk_pool_shares(pool) ? written_back(sys_btrfs_commit(pool->store), err)
+                                  : disk_pool_sync_contents(pool, err);
+}
 
-    return r < 0 ? error_set(err, error_code_from_errno(r), r, "write back the disk pool") : 0;
+/* Not BTRFS_IOC_SYNC: that says nothing of data that could not be written. */
+int disk_pool_sync_contents(struct disk_pool *pool, struct error *err)
+{
+    return written_back(syncfs(pool->store) < 0 ? -errno : 0, err);
 }
 
 /* --- in a plain pool ------------------------------------------------------------------------- */

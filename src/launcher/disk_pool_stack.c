@@ -371,7 +371,20 @@ static int throw_away_others(struct disk_pool *pool, const struct names *names)
     return r;
 }
 
-/* When one list cannot be read, nobody knows what it names. */
+/* Copies move from `unfinished` into a set while we read, without the lock, and what a roll back
+ * replaced moves the other way: `unfinished` is read on both sides of the sets, so that neither is
+ * missed. When one list cannot be read, nobody knows what it names. */
+static int find_named(struct disk_pool *pool, struct names *names)
+{
+    int r = add_all_names(pool->unfinished, true, names);
+
+    if (r == 0)
+        r = add_all_names(pool->sets[DISK_POOL_DISKS], false, names);
+    if (r == 0)
+        r = add_all_names(pool->sets[DISK_POOL_SNAPSHOTS], false, names);
+    return r < 0 ? r : add_all_names(pool->unfinished, true, names);
+}
+
 void disk_pool_collect(struct disk_pool *pool)
 {
     AUTO(close) int lock = pool->kind == DISK_POOL_PLAIN ? lock_layers(pool, 0) : -EBADF;
@@ -379,9 +392,7 @@ void disk_pool_collect(struct disk_pool *pool)
 
     if (lock < 0)
         return; /* another time */
-    if (add_all_names(pool->sets[DISK_POOL_DISKS], false, &names) == 0 &&
-        add_all_names(pool->sets[DISK_POOL_SNAPSHOTS], false, &names) == 0 &&
-        add_all_names(pool->unfinished, true, &names) == 0) {
+    if (find_named(pool, &names) == 0) {
         if (names.count)
             qsort(names.ids, names.count, sizeof(*names.ids), compare);
         (void) throw_away_others(pool, &names); /* what is left: another time */

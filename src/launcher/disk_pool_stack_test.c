@@ -1,6 +1,10 @@
 /* Plain pools: what disks and snapshots share. */
 #include <dirent.h>
 #include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -8,6 +12,9 @@
 #include "launcher/disk_pool_internal.h"
 #include "launcher/disk_pool_test_kit.h"
 #include "sys/sys_file.h"
+#include "sys/sys_process.h"
+
+#define MOVED_COPIES 200
 
 static struct disk_pool *open_plain(void)
 {
@@ -190,6 +197,76 @@ static void a_roll_back_that_is_not_on_disk_is_taken_back(void **state)
     run_in_child(fail_to_sync, NEEDS_POOL);
 }
 
+/* Collects again and again, and counts how often. */
+static _Noreturn void collect_for_ever(atomic_uint *passes)
+{
+    struct disk_pool *pool = open_plain();
+
+    for (;;) {
+        disk_pool_collect(pool);
+        atomic_fetch_add(passes, 1);
+        (void) sched_yield();
+    }
+}
+
+/* Until a pass that began after this was called is over. */
+static void await_pass(atomic_uint *passes)
+{
+    unsigned int before = atomic_load(passes);
+
+    while (atomic_load(passes) - before < 2)
+        (void) sched_yield();
+}
+
+/* A copy which alone names a layer, and which changes its place at any time of a pass. */
+static void move_a_copy(struct disk_pool *pool, atomic_uint *passes, unsigned int when_us)
+{
+    struct id box = id_new(), first = id_new(), copy = id_new();
+
+    CHECK_OK(disk_pool_create(pool, &box, 0, &test_error));
+    put_file(pool, &box, "whole");
+    CHECK_OK(disk_pool_snapshot(pool, &box, &first, NULL, &test_error));
+    CHECK_OK(disk_pool_begin_copy(pool, &copy, &test_error));
+    CHECK_OK(disk_pool_begin_layers(pool, DISK_POOL_DISKS, &box, &copy, &test_error));
+    await_pass(passes);
+    CHECK_OK(disk_pool_delete(pool, &box, &test_error));
+    CHECK_OK(disk_pool_delete_snapshot(pool, &first, &test_error));
+    (void) usleep(when_us);
+    CHECK_OK(disk_pool_place_copy(pool, &copy, DISK_POOL_SNAPSHOTS, false, &test_error));
+    await_pass(passes);
+    CHECK_EQUAL(count_file(pool, DISK_POOL_SNAPSHOTS, &copy, "whole"), 1);
+    CHECK_OK(disk_pool_delete_snapshot(pool, &copy, &test_error));
+}
+
+static void collect_beside_copies(void)
+{
+    atomic_uint *passes =
+        mmap(NULL, sizeof(*passes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct disk_pool *pool;
+    pid_t collector;
+
+    CHECK(passes != MAP_FAILED);
+    enter_pool_place();
+    pool = open_plain();
+    collector = fork();
+    CHECK(collector >= 0);
+    if (collector == 0) {
+        (void) sys_process_die_with_parent(SIGKILL, getppid());
+        collect_for_ever(passes);
+    }
+    for (unsigned int i = 0; i < MOVED_COPIES; i++)
+        move_a_copy(pool, passes, i % 10 * 10);
+    CHECK_EQUAL(kill(collector, SIGKILL), 0);
+    CHECK_EQUAL(waitpid(collector, NULL, 0), collector);
+    disk_pool_free(pool);
+}
+
+static void a_copy_that_moves_while_others_collect_keeps_its_layers(void **state)
+{
+    (void) state;
+    run_in_child(collect_beside_copies, NEEDS_POOL);
+}
+
 static void damage_a_list(void)
 {
     static const char *const lists[] = {"x", "\n", "0123456789\n"};
@@ -289,6 +366,7 @@ int main(void)
         cmocka_unit_test(layers_are_shared_and_go_with_the_last_who_has_them),
         cmocka_unit_test(a_stack_has_a_greatest_height),
         cmocka_unit_test(a_roll_back_that_is_not_on_disk_is_taken_back),
+        cmocka_unit_test(a_copy_that_moves_while_others_collect_keeps_its_layers),
         cmocka_unit_test(a_damaged_list_costs_no_layer),
         cmocka_unit_test(a_death_between_any_two_steps_changes_no_disk),
     };

@@ -2,7 +2,7 @@
 #include <sys/wait.h>
 
 #include "base/crash_point.h"
-#include "launcher/disk_pool.h"
+#include "launcher/disk_pool_internal.h"
 #include "launcher/disk_pool_test_kit.h"
 #include "launcher/root_test_kit.h"
 #include "sys/sys_btrfs.h"
@@ -319,6 +319,51 @@ static void a_disk_goes_back_to_a_snapshot(void **state)
     run_in_child(go_back, NEEDS_POOL);
 }
 
+/* With a descriptor that can be asked about the filesystem and cannot sync it. */
+static void fail_to_go_back(void)
+{
+    AUTO(disk_pool) struct disk_pool *pool = NULL;
+    AUTO(disk) struct disk disk = DISK_INIT;
+    AUTO(free) struct id *ids = NULL;
+    struct id id, snapshot = id_new();
+    size_t count = 1;
+    int store;
+
+    enter_pool_place();
+    pool = open_pool(&small_pool);
+    id = make_disk(pool, 0);
+    CHECK_OK(disk_pool_snapshot(pool, &id, &snapshot, NULL, &test_error));
+    CHECK_OK(disk_pool_open_disk(pool, &id, &disk, &test_error));
+    CHECK_EQUAL(mkdirat(disk.upper, "later", 0755), 0);
+    disk_done(&disk);
+    store = pool->store;
+    pool->store = open(POOL_PATH "/store", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    CHECK(pool->store >= 0);
+    CHECK_EQUAL(disk_pool_sync_contents(pool, &test_error), -1);
+    CHECK_EQUAL(test_error.system, EBADF);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQUAL(disk_pool_roll_back(pool, &id, &snapshot, 0, &test_error), -1);
+        CHECK_EQUAL(test_error.system, EBADF); /* not that one is under way */
+        CHECK_OK(disk_pool_list(pool, DISK_POOL_UNFINISHED, &ids, &count, &test_error));
+        CHECK_EQUAL(count, 0);
+    }
+    (void) fd_close(pool->store);
+    pool->store = store;
+    CHECK_OK(disk_pool_sync_contents(pool, &test_error));
+    CHECK_OK(disk_pool_open_disk(pool, &id, &disk, &test_error));
+    CHECK_EQUAL(faccessat(disk.upper, "later", F_OK, 0), 0);
+    disk_done(&disk);
+    CHECK_OK(disk_pool_roll_back(pool, &id, &snapshot, 0, &test_error));
+    CHECK_OK(disk_pool_open_disk(pool, &id, &disk, &test_error));
+    CHECK_EQUAL(faccessat(disk.upper, "later", F_OK, 0), -1);
+}
+
+static void a_roll_back_that_is_not_on_disk_is_taken_back(void **state)
+{
+    (void) state;
+    run_in_child(fail_to_go_back, NEEDS_POOL);
+}
+
 enum copy { COPY_SNAPSHOT, COPY_FORK, COPY_ROLL_BACK };
 
 /* In a process of its own, which dies at the point. */
@@ -554,6 +599,7 @@ int main(void)
         cmocka_unit_test(a_pool_with_qgroups_limits_alike),
         cmocka_unit_test(snapshots_keep_and_forks_go_their_own_way),
         cmocka_unit_test(a_disk_goes_back_to_a_snapshot),
+        cmocka_unit_test(a_roll_back_that_is_not_on_disk_is_taken_back),
         cmocka_unit_test(a_copy_is_whole_or_not_there),
         cmocka_unit_test(a_fork_that_lost_its_place_with_the_power_gets_it_back),
         cmocka_unit_test(nothing_is_made_below_the_reserve),

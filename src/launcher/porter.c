@@ -45,10 +45,15 @@ static bool copies_files(const struct porter *porter, const struct porter_task *
     return task->since_ms != 0 || disk_pool_is_full(pool, task->from, &task->source);
 }
 
-/* What was copied so far goes, and so does what a roll back has replaced. */
+/* What was copied so far goes, and so does what a roll back has replaced: the old disk, or, when
+ * the new one is not sure to be there, the new one. */
 static void finish_copy(struct porter_job *job, const struct error *failure)
 {
-    disk_pool_drop_copy(job->porter->site->host.pool, &job->task.target);
+    struct disk_pool *pool = job->porter->site->host.pool;
+
+    if (failure && job->stage == PORTER_PLACED && job->task.work == PORTER_ROLL_BACK)
+        (void) disk_pool_place_copy(pool, &job->task.target, DISK_POOL_DISKS, true, NULL);
+    disk_pool_drop_copy(pool, &job->task.target);
     finish_job(job, failure);
 }
 

@@ -58,6 +58,7 @@ struct porter_task {
     enum disk_pool_set from; /* where the source is */
     struct id source, target;
     uint64_t limit;   /* of a new disk; 0: none */
+    bool contents;    /* of a sync: also what was written into disks */
     int64_t since_ms; /* the source runs, and stood still at that time; 0: it does not run */
     bool is_repeated; /* the porter's business: somebody died of it, it may be done already */
 };

@@ -91,9 +91,10 @@ static int reclaim(struct work *work, const struct porter_task *task, uint64_t *
 static int sync_pool(struct work *work, const struct porter_task *task, uint64_t *ret_bytes,
                      struct error *err)
 {
-    (void) task;
+    struct disk_pool *pool = work->site.host.pool;
+
     (void) ret_bytes;
-    return disk_pool_sync(work->site.host.pool, err);
+    return task->contents ? disk_pool_sync_contents(pool, err) : disk_pool_sync(pool, err);
 }
 
 static perform *const tasks[] = {

@@ -192,8 +192,9 @@ int residents_list_snapshots(struct residents *all, const struct id *after,
 int residents_roll_back(struct residents *all, const struct wire_roll_back *asked, uint64_t request,
                         struct error *err);
 
-/* Answered by `done` when every disk that is there now would survive a power cut. */
-int residents_sync(struct residents *all, uint64_t request, struct error *err);
+/* Answered by `done` when every disk that is there now would survive a power cut; with `contents`
+ * also what was written into them by then. */
+int residents_sync(struct residents *all, bool contents, uint64_t request, struct error *err);
 
 /* At the end of a launcher that serves once, when the porter has stopped. */
 void residents_delete_snapshots(struct residents *all);

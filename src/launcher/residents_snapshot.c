@@ -199,12 +199,12 @@ int residents_roll_back(struct residents *all, const struct wire_roll_back *aske
     return 0;
 }
 
-int residents_sync(struct residents *all, uint64_t request, struct error *err)
+int residents_sync(struct residents *all, bool contents, uint64_t request, struct error *err)
 {
     AUTO(free) struct resident_copy *work = mem_alloc(sizeof(*work));
 
     *work = (struct resident_copy){.all = all, .request = request, .done = is_done};
-    work->job.task = (struct porter_task){.work = PORTER_SYNC};
+    work->job.task = (struct porter_task){.work = PORTER_SYNC, .contents = contents};
     if (resident_copy_begin(work, NULL, false, err) < 0)
         return -1;
     (void) TAKE_PTR(work);

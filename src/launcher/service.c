@@ -303,7 +303,8 @@ static int handle_reclaim(struct service *service, struct wire_incoming *incomin
 
 static int handle_sync(struct service *service, struct wire_incoming *incoming, struct error *err)
 {
-    return residents_sync(service->residents, incoming->message.request, err);
+    return residents_sync(service->residents, incoming->message.sync.contents,
+                          incoming->message.request, err);
 }
 
 static int handle_open_mount(struct service *service, struct wire_incoming *incoming,

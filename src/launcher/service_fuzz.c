@@ -264,6 +264,9 @@ static void fill_request(struct wire_message *message, const struct id *id, uint
         message->disk_usage.disk =
             (struct wire_disk){argument & 1 ? WIRE_DISK_OF_SNAPSHOT : WIRE_DISK_OF_SANDBOX, *id};
         break;
+    case WIRE_MESSAGE_SYNC:
+        message->sync.contents = argument & 1;
+        break;
     case WIRE_MESSAGE_KEEPER_JOB:
         fill_job(&message->keeper_job, id, argument);
         break;

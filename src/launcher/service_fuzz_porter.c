@@ -22,6 +22,7 @@ void porter_add(struct porter *porter, struct porter_job *job)
     must(job->task.work >= PORTER_RECLAIM || id_is_valid(job->task.source.text));
     must(job->task.limit == 0 || job->task.limit >= DISK_LIMIT_MIN);
     must(job->task.since_ms == 0 || the_host.is_plain);
+    must(!job->task.contents || job->task.work == PORTER_SYNC);
     job->stage = PORTER_NEW;
     job->copies = job->task.since_ms != 0;
     error_clear(&job->failure);

@@ -295,6 +295,12 @@ void provider_disk_usage(struct provider *provider, const struct provider_disk *
  * not sync themselves is not meant. */
 void provider_sync_disks(struct provider *provider, provider_done *done, void *context);
 
+/* The same, with every file as it was when this was called, whoever wrote it and whether or not
+ * they synced it. All disks are written back, so it waits for the writers of all of them: for what
+ * somebody is promised, not for every day. A failure: something may be missing after a power cut.
+ */
+void provider_sync_contents(struct provider *provider, provider_done *done, void *context);
+
 /* Push the memory of a frozen sandbox out to swap; the answer tells how much went. */
 void provider_reclaim(struct provider *provider, const struct id *id, provider_bytes_done *done,
                       void *context);

@@ -227,13 +227,18 @@ static int mark_job_disks(struct provider_call *call, struct error *err)
     return 0;
 }
 
+static bool is_about_all(const struct provider_call *call)
+{
+    return call->kind == PROVIDER_CALL_OPEN || call->kind == PROVIDER_CALL_LIST ||
+           call->kind == PROVIDER_CALL_LIST_SNAPSHOTS || call->kind == PROVIDER_CALL_SYNC_DISKS ||
+           call->kind == PROVIDER_CALL_SYNC_CONTENTS;
+}
+
 static int mark_sandbox(struct provider_call *call, struct error *err)
 {
     struct provider_table *table = &call->provider->sandboxes;
 
-    if (call->kind == PROVIDER_CALL_OPEN || call->kind == PROVIDER_CALL_LIST ||
-        call->kind == PROVIDER_CALL_SYNC_DISKS || (call->snapshot.text[0] && !call->id.text[0]) ||
-        call->kind == PROVIDER_CALL_LIST_SNAPSHOTS)
+    if (is_about_all(call) || (call->snapshot.text[0] && !call->id.text[0]))
         return 0;
     /* A job may be about snapshots alone, or about nothing that is there. */
     if ((call->id.text[0] || call->kind != PROVIDER_CALL_DISK_JOB) &&

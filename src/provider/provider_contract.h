@@ -598,15 +598,17 @@ static void memory_of_frozen_sandboxes_can_be_pushed_out(void **state)
 static void disks_can_be_synced(void **state)
 {
     struct contract *contract = *state;
-    struct reply first = {.times = 0}, second = {.times = 0};
+    struct reply replies[3] = {{.times = 0}};
 
     (void) new_sandbox(contract);
-    provider_sync_disks(contract->provider, on_done, &first);
-    provider_sync_disks(contract->provider, on_done, &second);
-    assert_int_equal(first.times + second.times, 0);
-    TURN_UNTIL(&contract->loop, first.times && second.times);
-    expect_ok(&first);
-    expect_ok(&second);
+    provider_sync_disks(contract->provider, on_done, &replies[0]);
+    provider_sync_contents(contract->provider, on_done, &replies[1]);
+    provider_sync_disks(contract->provider, on_done, &replies[2]);
+    for (size_t i = 0; i < ARRAY_COUNT(replies); i++)
+        assert_int_equal(replies[i].times, 0);
+    TURN_UNTIL(&contract->loop, replies[0].times && replies[1].times && replies[2].times);
+    for (size_t i = 0; i < ARRAY_COUNT(replies); i++)
+        expect_ok(&replies[i]);
 }
 
 /* Whatever the sandbox does meanwhile. */

@@ -427,7 +427,7 @@ static const struct provider_operations fake_operations = {
     .roll_back = fake_roll_back,
     .disk_usage = fake_disk_usage,
     .reclaim = fake_reclaim,
-    .sync_disks = fake_plain,
+    .sync = fake_plain,
     .agent_address = fake_agent_address,
 };
 

@@ -110,7 +110,8 @@ struct provider_operations {
     /* Of the snapshot; when it has none: of the sandbox. */
     void (*disk_usage)(struct provider *provider, struct provider_call *call);
     void (*reclaim)(struct provider *provider, struct provider_call *call);
-    void (*sync_disks)(struct provider *provider, struct provider_call *call);
+    /* Of disks or contents: the call's kind says. */
+    void (*sync)(struct provider *provider, struct provider_call *call);
     int (*agent_address)(struct provider *provider, const struct id *id,
                          char ret_address[static PROVIDER_ADDRESS_MAX], struct error *err);
 };

@@ -365,7 +365,7 @@ static const struct provider_operations local_operations = {
     .roll_back = local_roll_back,
     .disk_usage = local_disk_usage,
     .reclaim = local_reclaim,
-    .sync_disks = local_sync_disks,
+    .sync = local_sync,
     .agent_address = local_agent_address,
 };
 

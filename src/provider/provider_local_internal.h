@@ -135,4 +135,4 @@ void local_list_snapshots(struct provider *provider, struct provider_call *call)
 void local_roll_back(struct provider *provider, uint64_t disk_bytes, struct provider_call *call);
 void local_disk_usage(struct provider *provider, struct provider_call *call);
 void local_reclaim(struct provider *provider, struct provider_call *call);
-void local_sync_disks(struct provider *provider, struct provider_call *call);
+void local_sync(struct provider *provider, struct provider_call *call);

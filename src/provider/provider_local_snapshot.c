@@ -133,9 +133,10 @@ void local_reclaim(struct provider *provider, struct provider_call *call)
     local_ask(call, &message, NULL, 0, on_bytes);
 }
 
-void local_sync_disks(struct provider *provider, struct provider_call *call)
+void local_sync(struct provider *provider, struct provider_call *call)
 {
-    struct wire_message message = {.number = WIRE_MESSAGE_SYNC};
+    struct wire_message message = {.number = WIRE_MESSAGE_SYNC,
+                                   .sync = {.contents = call->kind == PROVIDER_CALL_SYNC_CONTENTS}};
 
     (void) provider;
     local_ask(call, &message, NULL, 0, on_done);

@@ -95,13 +95,23 @@ void provider_reclaim(struct provider *provider, const struct id *id, provider_b
     provider_call_leave(call);
 }
 
-void provider_sync_disks(struct provider *provider, provider_done *done, void *context)
+static void begin_sync(struct provider *provider, enum provider_call_kind kind, provider_done *done,
+                       void *context)
 {
-    struct provider_call *call =
-        provider_call_new(provider, PROVIDER_CALL_SYNC_DISKS, NULL, context);
+    struct provider_call *call = provider_call_new(provider, kind, NULL, context);
 
     call->answer.done = done;
     if (provider_call_begin(call))
-        provider->operations->sync_disks(provider, call);
+        provider->operations->sync(provider, call);
     provider_call_leave(call);
+}
+
+void provider_sync_disks(struct provider *provider, provider_done *done, void *context)
+{
+    begin_sync(provider, PROVIDER_CALL_SYNC_DISKS, done, context);
+}
+
+void provider_sync_contents(struct provider *provider, provider_done *done, void *context)
+{
+    begin_sync(provider, PROVIDER_CALL_SYNC_CONTENTS, done, context);
 }

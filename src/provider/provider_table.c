@@ -48,6 +48,7 @@ static const struct rule rules[PROVIDER_CALL_COUNT] = {
                                   STAY},
     [PROVIDER_CALL_RECLAIM] = {"reclaim", PROVIDER_RECLAIM, IN(FROZEN), STAY, STAY},
     [PROVIDER_CALL_SYNC_DISKS] = {"sync_disks", 0, 0, STAY, STAY},
+    [PROVIDER_CALL_SYNC_CONTENTS] = {"sync_contents", 0, 0, STAY, STAY},
 };
 
 static const struct {

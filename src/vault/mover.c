@@ -111,7 +111,7 @@ static void make_plain(struct work *work)
 
 void work_end(struct work *work, const struct error *failure)
 {
-    if (work->is_over)
+    if (work->is_over || work->is_flushing)
         return;
     work->is_over = true;
     work->failed = failure != NULL;
@@ -123,6 +123,25 @@ void work_end(struct work *work, const struct error *failure)
     if (work->failure.code == ERR_FORBIDDEN)
         work->failure.code = ERR_UNAVAILABLE;
     loop_defer(work->mover->loop, &work->task);
+}
+
+static void flushed(void *context, const struct error *failure)
+{
+    struct work *work = context;
+    struct error err = failure ? *failure : (struct error) ERROR_INIT;
+
+    work->is_flushing = false;
+    if (failure)
+        (void) error_wrap(&err, "what was restored may not survive a power cut");
+    work_end(work, failure ? &err : NULL);
+}
+
+void work_flush(struct work *work)
+{
+    if (work->is_flushing || !work_goes_on(work))
+        return;
+    work->is_flushing = true;
+    provider_sync_contents(work->mover->provider, flushed, work);
 }
 
 void work_fail(struct work *work, enum err_code code, int system, const char *format, ...)

@@ -2,11 +2,11 @@
  * agents.
  *
  *     archive         disk ─ARCHIVE─► file ─► object
- *     restore         object ─► file ─UNARCHIVE─► tar ─► agent
+ *     restore         object ─► file ─UNARCHIVE─► tar ─► agent, then its disk is flushed
  *     store_disk      disk ─PACK─► file ─► object "layers/<owner>/<id>", unless it is there
  *     fetch_disk      [snapshot ─COPY─► disk,] object ─► file ─UNPACK─► disk, for each layer
  *     sync            disk ─SCAN─► list, against the last list; ─READ─► objects; list ─► object
- *     restore_mirror  list, objects ─► tar ─► agent
+ *     restore_mirror  list, objects ─► tar ─► agent, then its disk is flushed
  *
  * The files between the steps are nameless ones in the folder `spool`, gone with their descriptor;
  * they are why a slow store never holds a keeper, and a waiting keeper never a thread of the store.

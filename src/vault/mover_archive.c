@@ -231,7 +231,10 @@ static void restore_end(struct restore *restore)
         failure = &restore->extract_failure;
     if (restore->unpack_failed && (!failure || restore->unpack_failure.code != ERR_CANCELLED))
         failure = &restore->unpack_failure;
-    work_end(&restore->work, failure);
+    if (failure)
+        work_end(&restore->work, failure);
+    else
+        work_flush(&restore->work);
 }
 
 static void restore_extracted(void *context, const struct error *failure)

@@ -23,7 +23,8 @@ struct work {
     void (*cancel)(struct work *work);
     /* Answer and free it. */
     void (*finish)(struct work *work, const struct error *failure);
-    bool is_over; /* the answer is on its way */
+    bool is_flushing; /* work_flush waits for the provider: nothing else ends it */
+    bool is_over;     /* the answer is on its way */
     bool failed;
     struct error failure;
 };
@@ -49,6 +50,10 @@ bool work_begin(struct work *work, struct mover *mover,
 
 /* It ends, with `failure` or NULL: finish is called from the loop. Only the first call counts. */
 void work_end(struct work *work, const struct error *failure);
+
+/* It ends when what an agent has written is on disk: agents answer before their kernel has written
+ * anything. Only the first call counts. */
+void work_flush(struct work *work);
 
 /* Whether its next step may begin; otherwise it was ended. */
 bool work_goes_on(struct work *work);

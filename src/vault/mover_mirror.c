@@ -110,7 +110,10 @@ static void end(struct mirror *mirror)
     if (mirror->is_polling || mirror->is_reading || is_fetching(mirror) ||
         (mirror->is_started && !mirror->is_extracted))
         return;
-    work_end(&mirror->work, mirror->failed ? &mirror->failure : NULL);
+    if (mirror->failed)
+        work_end(&mirror->work, &mirror->failure);
+    else
+        work_flush(&mirror->work);
 }
 
 static void poll_closed(uv_handle_t *handle)

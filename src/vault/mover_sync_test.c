@@ -219,6 +219,26 @@ static void what_is_missing_or_refused_fails_as_a_whole(void **state)
     run_shell("[ $(cat '%s/old') = old ]", place(stage, "agents", sandbox.text));
 }
 
+static void a_workspace_is_back_when_it_would_survive_a_power_cut(void **state)
+{
+    struct stage *stage = *state;
+    struct provider_disk disk = new_disk(stage);
+    struct id sandbox = id_new();
+    struct answer answer;
+
+    fill(stage, &disk);
+    (void) sync_now(stage, &disk);
+    assert_int_equal(stage->flushes, 0);
+    answer = bring_back(stage, &sandbox);
+    expect_ok(&answer);
+    assert_int_equal(stage->flushes, 1);
+    stage->refuse_flush = true;
+    answer = bring_back(stage, &sandbox);
+    expect_code(&answer, ERR_INTERNAL);
+    assert_non_null(strstr(answer.failure.message, "may not survive a power cut: write back"));
+    assert_int_equal(answer.files, 0);
+}
+
 static void closing_ends_a_sync(void **state)
 {
     struct stage *stage = *state;
@@ -395,6 +415,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_damaged_list_is_not_believed, set_stage, strike_stage),
         cmocka_unit_test_setup_teardown(what_is_missing_or_refused_fails_as_a_whole, set_stage,
                                         strike_stage),
+        cmocka_unit_test_setup_teardown(a_workspace_is_back_when_it_would_survive_a_power_cut,
+                                        set_stage, strike_stage),
         cmocka_unit_test_setup_teardown(closing_ends_a_sync, set_stage, strike_stage),
         cmocka_unit_test_setup_teardown(what_a_sync_left_half_done_is_mended_by_the_next, set_stage,
                                         strike_stage),

@@ -117,6 +117,40 @@ static void what_fails_says_which_step_and_changes_nothing(void **state)
     assert_non_null(strstr(answer.failure.message, "tar failed"));
 }
 
+/* The agent answers before its kernel has written anything: the restore waits for that. */
+static void a_restore_is_told_when_it_would_survive_a_power_cut(void **state)
+{
+    struct stage *stage = *state;
+    const struct vault *vault = mover_vault(stage->mover);
+    struct provider_disk disk = new_disk(stage);
+    struct vault_restore what = {
+        .key = "backups/x/data.sqsh", .sandbox = id_new(), .folder = "/workspace"};
+    struct answer answer, late = {.times = 0};
+    int closed = 0;
+
+    fill(stage, &disk);
+    answer = archive(stage, &disk, "/workspace", what.key);
+    expect_ok(&answer);
+    assert_int_equal(stage->flushes, 0);
+    stage->refuse_flush = true;
+    answer = restore(stage, what.key, NULL, &what.sandbox);
+    expect_code(&answer, ERR_INTERNAL);
+    assert_non_null(strstr(answer.failure.message, "may not survive a power cut: write back"));
+    stage->hold_flush = true;
+    vault->restore(vault->self, &what, NULL, on_done, &late);
+    TURN_UNTIL(&stage->loop, stage->held_flush);
+    /* Who closes waits for it, too. */
+    mover_close(stage->mover, count_closed, &closed);
+    for (int i = 0; i < 5; i++)
+        testing_turn(&stage->loop);
+    assert_int_equal(late.times + closed, 0);
+    provider_call_answer(stage->held_flush, NULL);
+    TURN_UNTIL(&stage->loop, closed);
+    assert_int_equal(late.times, 1);
+    expect_ok(&late);
+    assert_int_equal(stage->flushes, 2);
+}
+
 static struct answer store(struct stage *stage, const struct provider_disk *disk,
                            const struct provider_disk *base, const struct id *owner)
 {
@@ -354,6 +388,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_backup_comes_back_as_it_was, set_stage, strike_stage),
         cmocka_unit_test_setup_teardown(what_fails_says_which_step_and_changes_nothing, set_stage,
                                         strike_stage),
+        cmocka_unit_test_setup_teardown(a_restore_is_told_when_it_would_survive_a_power_cut,
+                                        set_stage, strike_stage),
         cmocka_unit_test_setup_teardown(a_disk_is_made_of_its_layers, set_stage, strike_stage),
         cmocka_unit_test_setup_teardown(what_is_here_already_is_not_fetched, set_stage,
                                         strike_stage),

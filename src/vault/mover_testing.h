@@ -23,7 +23,11 @@ struct stage {
     char keeper[PATH_MAX];
     int jobs;     /* that were run */
     int extracts; /* that were asked for */
+    int extracting;
     bool refuse_extract;
+    int flushes; /* that were asked for */
+    bool refuse_flush, hold_flush;
+    struct provider_call *held_flush;
 };
 
 /* Where something of the test is: FOLDER/part/name. */
@@ -143,6 +147,23 @@ static inline void stage_destroy(struct provider *provider, struct provider_call
     provider_call_answer(call, NULL);
 }
 
+/* As a restore sees it: what it promises must have been extracted by then. */
+static inline void stage_sync(struct provider *provider, struct provider_call *call)
+{
+    struct stage *stage = CONTAINER_OF(provider, struct stage, provider);
+    struct error err = ERROR_INIT;
+
+    assert_int_equal(call->kind, PROVIDER_CALL_SYNC_CONTENTS);
+    assert_int_equal(stage->extracting, 0);
+    stage->flushes++;
+    if (stage->hold_flush) {
+        stage->held_flush = call;
+        return;
+    }
+    (void) error_set(&err, ERR_INTERNAL, EIO, "write back the disk pool");
+    provider_call_answer(call, stage->refuse_flush ? &err : NULL);
+}
+
 static inline void stage_open(struct provider *provider, struct provider_call *call)
 {
     provider->capabilities = PROVIDER_DISK_JOBS;
@@ -165,6 +186,7 @@ static const struct provider_operations stage_operations = {
     .close = stage_close,
     .destroy = stage_destroy,
     .disk_job = stage_disk_job,
+    .sync = stage_sync,
 };
 
 /* --- the agents ------------------------------------------------------------------------------ */
@@ -190,6 +212,7 @@ static inline void stage_extract_closed(uv_handle_t *handle)
         run_shell("rm -rf '%s' && mv '%s' '%s'", place(extract->stage, "agents", sandbox),
                   place(extract->stage, "fresh", sandbox),
                   place(extract->stage, "agents", sandbox));
+    extract->stage->extracting--;
     extract->done(extract->context, extract->status ? &err : NULL);
     free(extract);
 }
@@ -224,6 +247,7 @@ static inline void stage_extracts(void *self, const struct id *sandbox, const ch
 
     assert_string_equal(folder, "/workspace");
     stage->extracts++;
+    stage->extracting++;
     run_shell("rm -rf '%s' && mkdir -p '%s'", fresh, fresh);
     *extract = (struct stage_extract){
         .stage = stage, .sandbox = *sandbox, .done = done, .context = context};

@@ -204,6 +204,10 @@ WIRE_STRUCT(roll_back, WIRE_ROLL_BACK_FIELDS);
 #define WIRE_DISK_USAGE_FIELDS(F, S) F(S, RECORD, disk, disk, "which")
 WIRE_STRUCT(disk_usage, WIRE_DISK_USAGE_FIELDS);
 
+#define WIRE_SYNC_FIELDS(F, S)                                                                     \
+    F(S, BOOL, contents, , "with everything that was written into them, synced or not")
+WIRE_STRUCT(sync, WIRE_SYNC_FIELDS);
+
 /* To the daemon. */
 
 #define WIRE_WELCOME_FIELDS(F, S)                                                                  \

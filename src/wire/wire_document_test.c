@@ -138,6 +138,7 @@ static void put_structs(struct text *page)
     PUT_STRUCT(page, snapshot_name, WIRE_SNAPSHOT_NAME_FIELDS);
     PUT_STRUCT(page, roll_back, WIRE_ROLL_BACK_FIELDS);
     PUT_STRUCT(page, disk_usage, WIRE_DISK_USAGE_FIELDS);
+    PUT_STRUCT(page, sync, WIRE_SYNC_FIELDS);
     PUT_STRUCT(page, welcome, WIRE_WELCOME_FIELDS);
     PUT_STRUCT(page, refused, WIRE_REFUSED_FIELDS);
     PUT_STRUCT(page, done, WIRE_DONE_FIELDS);

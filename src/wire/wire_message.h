@@ -89,7 +89,7 @@ enum wire_permission {
       ALLOW, ALLOW, "what a disk or snapshot has on its account")                                  \
     X(22, RECLAIM, reclaim, target, REQUEST, 0, BYTES_COUNTED, STAY, FORBID, FORBID, ALLOW,        \
       REFUSE, "push the memory of a frozen sandbox out to swap")                                   \
-    X(23, SYNC, sync, nothing, REQUEST, 0, DONE, STAY, FORBID, FORBID, ALLOW, ALLOW,               \
+    X(23, SYNC, sync, sync, REQUEST, 0, DONE, STAY, FORBID, FORBID, ALLOW, ALLOW,                  \
       "answered when every disk that is there now would survive a power cut")                      \
                                                                                                    \
     X(64, WELCOME, welcome, welcome, REPLY, 0, NONE, GREETED, ALLOW, FORBID, FORBID, FORBID,       \

@@ -94,6 +94,7 @@ class Doomed(ControlPlane):
         self.boxes = {}  # name: (id, statuses it may have)
         self.snapshots = {}  # name: states it may have; None: it is gone
         self.backups = {}  # name: whether it is there; None: it may be
+        self.sessions = set()  # names of those with a session that must not be lost
 
     def ask_for(self, method, path, body=None):
         try:
@@ -160,6 +161,12 @@ class Doomed(ControlPlane):
         assert answer.status < 300, answer
         self.boxes[name] = (box["id"], ("running",))
         self.filled[name] = name
+
+    def open_session(self, name):
+        """Where it is and what it exports is its own."""
+        answer = self.execute(name, f"cd /tmp && export OWN={name}", sessionId="own", timeout=SECONDS)
+        equal(answer["exitCode"], 0, "session")
+        self.sessions.add(name)
 
     def revive(self):
         """The launcher starts the daemon again; then all of it is started again without the point."""
@@ -235,6 +242,9 @@ class Doomed(ControlPlane):
         answer = self.execute(name, "cat own 2>/dev/null; echo .", timeout=SECONDS)
         equal(answer["stdout"].strip(), f"{content}.", f"what is in {name}")
         equal(self.sandbox(name)["labels"]["of"], name, f"labels of {name}")
+        if name in self.sessions:
+            answer = self.execute(name, "echo $PWD $OWN", sessionId="own", timeout=SECONDS)
+            equal(answer["stdout"].strip(), f"/tmp {name}", f"session of {name}")
 
     def use_name_again(self, name, box):
         again = self.do("create", name)
@@ -318,6 +328,7 @@ def point_of_hibernation(point):
         daemon = plane.daemon_pid
         for number in range(NTH):
             plane.make(f"box{number}")
+            plane.open_session(f"box{number}")
             plane.boxes[f"box{number}"] = (plane.boxes[f"box{number}"][0], ("running", *ASLEEP))
         for number in range(NTH):
             try:
@@ -518,7 +529,7 @@ def point_of_store(point):
 
 
 def how_to(point):
-    if point == "domain.sleep.stopped":
+    if point in ("domain.sleep.saved", "domain.sleep.stopped"):
         return point_of_hibernation
     if point.startswith("rebuild."):
         return point_of_rebuild

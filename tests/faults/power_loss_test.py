@@ -4,11 +4,12 @@
 written down (fragile_disk.py). Clients work and remember how much was written when each answer came.
 Then the disk is made as it would be after a power cut at that very moment, with what was not flushed
 there or not, page by page; a fresh launcher and daemon open it, and everything that was acknowledged
-before is in it. Cuts between two answers come on top.
+before is in it. Cuts between two answers come on top. All of it on a btrfs pool, and less of it on a
+plain one.
 
     BURROW_FULL=1        a cut at every answer instead of some
     BURROW_SEED=N        the cuts of an earlier run again (their number is printed)
-    BURROW_CUTS=N        so many at answers, and half as many between them
+    BURROW_CUTS=N        so many at answers, and half as many between them; and at every restore
 """
 
 import copy
@@ -37,16 +38,19 @@ SEED = int(os.environ.get("BURROW_SEED", random.SystemRandom().randrange(1 << 32
 CUTS = int(os.environ.get("BURROW_CUTS", 100 if FULL else 6))
 DISK_SIZE = 3 << 30  # sparse; beneath a pool there must be a reserve
 SIZES = (10, 5000, 400000)
+RESTORE = "restore into an emptied workspace"
 FORKS = 2  # at once
 FORMAT = ["mke2fs", "-t", "ext4", "-F", "-q", "-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard"]
 
 
 class Ledger:
     """What was acknowledged: contents by id. Those of a sandbox are promised when it has synced them,
-    as on any machine; a new one is empty until then, and a fork holds what its origin held."""
+    as on any machine; a new one is empty until then, a fork holds what its origin held, and what was
+    restored is promised with the answer."""
 
     def __init__(self):
         self.boxes, self.snapshots, self.backups = {}, {}, {}
+        self.mirrors = {}  # of workspaces, by the sandbox
         self.gone = set()  # ids of what was deleted
         self.touched = set()  # ids that the next operation is about
 
@@ -100,6 +104,27 @@ class Work:
         self.acknowledged("backup")
         return backup
 
+    def mirror(self, box):
+        self.touch(box)  # the mirror is of either moment until the answer
+        self.call("POST", f"sandboxes/{box}/sync", {})
+        self.ledger.mirrors[box] = self.ledger.boxes[box]
+        self.acknowledged("sync of a workspace")
+
+    def empty(self, box):
+        self.touch(box)
+        command = "find /workspace -mindepth 1 -delete && sync"
+        equal(self.plane.execute(box, command, timeout=SECONDS)["exitCode"], 0, command)
+        self.ledger.boxes[box] = {}
+        self.acknowledged("emptied workspace")
+
+    def restore(self, box, contents, path, body):
+        """Nobody in the sandbox syncs what comes."""
+        self.empty(box)
+        self.touch(box)
+        self.call("POST", f"sandboxes/{box}/{path}", body)
+        self.ledger.boxes[box] = contents
+        self.acknowledged(f"{RESTORE} by {path}")
+
     def roll_back(self, box, shot):
         before = self.ledger.boxes[box]
         self.touch(box)
@@ -118,6 +143,7 @@ class Work:
         self.touch(thing)
         self.call("DELETE", f"{kind}/{thing}")
         getattr(self.ledger, "boxes" if kind == "sandboxes" else kind).pop(thing)
+        self.ledger.mirrors.pop(thing, None)
         self.ledger.gone.add(thing)
         self.acknowledged(f"delete of {kind}")
 
@@ -137,6 +163,11 @@ class Work:
         self.roll_back(first, early)
         self.fork(f"snapshots/{late}", self.ledger.snapshots[late])
         self.roll_back(first, late)
+        self.mirror(first)
+        self.restore(first, self.ledger.backups[kept], "restore", {"backup": kept})
+        self.write(first)
+        self.mirror(first)
+        self.restore(first, self.ledger.mirrors[first], "sync/restore", {})
         self.delete("snapshots", early)
         self.delete("backups", kept)
         self.delete("sandboxes", second)
@@ -174,6 +205,10 @@ def check(plane, moment, is_at_answer):
                 continue
             assert thing in there[kind], f"{thing} of {kind} is gone"
             look(plane, kind, there[kind][thing], contents)
+    for box, contents in ledger.mirrors.items():
+        if box not in spared:
+            equal(plane.mirror_contents(box), contents, f"mirror of sandbox {box}")
+    for kind in there:
         equal(ledger.gone & set(there[kind]), set(), f"{kind} that were deleted")
     plane.wait_without_strays()
 
@@ -192,6 +227,7 @@ def look(plane, kind, thing, contents):
 
 
 def open_after(disk, position, moment, rng, is_at_answer, is_expected=True):
+    """Look at the disk as a cut at that position leaves it."""
     image = os.path.join(folder(), "cut")
     writes, lost = disk.cut(position, rng, image)
     where = "at the answer to" if is_at_answer else "after"
@@ -209,19 +245,30 @@ def open_after(disk, position, moment, rng, is_at_answer, is_expected=True):
     os.unlink(image)
 
 
-def between(disk, moments, rng):
+def at_answers(moments, rng, count):
+    """Some, and each of those whose promise is the hardest to keep."""
+    chosen = rng.sample(moments, min(count, len(moments)))
+    return chosen + [one for one in moments if RESTORE in one.what and one not in chosen]
+
+
+def between(disk, moments, rng, count):
     """(position, the last answer before it), for cuts in the middle of operations."""
     first, last = moments[0].position, moments[-1].position
     positions = [position for position in disk.positions() if first < position < last]
-    for position in rng.sample(positions, min(CUTS // 2, len(positions))):
+    for position in rng.sample(positions, min(count, len(positions))):
         yield position, [one for one in moments if one.position <= position][-1]
 
 
-def work_on(disk, rng):
+def work_on(disk, rng, is_plain):
     """The moments of a day's work, on a fresh filesystem."""
     subprocess.run([*FORMAT, disk.path], check=True)
     with mounted(disk.path, "before") as place:
-        with StoredPlane("--stock", "0", data=f"{place}/data") as plane:
+        service = StoredPlane("--stock", "0", data=f"{place}/data")
+        if is_plain:
+            service.make_plain_pool()
+        with service as plane:
+            if is_plain:
+                os.rmdir(f"{plane.data}/pool/store/disks/kept")  # it is a plain one now
             work = Work(plane, disk, rng)
             work.run()
             for box in plane.listed("sandboxes"):
@@ -229,18 +276,17 @@ def work_on(disk, rng):
     return work.moments
 
 
-@test
-def what_was_acknowledged_survives_a_power_cut():
+def work_and_cut(is_plain, cuts):
     need_launcher()
     if not os.path.exists("/dev/fuse"):
         skip("/dev/fuse")
     print(f"# BURROW_SEED={SEED}", flush=True)
     rng = random.Random(SEED)
     with FragileDisk(folder(), DISK_SIZE) as disk:
-        moments = work_on(disk, rng)
-        for moment in rng.sample(moments, min(CUTS, len(moments))):
+        moments = work_on(disk, rng, is_plain)
+        for moment in at_answers(moments, rng, cuts):
             open_after(disk, moment.position, moment, rng, True)
-        for position, moment in between(disk, moments, rng):
+        for position, moment in between(disk, moments, rng, cuts // 2):
             open_after(disk, position, moment, rng, False)
         # The same eyes see what is missing: an older disk under a newer ledger.
         try:
@@ -248,6 +294,16 @@ def what_was_acknowledged_survives_a_power_cut():
         except AssertionError:
             return
         raise AssertionError("nobody noticed that the last snapshot was missing")
+
+
+@test
+def what_was_acknowledged_survives_a_power_cut():
+    work_and_cut(False, CUTS)
+
+
+@test
+def what_was_acknowledged_survives_a_power_cut_in_a_plain_pool():
+    work_and_cut(True, CUTS // 2)
 
 
 main()
