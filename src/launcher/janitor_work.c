@@ -39,10 +39,10 @@ struct waiting {
     unsigned int tries;
 };
 
-/* A deleted sandbox whose mounts are still there, and so its disk and network. */
+/* A deleted sandbox whose mounts are still there, and so its disk. */
 struct lingering {
     struct janitor_task task;
-    int mounts; /* owned */
+    struct janitor_hold hold;
 };
 
 struct work {
@@ -171,7 +171,7 @@ static void *close_some(void *context)
     size_t at;
 
     while ((at = atomic_fetch_add(&work->next_to_close, 1)) < work->lingering_count)
-        (void) fd_close(work->lingering[at].mounts);
+        janitor_hold_done(&work->lingering[at].hold);
     return NULL;
 }
 
@@ -191,44 +191,57 @@ static void close_mounts(struct work *work)
         (void) pthread_join(threads[--started], NULL);
 }
 
+/* All before the first mounts, which take a while: the kernel ends those together that are given up
+ * before it comes to the first. */
+static void close_networks(struct work *work)
+{
+    for (size_t i = 0; i < work->lingering_count; i++) {
+        struct janitor_hold *hold = &work->lingering[i].hold;
+
+        hold->network = fd_close(hold->network);
+    }
+}
+
 static void close_lingering(struct work *work)
 {
     size_t count = work->lingering_count;
 
+    close_networks(work);
     close_mounts(work);
     work->lingering_count = 0;
     for (size_t i = 0; i < count; i++)
         finish(work, &work->lingering[i].task);
 }
 
-static void linger(struct work *work, const struct janitor_task *task, int mounts)
+static void linger(struct work *work, const struct janitor_task *task,
+                   const struct janitor_hold *hold)
 {
     if (work->lingering_count == 0)
         work->linger_end_ns = now_ns() + JANITOR_LINGER_MS * NANOSECONDS_PER_MS;
-    work->lingering[work->lingering_count++] = (struct lingering){*task, mounts};
+    work->lingering[work->lingering_count++] = (struct lingering){*task, *hold};
     if (work->lingering_count == JANITOR_LINGER_MAX)
         close_lingering(work);
 }
 
-/* Takes `mounts`. */
-static void take_down(struct work *work, struct janitor_task *task, int mounts)
+/* Takes what is held. */
+static void take_down(struct work *work, struct janitor_task *task, struct janitor_hold *hold)
 {
     const struct instance *instance = work->instance;
     struct error err = ERROR_INIT;
 
     /* A disk that stays may be started on at once. */
     if (task->keep_disk)
-        mounts = fd_close(mounts);
+        janitor_hold_done(hold);
     if (remove_groups(work, task, &err) < 0 ||
         network_agent_remove(instance->agents, instance->user, instance->group, &task->id, &err) <
             0) {
-        (void) fd_close(mounts);
+        janitor_hold_done(hold);
         settle_groups(work, task);
         answer(work, task, &err);
         return;
     }
-    if (mounts >= 0)
-        linger(work, task, mounts);
+    if (hold->mounts >= 0)
+        linger(work, task, hold);
     else
         finish(work, task);
 }
@@ -303,29 +316,31 @@ static int patience(const struct work *work)
     return wait;
 }
 
-/* One task and the mounts it brings, which go to `ret_mounts`. 1, 0 when none is there, -1 at the
- * end. */
-static int receive_task(struct work *work, struct janitor_task *ret_task, int *ret_mounts)
+/* One task and what it brings, which goes to `ret_hold`. 1, 0 when none is there, -1 at the end. */
+static int receive_task(struct work *work, struct janitor_task *ret_task,
+                        struct janitor_hold *ret_hold)
 {
+    int fds[] = {-EBADF, -EBADF};
     size_t count = 0;
     ssize_t got;
 
-    *ret_mounts = -EBADF;
     if (sys_file_poll(work->socket, POLLIN, 0) == 0)
         return 0;
-    got = sys_fd_pass_receive(work->socket, ret_task, sizeof(*ret_task), ret_mounts, 1, &count);
-    if (count == 0)
-        *ret_mounts = -EBADF;
+    got = sys_fd_pass_receive(work->socket, ret_task, sizeof(*ret_task), fds, ARRAY_COUNT(fds),
+                              &count);
+    *ret_hold = (struct janitor_hold){.mounts = count > 0 ? fds[0] : -EBADF,
+                                      .network = count > 1 ? fds[1] : -EBADF};
     return got == (ssize_t) sizeof(*ret_task) ? 1 : -1;
 }
 
 static bool take_tasks(struct work *work)
 {
     struct janitor_task task;
-    int mounts, got;
+    struct janitor_hold hold;
+    int got;
 
-    while ((got = receive_task(work, &task, &mounts)) > 0) {
-        take_down(work, &task, mounts);
+    while ((got = receive_task(work, &task, &hold)) > 0) {
+        take_down(work, &task, &hold);
         if (work->lingering_count && now_ns() >= work->linger_end_ns)
             close_lingering(work);
     }
