@@ -29,8 +29,10 @@
 #define NETWORK_STEP_MS 20
 #define NETWORK_TRIES   100
 #define CLOSERS_MAX     31
-#define TIDY_MS         30000
-#define TRIM_EVERY      20 /* times of tidying */
+/* libc keeps the stacks of ended threads, but only 40 MB of them: of ordinary ones that is five. */
+#define CLOSER_STACK (128 << 10)
+#define TIDY_MS      30000
+#define TRIM_EVERY   20 /* times of tidying */
 
 /* A task whose network is not gone yet; everything else of it is. */
 struct waiting {
@@ -180,12 +182,16 @@ static void *close_some(void *context)
 static void close_mounts(struct work *work)
 {
     pthread_t threads[CLOSERS_MAX];
+    pthread_attr_t small;
     size_t started = 0;
 
     atomic_store(&work->next_to_close, 0);
+    (void) pthread_attr_init(&small);
+    (void) pthread_attr_setstacksize(&small, CLOSER_STACK); /* else it is the usual one */
     while (started + 1 < work->lingering_count && started < CLOSERS_MAX &&
-           pthread_create(&threads[started], NULL, close_some, work) == 0)
+           pthread_create(&threads[started], &small, close_some, work) == 0)
         started++;
+    (void) pthread_attr_destroy(&small);
     (void) close_some(work);
     while (started > 0)
         (void) pthread_join(threads[--started], NULL);
