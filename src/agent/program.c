@@ -100,11 +100,12 @@ static int become_user(const struct account *account)
  * complain of the strange stack, on the command's stderr. */
 __attribute__((no_sanitize("address"))) static int become_program(void *data)
 {
+    static const int changed[] = {SIGPIPE}; /* by main and by the worker */
     struct spawn *spawn = data;
 
     if (spawn->note)
         atomic_store(spawn->note, getpid());
-    spawn->error = sys_signal_reset();
+    spawn->error = sys_signal_reset_some(changed, ARRAY_COUNT(changed));
     if (spawn->error == 0 && setsid() < 0)
         spawn->error = -errno;
     if (spawn->error == 0)

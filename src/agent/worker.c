@@ -64,9 +64,9 @@ static int prepare(struct worker *worker, const struct worker_settings *settings
     worker->buffer = mem_alloc(LAUNCH_INLINE_MAX);
     r = close_others(worker->socket);
     if (r == 0)
-        r = sys_signal_reset();
+        r = sys_signal_reset_some(NULL, 0);
     if (r == 0)
-        r = sys_signal_ignore(SIGPIPE);
+        r = sys_signal_ignore(SIGPIPE); /* as main did, unless we are in a test */
     if (r == 0)
         r = worker->signals = sys_signal_open(child_signal, 1);
     if (r >= 0 && setrlimit(RLIMIT_NOFILE, &settings->open_files) < 0)

@@ -122,18 +122,33 @@ int disk_pool_check_space(struct disk_pool *pool, struct error *err)
     return 0;
 }
 
+/* Of a folder in `folder`, or ("") of that itself. A look first: it costs an eighth of what btrfs
+ * takes to note a change that is none. */
+static int set_mode(int folder, const char *name, mode_t mode)
+{
+    struct stat status;
+    int r;
+
+    if (fstatat(folder, name, &status, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) < 0)
+        return -errno;
+    if ((status.st_mode & ALLPERMS) == mode)
+        return 0;
+    r = *name ? fchmodat(folder, name, mode, 0) : fchmod(folder, mode);
+    return r < 0 ? -errno : 0;
+}
+
 /* The modes are set apart from mkdir because of the umask. */
 static int make_part(int folder, const char *name, mode_t mode)
 {
     if (mkdirat(folder, name, mode) < 0 && errno != EEXIST)
         return -errno;
-    return fchmodat(folder, name, mode, 0) < 0 ? -errno : 0;
+    return set_mode(folder, name, mode);
 }
 
 /* What a disk has to hold; also completes one whose making was interrupted. */
 int disk_pool_make_parts(int folder)
 {
-    int r = fchmod(folder, 0755) < 0 ? -errno : 0;
+    int r = set_mode(folder, "", 0755);
 
     if (r == 0)
         r = make_part(folder, DISK_UPPER, 0755);

@@ -206,9 +206,10 @@ int disk_pool_set_limit(struct disk_pool *pool, const struct id *sandbox, uint64
 int disk_pool_delete(struct disk_pool *pool, const struct id *sandbox, struct error *err);
 
 /* The same for a disk that nothing is mounted of any more. One that was little used is emptied and
- * kept for disk_pool_create instead (at most DISK_POOL_SPARES_MAX of them): where quota is on, the
- * kernel commits the whole filesystem for every subvolume that it drops, 3 ms of everybody's. Not
- * one that has snapshots or forks, whose blocks would be on the next sandbox's account. Inline. */
+ * kept for disk_pool_create instead (at most DISK_POOL_SPARES_MAX by each launcher): where quota is
+ * on, the kernel commits the whole filesystem for every subvolume that it drops, 3 ms of
+ * everybody's. Not one that has snapshots or forks, whose blocks would be on the next sandbox's
+ * account. Inline. */
 int disk_pool_retire(struct disk_pool *pool, const struct id *sandbox, struct error *err);
 
 /* --- copies ---

@@ -29,6 +29,7 @@ struct disk_pool {
     int spares;                                  /* owned */
     struct id spare_names[DISK_POOL_SPARES_MAX]; /* that were there when we looked */
     size_t spare_count;
+    size_t spare_room;   /* so many may become spares before we look again */
     char path[PATH_MAX]; /* of DATA/pool */
     char reason[ERROR_MESSAGE_MAX];
 };

@@ -68,28 +68,54 @@ int disk_pool_take_spare(struct disk_pool *pool, const struct id *sandbox, uint6
     return 0;
 }
 
-/* Everything that a sandbox may have changed goes, the two folders included. */
+/* What overlay makes in its work folder. The folder itself stays: no sandbox can reach it. */
+static int empty_work(int folder)
+{
+    static const char *const parts[] = {"work", "index"};
+    AUTO(close)
+    int work = sys_file_open(folder, DISK_WORK, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+    int r = work < 0 ? work : 0;
+
+    for (size_t i = 0; r == 0 && i < ARRAY_COUNT(parts); i++)
+        r = sys_tree_delete_small(work, parts[i], DISK_POOL_SPARE_FILES);
+    return r;
+}
+
+/* Everything that a sandbox may have changed goes. The upper folder is its root: with it go mode,
+ * owner, attributes and times. */
 static int empty(struct disk_pool *pool, const struct id *sandbox)
 {
-    static const char *const parts[] = {DISK_UPPER, DISK_WORK};
     AUTO(close)
     int folder = sys_file_open(pool->sets[DISK_POOL_DISKS], sandbox->text,
                                O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-    int r = folder < 0 ? folder : 0;
+    int r;
 
-    if (r == 0 && faccessat(folder, DISK_COPIED, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+    if (folder < 0)
+        return folder;
+    if (faccessat(folder, DISK_COPIED, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
         return -EMLINK;
-    for (size_t i = 0; r == 0 && i < ARRAY_COUNT(parts); i++)
-        r = sys_tree_delete_small(folder, parts[i], DISK_POOL_SPARE_FILES);
-    return r;
+    r = sys_tree_delete_small(folder, DISK_UPPER, DISK_POOL_SPARE_FILES);
+    return r < 0 ? r : empty_work(folder);
+}
+
+/* Spares that were taken since the last look only make more room than we know of. */
+static bool has_room(struct disk_pool *pool)
+{
+    if (pool->spare_room == 0) {
+        look_for_spares(pool);
+        pool->spare_room = DISK_POOL_SPARES_MAX - pool->spare_count;
+    }
+    return pool->spare_room > 0;
 }
 
 static bool keep_as_spare(struct disk_pool *pool, const struct id *sandbox)
 {
-    look_for_spares(pool);
-    return pool->spare_count < DISK_POOL_SPARES_MAX && empty(pool, sandbox) == 0 &&
-           renameat2(pool->sets[DISK_POOL_DISKS], sandbox->text, pool->spares, sandbox->text,
-                     RENAME_NOREPLACE) == 0;
+    if (!has_room(pool) || empty(pool, sandbox) < 0 ||
+        renameat2(pool->sets[DISK_POOL_DISKS], sandbox->text, pool->spares, sandbox->text,
+                  RENAME_NOREPLACE) < 0)
+        return false;
+    pool->spare_room--;
+    return true;
 }
 
 int disk_pool_retire(struct disk_pool *pool, const struct id *sandbox, struct error *err)

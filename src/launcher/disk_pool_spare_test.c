@@ -48,12 +48,24 @@ static void leave_files(const struct id *id, unsigned int count)
     }
 }
 
+/* What overlay leaves when it is not unmounted in order. */
+static void leave_work(const struct id *id)
+{
+    static const char *const folders[] = {"work", "work/incompat", "index"};
+    char path[160];
+
+    for (size_t i = 0; i < ARRAY_COUNT(folders); i++) {
+        (void) snprintf(path, sizeof(path), POOL_PATH "/store/disks/%s/w/%s", id->text, folders[i]);
+        CHECK_EQUAL(mkdir(path, 0755), 0);
+    }
+}
+
 static void use_again(void)
 {
     AUTO(disk_pool) struct disk_pool *pool = NULL;
     struct id first, second;
     struct disk_usage usage;
-    struct stat upper;
+    struct stat status;
     uint64_t number;
     char path[160];
 
@@ -62,6 +74,7 @@ static void use_again(void)
     first = make_disk(pool, 32 * MEGABYTE);
     number = number_of(&first);
     leave_files(&first, 20);
+    leave_work(&first);
     (void) snprintf(path, sizeof(path), POOL_PATH "/store/disks/%s/u", first.text);
     CHECK_EQUAL(chmod(path, 0777), 0);
     CHECK_EQUAL(chown(path, 1000, 1000), 0);
@@ -76,10 +89,14 @@ static void use_again(void)
     CHECK_EQUAL(number_of(&second), number);
     (void) snprintf(path, sizeof(path), POOL_PATH "/store/disks/%s/u", second.text);
     CHECK_EQUAL(count_entries(path), 0);
-    CHECK_EQUAL(stat(path, &upper), 0);
-    CHECK_EQUAL(upper.st_mode, (mode_t) (S_IFDIR | 0755));
-    CHECK_EQUAL(upper.st_uid, 0U);
+    CHECK_EQUAL(stat(path, &status), 0);
+    CHECK_EQUAL(status.st_mode, (mode_t) (S_IFDIR | 0755));
+    CHECK_EQUAL(status.st_uid, 0U);
     CHECK_EQUAL(listxattr(path, NULL, 0), 0);
+    (void) snprintf(path, sizeof(path), POOL_PATH "/store/disks/%s/w", second.text);
+    CHECK_EQUAL(count_entries(path), 0);
+    CHECK_EQUAL(stat(path, &status), 0);
+    CHECK_EQUAL(status.st_mode, (mode_t) (S_IFDIR | 0700));
     CHECK_OK(disk_pool_usage(pool, DISK_POOL_DISKS, &second, &usage, &test_error));
     CHECK_EQUAL(usage.limit, 48 * MEGABYTE);
 }

@@ -20,6 +20,28 @@ static void note_groups(struct janitor *janitor, const struct janitor_job *job, 
         cgroup_spares_add(janitor->spares, are_kept ? &job->task.id : NULL);
 }
 
+void janitor_hold_done(struct janitor_hold *hold)
+{
+    hold->mounts = fd_close(hold->mounts);
+    hold->network = fd_close(hold->network);
+}
+
+/* The task, and what it brings, which is the janitor's from then on. */
+static int send_job(struct janitor *janitor, struct janitor_job *job)
+{
+    const int fds[] = {job->hold.mounts, job->hold.network};
+    size_t count = 0;
+    ssize_t sent;
+
+    while (count < ARRAY_COUNT(fds) && fds[count] >= 0)
+        count++;
+    sent = sys_fd_pass_send(janitor->socket.fd, &job->task, sizeof(job->task), fds, count);
+    if (sent < 0)
+        return (int) sent;
+    janitor_hold_done(&job->hold);
+    return 0;
+}
+
 static void send_more(struct janitor *janitor)
 {
     LIST_EACH (&janitor->jobs, at) {
@@ -30,12 +52,10 @@ static void send_more(struct janitor *janitor)
         if (job->is_sent)
             continue;
         job->task.keep_groups = cgroup_spares_await(janitor->spares);
-        if (sys_fd_pass_send(janitor->socket.fd, &job->task, sizeof(job->task), &job->mounts,
-                             job->mounts >= 0) < 0) {
+        if (send_job(janitor, job) < 0) {
             note_groups(janitor, job, false);
             return; /* full or dead; either way we are woken */
         }
-        job->mounts = fd_close(job->mounts);
         job->is_sent = true;
         janitor->sent++;
     }
@@ -45,7 +65,7 @@ static void finish_job(struct janitor *janitor, struct janitor_job *job,
                        const struct error *failure)
 {
     list_remove(&job->link);
-    job->mounts = fd_close(job->mounts);
+    janitor_hold_done(&job->hold);
     janitor->count--;
     if (job->is_sent)
         janitor->sent--;

@@ -19,9 +19,14 @@
  * of the processes). The janitor lets them linger for a moment and closes many in one go, so that
  * they share one such write.
  *
+ * So it is with network namespaces that lead nowhere. The kernel ends all that are given up at the
+ * same time in one round, and a round has a price of its own: it waits for every CPU several times
+ * and looks through the table of all connections of the host.
+ *
  * In between it looks after the pool: dead accounting records, trash, freed blocks. */
 #pragma once
 
+#include <errno.h>
 #include <stdbool.h>
 
 #include "base/error.h"
@@ -34,7 +39,7 @@
 #define JANITOR_QUEUE_MAX 1024
 /* Tasks that the janitor has at once: enough to keep it busy. */
 #define JANITOR_SENT_MAX 256
-/* Mounts of deleted sandboxes that are kept to be closed together, and for how long. */
+/* Namespaces of deleted sandboxes that are kept to be closed together, and for how long. */
 #define JANITOR_LINGER_MAX 128
 #define JANITOR_LINGER_MS  200
 /* A task during which so many janitors died is given up. */
@@ -48,10 +53,21 @@ struct janitor_task {
     bool keep_groups; /* as spares, if they are fit for it; the janitor's business, too */
 };
 
+/* Namespaces of a dead sandbox, or -EBADF; owned. */
+struct janitor_hold {
+    int mounts;
+    int network; /* only with mounts, and only one without a link to the router */
+};
+
+#define JANITOR_HOLD_INIT                                                                          \
+    {                                                                                              \
+        .mounts = -EBADF, .network = -EBADF                                                        \
+    }
+
 struct janitor_job {
     struct list link;
     struct janitor_task task; /* the number is the janitor's business */
-    int mounts;               /* owned: the sandbox's mount namespace, or -EBADF */
+    struct janitor_hold hold;
     bool is_sent;
     unsigned int tries;
     void (*done)(struct janitor_job *job, const struct error *failure); /* NULL: all is gone */
@@ -71,6 +87,9 @@ struct janitor {
     struct event_source socket; /* its fd is owned */
     struct event_timer restart;
 };
+
+/* Close what is held; afterwards nothing is. */
+void janitor_hold_done(struct janitor_hold *hold);
 
 /* Start the process. Returns 0 or -1. */
 int janitor_start(struct janitor *janitor, struct event_loop *loop, const struct site_options *site,

@@ -29,8 +29,10 @@
 #define NETWORK_STEP_MS 20
 #define NETWORK_TRIES   100
 #define CLOSERS_MAX     31
-#define TIDY_MS         30000
-#define TRIM_EVERY      20 /* times of tidying */
+/* libc keeps the stacks of ended threads, but only 40 MB of them: of ordinary ones that is five. */
+#define CLOSER_STACK (128 << 10)
+#define TIDY_MS      30000
+#define TRIM_EVERY   20 /* times of tidying */
 
 /* A task whose network is not gone yet; everything else of it is. */
 struct waiting {
@@ -39,10 +41,10 @@ struct waiting {
     unsigned int tries;
 };
 
-/* A deleted sandbox whose mounts are still there, and so its disk and network. */
+/* A deleted sandbox whose mounts are still there, and so its disk. */
 struct lingering {
     struct janitor_task task;
-    int mounts; /* owned */
+    struct janitor_hold hold;
 };
 
 struct work {
@@ -171,7 +173,7 @@ static void *close_some(void *context)
     size_t at;
 
     while ((at = atomic_fetch_add(&work->next_to_close, 1)) < work->lingering_count)
-        (void) fd_close(work->lingering[at].mounts);
+        janitor_hold_done(&work->lingering[at].hold);
     return NULL;
 }
 
@@ -180,55 +182,72 @@ static void *close_some(void *context)
 static void close_mounts(struct work *work)
 {
     pthread_t threads[CLOSERS_MAX];
+    pthread_attr_t small;
     size_t started = 0;
 
     atomic_store(&work->next_to_close, 0);
+    (void) pthread_attr_init(&small);
+    (void) pthread_attr_setstacksize(&small, CLOSER_STACK); /* else it is the usual one */
     while (started + 1 < work->lingering_count && started < CLOSERS_MAX &&
-           pthread_create(&threads[started], NULL, close_some, work) == 0)
+           pthread_create(&threads[started], &small, close_some, work) == 0)
         started++;
+    (void) pthread_attr_destroy(&small);
     (void) close_some(work);
     while (started > 0)
         (void) pthread_join(threads[--started], NULL);
+}
+
+/* All before the first mounts, which take a while: the kernel ends those together that are given up
+ * before it comes to the first. */
+static void close_networks(struct work *work)
+{
+    for (size_t i = 0; i < work->lingering_count; i++) {
+        struct janitor_hold *hold = &work->lingering[i].hold;
+
+        hold->network = fd_close(hold->network);
+    }
 }
 
 static void close_lingering(struct work *work)
 {
     size_t count = work->lingering_count;
 
+    close_networks(work);
     close_mounts(work);
     work->lingering_count = 0;
     for (size_t i = 0; i < count; i++)
         finish(work, &work->lingering[i].task);
 }
 
-static void linger(struct work *work, const struct janitor_task *task, int mounts)
+static void linger(struct work *work, const struct janitor_task *task,
+                   const struct janitor_hold *hold)
 {
     if (work->lingering_count == 0)
         work->linger_end_ns = now_ns() + JANITOR_LINGER_MS * NANOSECONDS_PER_MS;
-    work->lingering[work->lingering_count++] = (struct lingering){*task, mounts};
+    work->lingering[work->lingering_count++] = (struct lingering){*task, *hold};
     if (work->lingering_count == JANITOR_LINGER_MAX)
         close_lingering(work);
 }
 
-/* Takes `mounts`. */
-static void take_down(struct work *work, struct janitor_task *task, int mounts)
+/* Takes what is held. */
+static void take_down(struct work *work, struct janitor_task *task, struct janitor_hold *hold)
 {
     const struct instance *instance = work->instance;
     struct error err = ERROR_INIT;
 
     /* A disk that stays may be started on at once. */
     if (task->keep_disk)
-        mounts = fd_close(mounts);
+        janitor_hold_done(hold);
     if (remove_groups(work, task, &err) < 0 ||
         network_agent_remove(instance->agents, instance->user, instance->group, &task->id, &err) <
             0) {
-        (void) fd_close(mounts);
+        janitor_hold_done(hold);
         settle_groups(work, task);
         answer(work, task, &err);
         return;
     }
-    if (mounts >= 0)
-        linger(work, task, mounts);
+    if (hold->mounts >= 0)
+        linger(work, task, hold);
     else
         finish(work, task);
 }
@@ -303,29 +322,31 @@ static int patience(const struct work *work)
     return wait;
 }
 
-/* One task and the mounts it brings, which go to `ret_mounts`. 1, 0 when none is there, -1 at the
- * end. */
-static int receive_task(struct work *work, struct janitor_task *ret_task, int *ret_mounts)
+/* One task and what it brings, which goes to `ret_hold`. 1, 0 when none is there, -1 at the end. */
+static int receive_task(struct work *work, struct janitor_task *ret_task,
+                        struct janitor_hold *ret_hold)
 {
+    int fds[] = {-EBADF, -EBADF};
     size_t count = 0;
     ssize_t got;
 
-    *ret_mounts = -EBADF;
     if (sys_file_poll(work->socket, POLLIN, 0) == 0)
         return 0;
-    got = sys_fd_pass_receive(work->socket, ret_task, sizeof(*ret_task), ret_mounts, 1, &count);
-    if (count == 0)
-        *ret_mounts = -EBADF;
+    got = sys_fd_pass_receive(work->socket, ret_task, sizeof(*ret_task), fds, ARRAY_COUNT(fds),
+                              &count);
+    *ret_hold = (struct janitor_hold){.mounts = count > 0 ? fds[0] : -EBADF,
+                                      .network = count > 1 ? fds[1] : -EBADF};
     return got == (ssize_t) sizeof(*ret_task) ? 1 : -1;
 }
 
 static bool take_tasks(struct work *work)
 {
     struct janitor_task task;
-    int mounts, got;
+    struct janitor_hold hold;
+    int got;
 
-    while ((got = receive_task(work, &task, &mounts)) > 0) {
-        take_down(work, &task, mounts);
+    while ((got = receive_task(work, &task, &hold)) > 0) {
+        take_down(work, &task, &hold);
         if (work->lingering_count && now_ns() >= work->linger_end_ns)
             close_lingering(work);
     }

@@ -1,6 +1,7 @@
 /* A whole launcher, by its protocol: what a daemon may ask, and what it gets. */
 #include <dirent.h>
 #include <fts.h>
+#include <glob.h>
 #include <sys/mount.h>
 
 #include "launcher/launcher_test_kit.h"
@@ -424,6 +425,60 @@ static void many_at_once_all_come_and_all_go(void **state)
     assert_int_equal(kit_stop(kit), 0); /* the others go with the conversation */
 }
 
+/* As descriptors of namespaces are called in /proc: "net:[4026532281]". */
+static void name_network(pid_t pid, char ret_name[static 64])
+{
+    char path[64];
+    ssize_t length;
+
+    (void) snprintf(path, sizeof(path), "/proc/%d/ns/net", (int) pid);
+    length = readlink(path, ret_name, 63);
+    assert_true(length > 0);
+    ret_name[length] = '\0';
+}
+
+static bool is_held(const char *name)
+{
+    glob_t found;
+    bool is_seen = false;
+
+    assert_int_equal(glob("/proc/[0-9]*/fd/*", GLOB_NOSORT, NULL, &found), 0);
+    for (size_t i = 0; i < found.gl_pathc && !is_seen; i++) {
+        char link[64];
+        ssize_t length = readlink(found.gl_pathv[i], link, sizeof(link) - 1); /* may be gone */
+
+        if (length > 0) {
+            link[length] = '\0';
+            is_seen = strcmp(link, name) == 0;
+        }
+    }
+    globfree(&found);
+    return is_seen;
+}
+
+static void who_is_gone_has_left_its_network(void **state)
+{
+    enum { SOME = 4 };
+    struct kit *kit = *state;
+    char names[SOME][64];
+
+    NEEDS_LAUNCHER(kit);
+    for (size_t i = 0; i < SOME; i++) {
+        struct wire_plan plan = kit_plan();
+        struct kit_answer answer;
+
+        kit_ask_plan(kit, WIRE_MESSAGE_CREATE, &plan, &answer);
+        kit_expect(&answer, WIRE_MESSAGE_SANDBOX);
+        name_network((pid_t) answer.message.sandbox.entry.pid, names[i]);
+        kit_kill(kit, &plan.id, WIRE_KILL_EVERYTHING, &answer);
+        kit_expect(&answer, WIRE_MESSAGE_DONE);
+    }
+    wait_for_exit(kit, SOME);
+    for (size_t i = 0; i < SOME; i++)
+        assert_false(is_held(names[i]));
+    assert_int_equal(kit_stop(kit), 0);
+}
+
 /* How many of the launchers' folders are in the run folder. */
 static size_t count_instances(const struct kit *kit)
 {
@@ -581,6 +636,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(wrong_plans_are_refused_and_leave_nothing, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(many_at_once_all_come_and_all_go, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(who_is_gone_has_left_its_network, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_a_killed_launcher_left_goes_with_the_next, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(spare_groups_end_with_their_launcher, set_up, tear_down),

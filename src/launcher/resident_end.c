@@ -228,7 +228,8 @@ void resident_ended(struct resident *resident, const struct wire_ending *ending)
         .task = {.id = resident->sandbox.id,
                  .keep_disk = resident->keep_disk,
                  .has_network = resident->record.nat},
-        .mounts = TAKE_FD(resident->mounts),
+        .hold = {.mounts = TAKE_FD(resident->hold.mounts),
+                 .network = TAKE_FD(resident->hold.network)},
         .done = taken_down,
     };
     janitor_add(all->janitor, &resident->job);
@@ -260,6 +261,19 @@ void resident_told(struct resident *resident)
 
 /* --- killing --------------------------------------------------------------------------------- */
 
+/* For the janitor, which lets go of many at once. A network that has a link goes as soon as it can:
+ * nobody may be reached in it any more. Should the pid be another's by now, this holds somebody
+ * else's namespaces for a moment. */
+static void hold_namespaces(struct resident *resident)
+{
+    struct janitor_hold *hold = &resident->hold;
+
+    if (hold->mounts < 0)
+        hold->mounts = sys_namespace_open(resident->sandbox.pid, "mnt");
+    if (hold->mounts >= 0 && hold->network < 0 && !resident->record.nat)
+        hold->network = sys_namespace_open(resident->sandbox.pid, "net");
+}
+
 int resident_send_kill(struct resident *resident, struct error *err)
 {
     int r;
@@ -269,9 +283,7 @@ int resident_send_kill(struct resident *resident, struct error *err)
         resident->state = RESIDENT_ENDING;
         return 0;
     }
-    /* Should the pid be another's by now, this holds somebody else's mounts for a moment. */
-    if (resident->mounts < 0)
-        resident->mounts = sys_namespace_open(resident->sandbox.pid, "mnt");
+    hold_namespaces(resident);
     resident_abort_mounts(resident);
     r = sys_process_kill(resident->sandbox.pidfd, SIGKILL);
 

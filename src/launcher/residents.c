@@ -39,8 +39,8 @@ struct resident *resident_add(struct residents *all, const struct id *id)
     struct resident *resident = mem_alloc(sizeof(*resident));
     size_t place = place_of(all, id);
 
-    *resident =
-        (struct resident){.all = all, .sandbox = SANDBOX_INIT, .record.id = *id, .mounts = -EBADF};
+    *resident = (struct resident){
+        .all = all, .sandbox = SANDBOX_INIT, .record.id = *id, .hold = JANITOR_HOLD_INIT};
     resident->sandbox.id = *id;
     list_init(&resident->killers);
     list_init(&resident->served);
@@ -63,7 +63,7 @@ static void free_resident(struct resident *resident)
     event_loop_remove(resident->all->loop, &resident->status);
     event_timer_clear(&resident->timer);
     sandbox_forget(&resident->sandbox);
-    (void) fd_close(resident->mounts);
+    janitor_hold_done(&resident->hold);
     resident_drop_mounts(resident);
     free(resident);
 }

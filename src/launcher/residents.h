@@ -65,9 +65,9 @@ struct resident {
     struct list killers; /* requests that wait for its end */
     struct list served;  /* of resident_mount: what the daemon shows in it */
     size_t served_count;
-    uint32_t last_mount; /* number of the latest */
-    bool has_old_mounts; /* perhaps: of an earlier daemon */
-    int mounts; /* owned: its mount namespace from when it is killed, or -EBADF (janitor.h) */
+    uint32_t last_mount;      /* number of the latest */
+    bool has_old_mounts;      /* perhaps: of an earlier daemon */
+    struct janitor_hold hold; /* from when it is killed */
     struct event_source exit, status;
     struct event_timer timer; /* waits for a freeze, or for somebody else to reap */
     unsigned int timer_turns;

@@ -20,7 +20,6 @@
 #include "sys/sys_file.h"
 #include "sys/sys_namespace.h"
 #include "sys/sys_process.h"
-#include "sys/sys_signal.h"
 
 /* The agent finds its descriptors from here on. */
 #define AGENT_FIRST_FD 3
@@ -115,12 +114,6 @@ static int take_shares(struct child *child)
 static int take_late_shares(struct child *child)
 {
     return CHILD_IS_OPEN(child, SHARES) ? 0 : process_limit_apply_shares(child->shares, true);
-}
-
-static int reset_signals(struct child *child)
-{
-    (void) child;
-    return sys_signal_reset();
 }
 
 static int bring_up_loopback(struct child *child)
@@ -299,7 +292,6 @@ static const struct {
     {"make /dev", child_mount_devices},
     {"mount /proc and hide what it tells of the host", child_mount_proc},
     {"bring up loopback", bring_up_loopback},
-    {"reset signals", reset_signals},
     {"take shares of the kernel's counters", take_shares},
     /* With them. */
     {"receive disk and groups", receive_resources},

@@ -126,10 +126,16 @@ bool host_work(void)
 
 /* --- the janitor ----------------------------------------------------------------------------- */
 
+void janitor_hold_done(struct janitor_hold *hold)
+{
+    hold->mounts = fd_close(hold->mounts);
+    hold->network = fd_close(hold->network);
+}
+
 void janitor_add(struct janitor *janitor, struct janitor_job *job)
 {
     (void) janitor;
-    job->mounts = fd_close(job->mounts);
+    janitor_hold_done(&job->hold);
     list_append(&the_host.jobs, &job->link);
 }
 

@@ -72,21 +72,43 @@ int sys_signal_restore(const sigset_t *before)
     return -pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
-int sys_signal_reset(void)
+static int reset_action(int number)
 {
     /* As the kernel wants it. Not sigaction(3): libc keeps signals 32 and 33 for itself and refuses
      * to touch them, but a parent may well have left them ignored. All zero means SIG_DFL. */
     static const struct {
         unsigned long handler, flags, restorer, mask;
     } by_default = {0};
+
+    return syscall(SYS_rt_sigaction, number, &by_default, NULL, sizeof(by_default.mask)) < 0
+               ? -errno
+               : 0;
+}
+
+static int unblock_all(void)
+{
     sigset_t none;
 
-    for (int number = 1; number < _NSIG; number++) {
-        if (number == SIGKILL || number == SIGSTOP)
-            continue;
-        if (syscall(SYS_rt_sigaction, number, &by_default, NULL, sizeof(by_default.mask)) < 0)
-            return -errno;
-    }
     sigemptyset(&none);
     return sys_call_result(sigprocmask(SIG_SETMASK, &none, NULL));
+}
+
+int sys_signal_reset(void)
+{
+    int r = 0;
+
+    for (int number = 1; r == 0 && number < _NSIG; number++) {
+        if (number != SIGKILL && number != SIGSTOP)
+            r = reset_action(number);
+    }
+    return r < 0 ? r : unblock_all();
+}
+
+int sys_signal_reset_some(const int *numbers, size_t count)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < count; i++)
+        r = reset_action(numbers[i]);
+    return r < 0 ? r : unblock_all();
 }

@@ -77,6 +77,30 @@ static void a_reset_forgets_handlers_ignoring_and_mask(void **state)
     run_in_child(reset_everything, "");
 }
 
+static void reset_one(void)
+{
+    static const int some[] = {SIGPIPE};
+    struct sigaction action;
+    sigset_t mask;
+
+    CHECK_EQUAL(sys_signal_ignore(SIGPIPE), 0);
+    CHECK_EQUAL(sys_signal_ignore(SIGUSR1), 0);
+    CHECK_EQUAL(sys_signal_block_all(&mask), 0);
+    CHECK_EQUAL(sys_signal_reset_some(some, ARRAY_COUNT(some)), 0);
+    CHECK_EQUAL(sigaction(SIGPIPE, NULL, &action), 0);
+    CHECK(action.sa_handler == SIG_DFL);
+    CHECK_EQUAL(sigaction(SIGUSR1, NULL, &action), 0);
+    CHECK(action.sa_handler == SIG_IGN);
+    CHECK_EQUAL(sigprocmask(SIG_SETMASK, NULL, &mask), 0);
+    CHECK(sigisemptyset(&mask));
+}
+
+static void a_small_reset_takes_the_named_ones_and_the_mask(void **state)
+{
+    (void) state;
+    run_in_child(reset_one, "");
+}
+
 static void block_and_restore(void)
 {
     sigset_t before, mask;
@@ -103,6 +127,7 @@ int main(void)
         cmocka_unit_test(blocked_signals_are_read),
         cmocka_unit_test(a_failed_open_leaves_the_mask),
         cmocka_unit_test(a_reset_forgets_handlers_ignoring_and_mask),
+        cmocka_unit_test(a_small_reset_takes_the_named_ones_and_the_mask),
         cmocka_unit_test(all_signals_can_be_held_back_for_a_moment),
     };
 

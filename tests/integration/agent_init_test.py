@@ -6,6 +6,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -35,6 +36,22 @@ def the_agent_is_pid_1_and_runs_commands():
         result = agent.run("echo $$ $PPID; cat /proc/1/comm; id -u")
         assert result["stdout"].endswith("burrow-agent\n0\n"), result
         assert int(result["stdout"].split()[0]) > 1, result
+
+
+@test
+def commands_ignore_and_block_nothing_whoever_started_the_agent():
+    ignored = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1, signal.SIGRTMAX})
+    try:
+        with init() as agent:
+            command = "grep -E '^Sig(Blk|Ign)' /proc/self/status"
+            for _ in range(2):  # by the first worker, and by the next
+                equal(agent.run(command)["stdout"],
+                      "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n", "signals")
+                agent.run("kill -9 $PPID")
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        signal.signal(signal.SIGHUP, ignored)
 
 
 @test

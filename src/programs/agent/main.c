@@ -181,6 +181,9 @@ int main(int argc, char **argv)
     }
     /* Our memory and descriptors are no business of the sandbox's root. */
     (void) sys_process_set_dumpable(false);
+    /* What whoever started us ignored or blocked is nothing for commands. Once, here: each of them
+     * has only what we change to set back (program.c). */
+    (void) sys_signal_reset();
     (void) sys_signal_ignore(SIGPIPE);
     if (fill_standard() < 0)
         return EXIT_FAILURE;
