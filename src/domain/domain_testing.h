@@ -375,7 +375,6 @@ static inline void world_free(struct world *world)
     free(world);
 }
 
-/* Let some turns pass: for what shall not happen. */
 static inline bool world_store_works(const struct world *world)
 {
     struct store_counters counters;
@@ -396,14 +395,19 @@ static inline void world_wait(struct world *world)
     }
 }
 
+/* A second passes. */
+static inline void world_tick(struct world *world)
+{
+    clock_manual_advance(&world->clock, 1000);
+    domain_tick(world->domain);
+    (void) uv_run(&world->loop.uv, UV_RUN_NOWAIT);
+}
+
 /* Time passes, in steps of a second as in the daemon. */
 static inline void world_pass(struct world *world, unsigned int seconds)
 {
-    for (unsigned int i = 0; i < seconds; i++) {
-        clock_manual_advance(&world->clock, 1000);
-        domain_tick(world->domain);
-        (void) uv_run(&world->loop.uv, UV_RUN_NOWAIT);
-    }
+    for (unsigned int i = 0; i < seconds; i++)
+        world_tick(world);
     world_wait(world);
 }
 

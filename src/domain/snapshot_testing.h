@@ -17,9 +17,11 @@ static inline void world_settle(struct world *world)
 static inline void world_pass_quietly(struct world *world, unsigned int seconds)
 {
     for (unsigned int i = 0; i < seconds; i++) {
-        world_pass(world, 1);
-        world_settle(world);
+        world_tick(world);
+        if (world->domain->works || world->domain->outstanding || world_store_works(world))
+            world_settle(world);
     }
+    world_settle(world);
 }
 
 /* --- calls ------------------------------------------------------------------------------------ */
