@@ -16,6 +16,8 @@
 #include "base/number.h"
 #include "keeper/attributes.h"
 #include "keeper/file_copy.h"
+#include "keeper/first_copies.h"
+#include "keeper/folder_descent.h"
 #include "keeper/folder_names.h"
 #include "keeper/folder_twins.h"
 #include "keeper/tree_walk.h"
@@ -25,8 +27,6 @@
 #define COPY_BUFFER_SIZE ((size_t) 256 << 10)
 #define KEY_SIZE         40
 #define SINCE_SIZE       24
-
-#define FOLDER_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
 
 #define COUNTS(X)                                                                                  \
     X(folders)                                                                                     \
@@ -47,19 +47,10 @@ struct counts {
 #undef X
 };
 
-/* A folder of the target on the way down: what ".." must lead back to. */
-struct identity {
-    dev_t device;
-    ino_t inode;
-};
-
 struct copy {
-    int top;                /* borrowed: of the target */
-    int folder;             /* owned: where we are in it */
-    struct identity *above; /* owned: the folders we came through */
-    size_t depth, capacity;
-    int firsts; /* owned: a folder with a name for the first copy of each file that has several */
-    char firsts_name[SYS_FILE_NAME_SIZE];
+    int top;                     /* borrowed: of the target */
+    struct folder_descent where; /* in it */
+    struct first_copies firsts;
     struct attributes attributes;
     char *buffer; /* owned */
     struct counts counts;
@@ -72,20 +63,6 @@ struct copy {
 
 /* --- folders -------------------------------------------------------------------------------- */
 
-static int remember_folder(struct copy *copy)
-{
-    struct stat status;
-
-    if (fstat(copy->folder, &status) < 0)
-        return -errno;
-    if (copy->depth == copy->capacity) {
-        copy->capacity = copy->capacity ? copy->capacity * 2 : 64;
-        copy->above = mem_resize(copy->above, copy->capacity * sizeof(*copy->above));
-    }
-    copy->above[copy->depth++] = (struct identity){status.st_dev, status.st_ino};
-    return 0;
-}
-
 /* Make room for a folder unless what is there was made for just this one. 1: it was. */
 static int settle_folder(struct copy *copy, const struct tree_step *step)
 {
@@ -93,20 +70,20 @@ static int settle_folder(struct copy *copy, const struct tree_step *step)
 
     if (!copy->since)
         return 0;
-    if (fstatat(copy->folder, step->name, &old, AT_SYMLINK_NOFOLLOW) < 0)
+    if (fstatat(copy->where.folder, step->name, &old, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : -errno;
     if (S_ISDIR(old.st_mode) && folder_twins_match(copy->twins, old.st_ino, step->status.st_ino))
         return 1;
-    return sys_tree_delete(copy->folder, step->name);
+    return sys_tree_delete(copy->where.folder, step->name);
 }
 
-static int remember_twin(struct copy *copy, int folder, const struct tree_step *step)
+static int remember_twin(struct copy *copy, const struct tree_step *step)
 {
     struct stat status;
 
     if (!copy->twins)
         return 0;
-    if (fstat(folder, &status) < 0)
+    if (fstat(copy->where.folder, &status) < 0)
         return -errno;
     folder_twins_put(copy->twins, status.st_ino, step->status.st_ino);
     return 0;
@@ -114,42 +91,17 @@ static int remember_twin(struct copy *copy, int folder, const struct tree_step *
 
 static int enter_folder(struct copy *copy, const struct tree_step *step)
 {
-    int folder, result;
+    int result;
 
     copy->counts.folders++;
-    if (step->depth == 0) {
-        copy->folder = sys_file_open(copy->top, ".", FOLDER_FLAGS, 0);
-        return copy->folder < 0 ? copy->folder : 0;
-    }
+    if (step->depth == 0)
+        return folder_descent_begin(&copy->where, copy->top);
     result = settle_folder(copy, step);
-    if (result == 0 && mkdirat(copy->folder, step->name, 0700) < 0)
+    if (result == 0 && mkdirat(copy->where.folder, step->name, 0700) < 0)
         result = -errno;
     if (result >= 0)
-        result = remember_folder(copy);
-    if (result < 0)
-        return result;
-    folder = sys_file_open(copy->folder, step->name, FOLDER_FLAGS, 0);
-    if (folder < 0)
-        return folder;
-    (void) fd_close(copy->folder);
-    copy->folder = folder;
-    return remember_twin(copy, folder, step);
-}
-
-/* The folder above in the target, which must be the one we came from. */
-static int open_above(struct copy *copy)
-{
-    const struct identity *wanted = &copy->above[copy->depth - 1];
-    AUTO(close) int folder = sys_file_open(copy->folder, "..", FOLDER_FLAGS, 0);
-    struct stat status;
-
-    if (folder < 0)
-        return folder;
-    if (fstat(folder, &status) < 0)
-        return -errno;
-    if (status.st_dev != wanted->device || status.st_ino != wanted->inode)
-        return -ESTALE;
-    return TAKE_FD(folder);
+        result = folder_descent_enter(&copy->where, step->name);
+    return result < 0 ? result : remember_twin(copy, step);
 }
 
 /* Owner first, which takes set-id bits away; times last, since everything else changes them. */
@@ -191,10 +143,10 @@ static int remove_some(struct copy *copy, const struct tree_step *step, struct f
         struct stat status;
         int result = 0;
 
-        if (step->depth == 0 && copy->firsts >= 0 && strcmp(name, copy->firsts_name) == 0)
+        if (step->depth == 0 && first_copies_is_folder(&copy->firsts, name))
             continue;
         if (fstatat(step->folder, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
-            result = errno == ENOENT ? sys_tree_delete(copy->folder, name) : -errno;
+            result = errno == ENOENT ? sys_tree_delete(copy->where.folder, name) : -errno;
         if (result < 0)
             return result;
     }
@@ -210,7 +162,7 @@ static int remove_gone(struct copy *copy, const struct tree_step *step)
     if (!copy->since || !has_changed(copy, &step->status))
         return 0;
     do {
-        result = folder_names_read(&names, copy->folder, last, TREE_WALK_NAMES_READ);
+        result = folder_names_read(&names, copy->where.folder, last, TREE_WALK_NAMES_READ);
         if (result == 0 && names.count)
             (void) snprintf(last, sizeof(last), "%s", names.bytes + names.starts[names.count - 1]);
         if (result == 0)
@@ -226,15 +178,13 @@ static int leave_folder(struct copy *copy, const struct tree_step *step)
 
     if (result < 0 || step->depth == 0)
         return result; /* the top: at the very end, when nothing is made in it any more */
-    above = open_above(copy);
+    above = folder_descent_open_above(&copy->where);
     if (above < 0)
         return above;
-    result = finish_open(copy, copy->folder, copy->folder, ".", step);
+    result = finish_open(copy, copy->where.folder, copy->where.folder, ".", step);
     if (result < 0)
         return result;
-    copy->depth--;
-    (void) fd_close(copy->folder);
-    copy->folder = TAKE_FD(above);
+    folder_descent_leave(&copy->where, TAKE_FD(above));
     return 0;
 }
 
@@ -246,9 +196,10 @@ static int finish_by_name(struct copy *copy, const struct tree_step *step)
     const struct stat *status = &step->status;
     struct timespec times[] = {status->st_atim, status->st_mtim};
 
-    if (fchownat(copy->folder, step->name, status->st_uid, status->st_gid, AT_SYMLINK_NOFOLLOW) < 0)
+    if (fchownat(copy->where.folder, step->name, status->st_uid, status->st_gid,
+                 AT_SYMLINK_NOFOLLOW) < 0)
         return -errno;
-    return utimensat(copy->folder, step->name, times, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+    return utimensat(copy->where.folder, step->name, times, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
 static int copy_file(struct copy *copy, const struct tree_step *step)
@@ -265,8 +216,8 @@ static int copy_file(struct copy *copy, const struct tree_step *step)
         return -errno;
     if (!S_ISREG(status.st_mode) || status.st_ino != step->status.st_ino)
         return -ESTALE;
-    target =
-        sys_file_open(copy->folder, step->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+    target = sys_file_open(copy->where.folder, step->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW,
+                           0600);
     if (target < 0)
         return target;
     result = file_copy(source, (uint64_t) status.st_size, target, copy->buffer, COPY_BUFFER_SIZE,
@@ -274,7 +225,7 @@ static int copy_file(struct copy *copy, const struct tree_step *step)
     if (result < 0)
         return result;
     copy->counts.files++;
-    return finish_open(copy, target, copy->folder, step->name, step);
+    return finish_open(copy, target, copy->where.folder, step->name, step);
 }
 
 static int copy_link(struct copy *copy, const struct tree_step *step)
@@ -287,7 +238,7 @@ static int copy_link(struct copy *copy, const struct tree_step *step)
     if (length == (ssize_t) sizeof(text))
         return -ENAMETOOLONG;
     text[length] = '\0';
-    if (symlinkat(text, copy->folder, step->name) < 0)
+    if (symlinkat(text, copy->where.folder, step->name) < 0)
         return -errno;
     copy->counts.links++;
     return finish_by_name(copy, step);
@@ -297,11 +248,11 @@ static int copy_fifo(struct copy *copy, const struct tree_step *step)
 {
     AUTO(close) int fd = -EBADF;
 
-    if (mknodat(copy->folder, step->name, S_IFIFO | 0600, 0) < 0)
+    if (mknodat(copy->where.folder, step->name, S_IFIFO | 0600, 0) < 0)
         return -errno;
     copy->counts.fifos++;
-    fd = sys_file_open(copy->folder, step->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
-    return fd < 0 ? fd : finish_open(copy, fd, copy->folder, step->name, step);
+    fd = sys_file_open(copy->where.folder, step->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+    return fd < 0 ? fd : finish_open(copy, fd, copy->where.folder, step->name, step);
 }
 
 static int copy_device(struct copy *copy, const struct tree_step *step)
@@ -312,7 +263,7 @@ static int copy_device(struct copy *copy, const struct tree_step *step)
         copy->counts.devices_refused++;
         return 0;
     }
-    if (mknodat(copy->folder, step->name, S_IFCHR | (mode & 07777), makedev(0, 0)) < 0)
+    if (mknodat(copy->where.folder, step->name, S_IFCHR | (mode & 07777), makedev(0, 0)) < 0)
         return -errno;
     copy->counts.whiteouts++;
     return finish_by_name(copy, step);
@@ -336,33 +287,10 @@ static const struct {
 
 /* --- several names of one file -------------------------------------------------------------- */
 
-static int open_firsts(struct copy *copy)
-{
-    int result;
-
-    if (copy->firsts >= 0)
-        return 0;
-    result = sys_file_temporary_name(copy->firsts_name);
-    if (result < 0)
-        return result;
-    if (mkdirat(copy->top, copy->firsts_name, 0700) < 0)
-        return -errno;
-    copy->firsts = sys_file_open(copy->top, copy->firsts_name, FOLDER_FLAGS, 0);
-    return copy->firsts < 0 ? copy->firsts : 0;
-}
-
-static int close_firsts(struct copy *copy)
-{
-    if (copy->firsts < 0)
-        return 0;
-    copy->firsts = fd_close(copy->firsts);
-    return sys_tree_delete(copy->top, copy->firsts_name);
-}
-
 /* Make the name a further one of the first copy. 1 when done, 0 when it has to be copied. */
 static int link_to_first(struct copy *copy, const struct tree_step *step, const char *key)
 {
-    if (linkat(copy->firsts, key, copy->folder, step->name, 0) == 0) {
+    if (linkat(copy->firsts.folder, key, copy->where.folder, step->name, 0) == 0) {
         copy->counts.hard_links++;
         return 1;
     }
@@ -372,13 +300,13 @@ static int link_to_first(struct copy *copy, const struct tree_step *step, const 
     if (errno != EMLINK)
         return -errno;
     copy->counts.hard_links_split++;
-    return unlinkat(copy->firsts, key, 0) < 0 ? -errno : 0;
+    return unlinkat(copy->firsts.folder, key, 0) < 0 ? -errno : 0;
 }
 
 /* What was just copied is the first of its kind, if it was copied at all. */
 static int keep_first(struct copy *copy, const struct tree_step *step, const char *key)
 {
-    if (linkat(copy->folder, step->name, copy->firsts, key, 0) == 0 || errno == ENOENT)
+    if (linkat(copy->where.folder, step->name, copy->firsts.folder, key, 0) == 0 || errno == ENOENT)
         return 0;
     return -errno;
 }
@@ -391,12 +319,12 @@ static int settle_entry(struct copy *copy, const struct tree_step *step)
 
     if (!copy->since)
         return 0;
-    if (fstatat(copy->folder, step->name, &old, AT_SYMLINK_NOFOLLOW) < 0)
+    if (fstatat(copy->where.folder, step->name, &old, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : -errno;
     if ((old.st_mode & S_IFMT) == (step->status.st_mode & S_IFMT) &&
         !has_changed(copy, &step->status))
         return 1;
-    return sys_tree_delete(copy->folder, step->name);
+    return sys_tree_delete(copy->where.folder, step->name);
 }
 
 static int copy_entry(struct copy *copy, const struct tree_step *step)
@@ -416,7 +344,7 @@ static int copy_entry(struct copy *copy, const struct tree_step *step)
         return kinds[kind].copy(copy, step);
     (void) snprintf(key, sizeof(key), "%" PRIx64 "-%" PRIx64, (uint64_t) status->st_dev,
                     (uint64_t) status->st_ino);
-    result = open_firsts(copy);
+    result = first_copies_open(&copy->firsts);
     if (result == 0)
         result = link_to_first(copy, step, key);
     if (result != 0)
@@ -459,7 +387,7 @@ static int copy_step(struct copy *copy, const struct tree_step *step, struct err
 
     /* No half of a file may stay. */
     if (step->event == TREE_ENTRY && is_passing(copy, result))
-        result = sys_tree_delete(copy->folder, step->name);
+        result = sys_tree_delete(copy->where.folder, step->name);
     return result < 0 ? tree_step_error(step, result, "copy", err) : 0;
 }
 
@@ -503,10 +431,9 @@ static int copy_pass(struct copy *copy, const struct tree *tree, struct error *e
 {
     struct error own = ERROR_INIT;
     int result = copy_steps(copy, tree, &own);
-    int closed = close_firsts(copy);
+    int closed = first_copies_close(&copy->firsts);
 
-    copy->folder = fd_close(copy->folder);
-    copy->depth = 0;
+    folder_descent_end(&copy->where);
     if (result < 0 && !is_passing(copy, -own.system)) {
         *err = own;
         return -1;
@@ -529,7 +456,8 @@ static void report(const struct counts *counts, struct output *output)
 
 static void copy_init(struct copy *copy, int target)
 {
-    *copy = (struct copy){.top = target, .folder = -EBADF, .firsts = -EBADF};
+    *copy = (struct copy){
+        .top = target, .where = FOLDER_DESCENT_INIT, .firsts = FIRST_COPIES_INIT(target)};
     (void) umask(0);
     copy->buffer = mem_alloc(COPY_BUFFER_SIZE);
     attributes_init(&copy->attributes);
@@ -538,8 +466,7 @@ static void copy_init(struct copy *copy, int target)
 static void copy_done(struct copy *copy)
 {
     attributes_done(&copy->attributes);
-    (void) fd_close(copy->folder);
-    free(copy->above);
+    folder_descent_done(&copy->where);
     free(copy->buffer);
 }
 
