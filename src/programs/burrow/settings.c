@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "base/number.h"
+#include "base/spelling.h"
 #include "sys/sys_address.h"
 
 #define ONE_DAY_MS   ((uint64_t) 24 * 3600 * 1000)
@@ -313,34 +314,13 @@ static const struct setting *find_setting(const char *name, size_t length)
     return NULL;
 }
 
-static size_t distance(const char *a, const char *b)
-{
-    size_t row[NAME_MAX_LEN + 1];
-    size_t width = strlen(b);
-
-    for (size_t j = 0; j <= width; j++)
-        row[j] = j;
-    for (size_t i = 0; a[i]; i++) {
-        size_t corner = row[0]++;
-
-        for (size_t j = 0; j < width; j++) {
-            size_t change = corner + (a[i] != b[j]);
-            size_t least = row[j] < row[j + 1] ? row[j] + 1 : row[j + 1] + 1;
-
-            corner = row[j + 1];
-            row[j + 1] = change < least ? change : least;
-        }
-    }
-    return row[width];
-}
-
 static int unknown_setting(const char *source, const char *name, struct error *err)
 {
     const char *nearest = NULL;
     size_t best = 4; /* farther than that is no typing slip */
 
-    for (size_t i = 0; i < ARRAY_COUNT(table) && strlen(name) <= NAME_MAX_LEN; i++) {
-        size_t d = distance(table[i].name, name);
+    for (size_t i = 0; i < ARRAY_COUNT(table); i++) {
+        size_t d = spelling_distance(table[i].name, name);
 
         if (d < best) {
             best = d;
