@@ -74,25 +74,6 @@ static inline void check_same_file(int source, int target, const char *path)
     assert_true(right_status.st_blocks <= left_status.st_blocks + 64);
 }
 
-static inline void check_same_attributes(int source, int target, const char *path)
-{
-    char names[4096], left[1024], right[1024];
-    ssize_t length;
-
-    assert_int_equal(fchdir(source), 0);
-    length = llistxattr(path, names, sizeof(names));
-    for (ssize_t at = 0; at < length; at += (ssize_t) strlen(names + at) + 1) {
-        ssize_t size;
-
-        assert_int_equal(fchdir(source), 0);
-        size = lgetxattr(path, names + at, left, sizeof(left));
-        assert_true(size >= 0);
-        assert_int_equal(fchdir(target), 0);
-        assert_int_equal(lgetxattr(path, names + at, right, sizeof(right)), size);
-        assert_memory_equal(left, right, (size_t) size);
-    }
-}
-
 static inline void check_same_content(const struct pair *pair)
 {
     AUTO(tree_walk) struct tree_walk *walk = tree_walk_new(pair->source);
