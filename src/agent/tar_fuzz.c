@@ -1,68 +1,24 @@
 /* Any bytes, in any pieces, into a folder: nothing outside of it is touched, no link in it leads
  * out, no temporary file stays, and failures have a sentence. */
-#include <dirent.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "agent/tar_extract.h"
-#include "base/tar_header.h"
-#include "sys/sys_file.h"
-#include "sys/sys_tree.h"
+#include "sys/sys_unpack_testing.h"
 
 #define OUR_NAMES ".burrow-" /* how temporary files begin */
 
-/* base/outside/witness and base/outside/in, where archives go. */
-static char base[] = "/tmp/burrow-tar-fuzz-XXXXXX";
-static int outside = -1;
-
-static void check(int promise)
-{
-    if (!promise)
-        abort();
-}
+static struct unpack_ground ground = {.folder = -1};
 
 static void clean_up(void)
 {
-    char *slash = strrchr(base, '/');
-
-    (void) close(outside);
-    outside = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    (void) sys_tree_delete(outside, slash + 1);
+    unpack_ground_remove(&ground);
 }
 
 static void prepare(void)
 {
-    int fd;
-
-    check(mkdtemp(base) != NULL);
-    fd = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    check(mkdirat(fd, "outside", 0755) == 0);
-    outside = openat(fd, "outside", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    check(sys_file_replace(outside, "witness", "unchanged", 9, 0644) == 0);
-    (void) close(fd);
+    unpack_ground_make(&ground);
     (void) atexit(clean_up);
-}
-
-static void check_outside(void)
-{
-    char *data = NULL;
-    size_t length = 0, count = 0;
-    DIR *stream = fdopendir(openat(outside, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-
-    check(stream && sys_file_read_all(outside, "witness", 64, &data, &length) == 0);
-    check(length == 9 && memcmp(data, "unchanged", 9) == 0);
-    free(data);
-    while (readdir(stream))
-        count++;
-    (void) closedir(stream);
-    check(count == 4); /* ".", "..", "in" and "witness" */
 }
 
 /* Every link, followed as far as it goes, and no name of ours unless the archive itself has one. */
@@ -71,23 +27,23 @@ static void check_inside(int folder, const char *root, bool may_be_ours)
     DIR *stream = fdopendir(folder);
     struct dirent *entry;
 
-    check(stream != NULL);
+    must(stream != NULL);
     while ((entry = readdir(stream))) {
         char self[64], real[PATH_MAX];
         struct stat status;
         int fd;
 
-        check(may_be_ours || strncmp(entry->d_name, OUR_NAMES, strlen(OUR_NAMES)) != 0);
+        must(may_be_ours || strncmp(entry->d_name, OUR_NAMES, strlen(OUR_NAMES)) != 0);
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
             fstatat(folder, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) < 0)
             continue;
-        check(!S_ISCHR(status.st_mode) && !S_ISBLK(status.st_mode));
+        must(!S_ISCHR(status.st_mode) && !S_ISBLK(status.st_mode));
         fd = openat(folder, entry->d_name, O_PATH | O_CLOEXEC);
         if (fd < 0)
             continue;
         (void) snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
-        check(realpath(self, real) != NULL);
-        check(strncmp(real, root, strlen(root)) == 0);
+        must(realpath(self, real) != NULL);
+        must(strncmp(real, root, strlen(root)) == 0);
         (void) close(fd);
         if (S_ISDIR(status.st_mode)) {
             fd = openat(folder, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -96,22 +52,6 @@ static void check_inside(int folder, const char *root, bool may_be_ours)
         }
     }
     (void) closedir(stream);
-}
-
-/* Make the checksums of blocks right that look like headers, so that fuzzing gets behind them. */
-static void mend(char *bytes, size_t size)
-{
-    for (size_t at = 0; at + TAR_BLOCK <= size; at += TAR_BLOCK) {
-        unsigned char *block = (unsigned char *) bytes + at;
-        unsigned int sum = 8 * ' ';
-
-        if (memcmp(block + 257, "ustar", 5) != 0)
-            continue;
-        for (size_t i = 0; i < TAR_BLOCK; i++)
-            sum += i >= 148 && i < 156 ? 0 : block[i];
-        (void) snprintf((char *) block + 148, 8, "%06o", sum & 0777777);
-        block[155] = ' ';
-    }
 }
 
 static void extract(int root, const char *bytes, size_t size, size_t step)
@@ -124,30 +64,25 @@ static void extract(int root, const char *bytes, size_t size, size_t step)
         r = tar_extract_feed(archive, bytes + at, size - at < step ? size - at : step, &err);
     while (r == 0 && (r = tar_extract_finish(archive, &err)) == 1)
         r = 0;
-    check(r == 0 || err.message[0]);
+    must(r == 0 || err.message[0]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char *bytes = malloc(size + 1);
+    AUTO(free) char *bytes = unpack_mended(data, size);
     char root[PATH_MAX];
     int in;
 
-    if (outside < 0)
+    if (ground.folder < 0)
         prepare();
-    check(mkdirat(outside, "in", 0755) == 0);
-    in = openat(outside, "in", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    memcpy(bytes, data, size);
-    mend(bytes, size);
+    in = unpack_ground_begin(&ground);
     extract(in, bytes, size, size ? data[size - 1] * 7u + 1 : 1);
     (void) fchmod(in, 0755); /* the archive may have said otherwise */
-    (void) snprintf(root, sizeof(root), "%s/outside/in", base);
+    (void) snprintf(root, sizeof(root), "%s/in", ground.path);
     /* closes it */
     check_inside(in, root, memmem(bytes, size, OUR_NAMES, strlen(OUR_NAMES)) != NULL);
-    check_outside();
-    check(sys_tree_delete(outside, "in") == 0);
-    free(bytes);
+    unpack_ground_end(&ground);
     return 0;
 }

@@ -5,10 +5,10 @@
 
 #include "base/auto.h"
 #include "base/memory.h"
+#include "base/spelling.h"
 
-#define NEAR_ENOUGH  3 /* changes that a slip of typing explains */
-#define NAME_SIZE    64
-#define NEAREST_SIZE 128
+#define NEAR_ENOUGH 3 /* changes that a slip of typing explains */
+#define NAME_SIZE   64
 
 const struct verb_option verb_common_options[] = {
     {"json", 0, NULL, "print JSON, for programs", false},
@@ -25,37 +25,14 @@ const struct verb_option verb_local_options[] = {
 
 /* --- the nearest name ------------------------------------------------------------------------ */
 
-static size_t distance(const char *a, const char *b)
-{
-    size_t row[NEAREST_SIZE + 1];
-    size_t width = strlen(b);
-
-    for (size_t j = 0; j <= width; j++)
-        row[j] = j;
-    for (size_t i = 0; a[i]; i++) {
-        size_t corner = row[0]++;
-
-        for (size_t j = 0; j < width; j++) {
-            size_t change = corner + (a[i] != b[j]);
-            size_t least = row[j] < row[j + 1] ? row[j] + 1 : row[j + 1] + 1;
-
-            corner = row[j + 1];
-            row[j + 1] = change < least ? change : least;
-        }
-    }
-    return row[width];
-}
-
 const char *verb_nearest(const char *text, const char *const *names, size_t count)
 {
     const char *nearest = NULL;
     /* Of a short word nearly every letter would be a slip. */
     size_t best = strlen(text) / 2 < NEAR_ENOUGH ? strlen(text) / 2 + 1 : NEAR_ENOUGH;
 
-    if (strlen(text) > NEAREST_SIZE)
-        return NULL;
     for (size_t i = 0; i < count; i++) {
-        size_t d = strlen(names[i]) <= NEAREST_SIZE ? distance(text, names[i]) : SIZE_MAX;
+        size_t d = spelling_distance(text, names[i]);
 
         if (d < best) {
             best = d;

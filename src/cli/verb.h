@@ -29,7 +29,12 @@ struct verb_option {
     bool is_repeatable; /* each counts; else the last does */
 };
 
+struct client;
 struct verb_call;
+
+/* What a verb does with a client. Returns the exit status, or -1 with an error that nobody has
+ * printed yet. */
+typedef int verb_work(struct verb_call *call, struct client *client, struct error *err);
 
 struct verb {
     const char *name;                  /* "create", "key create" */
@@ -42,8 +47,10 @@ struct verb {
     size_t stops_at_word; /* behind so many words everything is the command; 0: never */
     bool takes_sandboxes; /* its words are names of sandboxes: for completion */
     bool is_local;        /* no client of the API: knows no --url, --key, --json */
-    int (*run)(struct verb_call *call);      /* returns the exit status */
-    int (*run_plain)(int argc, char **argv); /* or this: reads its words by itself */
+    /* One of these. All return the exit status. */
+    verb_work *work;                         /* with a client, opened as --url and --key say */
+    int (*run)(struct verb_call *call);      /* without */
+    int (*run_plain)(int argc, char **argv); /* reads its words by itself */
 };
 
 struct verb_call {

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/client_object.h"
+
 #define INDENT 2
 #define ESCAPE 0x20 /* characters below it are control characters */
 #define DELETE 0x7f
@@ -60,4 +62,21 @@ int verb_with_client(struct verb_call *call, verb_work *work, int failure_status
         return verb_complain(failure_status, &err);
     status = work(call, &client, &err);
     return status < 0 ? verb_complain(failure_status, &err) : status;
+}
+
+int verb_remove_objects(struct verb_call *call, struct client *client, const char *kind)
+{
+    int status = 0;
+
+    for (size_t i = 0; i < call->word_count; i++) {
+        AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
+        const char *path = client_object_path(client, kind, call->words[i], "");
+        struct error err = ERROR_INIT;
+
+        if (client_call(client, "DELETE", path, NULL, &reply, &err) < 0)
+            status = verb_complain(VERB_STATUS_FAILURE, &err);
+        else if (!verb_flag(call, "json"))
+            (void) puts(call->words[i]);
+    }
+    return status;
 }

@@ -13,11 +13,9 @@
 /* Of verbs that pass on a command's status: what failed was us. */
 #define VERB_STATUS_OURS 125
 
-/* The work itself. Returns the exit status, or -1 with an error that nobody has printed yet. */
-typedef int verb_work(struct verb_call *call, struct client *client, struct error *err);
-
 /* Open a client as --url and --key say, do the work, close it. Returns the exit status; an error is
- * printed and becomes `failure_status`. */
+ * printed and becomes `failure_status`. For verbs with a status of their own for that; the others
+ * only name their work. */
 int verb_with_client(struct verb_call *call, verb_work *work, int failure_status);
 
 /* Print "burrow: message" on stderr; returns `status`. What others wrote is made printable. */
@@ -35,3 +33,7 @@ void verb_print_json(json_t *value);
 /* Print a text on stdout; control characters that others wrote become '?' (tabs and newlines
  * stay). */
 void verb_print(const struct text *text);
+
+/* Delete what the words name, of one kind ("snapshots": client_object.h), and print the names. The
+ * exit status: what failed is complained about, and the others go all the same. */
+int verb_remove_objects(struct verb_call *call, struct client *client, const char *kind);

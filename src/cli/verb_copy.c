@@ -38,11 +38,6 @@ static int copy_one(struct verb_call *call, struct client *client, struct error 
     return r;
 }
 
-static int run(struct verb_call *call)
-{
-    return verb_with_client(call, copy_one, VERB_STATUS_FAILURE);
-}
-
 const struct verb verb_copy = {
     .name = "cp",
     .summary = "Copy files and folders into a sandbox and out of it",
@@ -60,5 +55,5 @@ const struct verb verb_copy = {
     .words_min = 2,
     .words_max = 2,
     .takes_sandboxes = true,
-    .run = run,
+    .work = copy_one,
 };

@@ -53,11 +53,6 @@ static int create(struct verb_call *call, struct client *client, struct error *e
     return 0;
 }
 
-static int run(struct verb_call *call)
-{
-    return verb_with_client(call, create, VERB_STATUS_FAILURE);
-}
-
 const struct verb verb_create = {
     .name = "create",
     .summary = "Make a sandbox",
@@ -68,5 +63,5 @@ const struct verb verb_create = {
     .examples = "  burrow create demo\n"
                 "  burrow create demo --memory 2G --cpus 2 --net nat --label team=blue",
     .words_max = 1,
-    .run = run,
+    .work = create,
 };

@@ -22,11 +22,6 @@ static int backup(struct verb_call *call, struct client *client, struct error *e
     return 0;
 }
 
-static int run(struct verb_call *call)
-{
-    return verb_with_client(call, backup, VERB_STATUS_FAILURE);
-}
-
 const struct verb verb_db_backup = {
     .name = "db backup",
     .summary = "Copy all that the daemon keeps, while it works",
@@ -36,5 +31,5 @@ const struct verb verb_db_backup = {
         "its path is\nprinted. Disks of sandboxes are not in it, and neither are the keys of "
         "its secrets: keep a\ncopy of the file keys/ring beside it.",
     .words_max = 1,
-    .run = run,
+    .work = backup,
 };

@@ -152,11 +152,6 @@ static int events(struct verb_call *call, struct client *client, struct error *e
     return r;
 }
 
-static int run(struct verb_call *call)
-{
-    return verb_with_client(call, events, VERB_STATUS_FAILURE);
-}
-
 const struct verb verb_events = {
     .name = "events",
     .summary = "Print what happened, to all or to one sandbox",
@@ -167,5 +162,5 @@ const struct verb verb_events = {
     .examples = "  burrow events -f --type sandbox.\n  burrow events demo --json",
     .words_max = 1,
     .takes_sandboxes = true,
-    .run = run,
+    .work = events,
 };

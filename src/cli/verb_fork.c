@@ -169,21 +169,6 @@ static int diff(struct verb_call *call, struct client *client, struct error *err
 
 /* --- the verbs ------------------------------------------------------------------------------- */
 
-static int run_fork(struct verb_call *call)
-{
-    return verb_with_client(call, make_forks, VERB_STATUS_FAILURE);
-}
-
-static int run_rollback(struct verb_call *call)
-{
-    return verb_with_client(call, roll_back, VERB_STATUS_FAILURE);
-}
-
-static int run_diff(struct verb_call *call)
-{
-    return verb_with_client(call, diff, VERB_STATUS_FAILURE);
-}
-
 const struct verb verb_fork = {
     .name = "fork",
     .summary = "Make new sandboxes that begin with the disk of another, or of a snapshot",
@@ -195,7 +180,7 @@ const struct verb verb_fork = {
                 "  burrow fork --snapshot before-upgrade",
     .words_max = 1,
     .takes_sandboxes = true,
-    .run = run_fork,
+    .work = make_forks,
 };
 
 const struct verb verb_rollback = {
@@ -208,7 +193,7 @@ const struct verb verb_rollback = {
     .words_min = 2,
     .words_max = 2,
     .takes_sandboxes = true,
-    .run = run_rollback,
+    .work = roll_back,
 };
 
 const struct verb verb_diff = {
@@ -219,5 +204,5 @@ const struct verb verb_diff = {
     .examples = "  burrow diff before-upgrade",
     .words_min = 1,
     .words_max = 2,
-    .run = run_diff,
+    .work = diff,
 };

@@ -59,11 +59,6 @@ static int inspect(struct verb_call *call, struct client *client, struct error *
     return number(reply.json, "lost") == 0 ? 0 : VERB_STATUS_FAILURE;
 }
 
-static int run(struct verb_call *call)
-{
-    return verb_with_client(call, inspect, VERB_STATUS_FAILURE);
-}
-
 const struct verb verb_fsck = {
     .name = "fsck",
     .summary = "Look whether everything that is promised is there",
@@ -74,5 +69,5 @@ const struct verb verb_fsck = {
         "disks and\nobjects, while everything goes on, and changes nothing. A line for each "
         "finding: `lost` is missing\nor damaged, `garbage` is there and belongs to nobody. "
         "The status is 1 when something is lost.",
-    .run = run,
+    .work = inspect,
 };

@@ -36,11 +36,6 @@ static int collect(struct verb_call *call, struct client *client, struct error *
     return 0;
 }
 
-static int run(struct verb_call *call)
-{
-    return verb_with_client(call, collect, VERB_STATUS_FAILURE);
-}
-
 const struct verb verb_gc = {
     .name = "gc",
     .summary = "Take away what is stored and nobody names any more",
@@ -50,5 +45,5 @@ const struct verb verb_gc = {
         "Layers of disks, objects of backups, snapshots without a row. The daemon does it "
         "by itself, see\n`--gc-every` of `burrow serve`. Nothing that a sandbox, snapshot or "
         "backup needs is ever taken\naway.",
-    .run = run,
+    .work = collect,
 };

@@ -127,21 +127,6 @@ static int revoke_key(struct verb_call *call, struct client *client, struct erro
     return 0;
 }
 
-static int run_create(struct verb_call *call)
-{
-    return verb_with_client(call, create, VERB_STATUS_FAILURE);
-}
-
-static int run_list(struct verb_call *call)
-{
-    return verb_with_client(call, list, VERB_STATUS_FAILURE);
-}
-
-static int run_revoke(struct verb_call *call)
-{
-    return verb_with_client(call, revoke_key, VERB_STATUS_FAILURE);
-}
-
 /* --- login ----------------------------------------------------------------------------------- */
 
 /* Only what works is kept. */
@@ -196,7 +181,7 @@ const struct verb verb_key_create = {
                 "  burrow key create viewer --scope read --user ann",
     .words_min = 1,
     .words_max = 1,
-    .run = run_create,
+    .work = create,
 };
 
 const struct verb verb_key_list = {
@@ -204,7 +189,7 @@ const struct verb verb_key_list = {
     .summary = "List keys",
     .arguments = "",
     .options = list_options,
-    .run = run_list,
+    .work = list,
 };
 
 const struct verb verb_key_revoke = {
@@ -214,7 +199,7 @@ const struct verb verb_key_revoke = {
     .details = "KEY is an id or a prefix of `burrow key ls`.",
     .words_min = 1,
     .words_max = 1,
-    .run = run_revoke,
+    .work = revoke_key,
 };
 
 const struct verb verb_login = {

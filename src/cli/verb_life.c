@@ -95,11 +95,6 @@ static int work(struct verb_call *call, struct client *client, struct error *err
     return has_failed;
 }
 
-static int run(struct verb_call *call)
-{
-    return verb_with_client(call, work, VERB_STATUS_FAILURE);
-}
-
 const struct verb verb_start = {
     .name = "start",
     .summary = "Start stopped sandboxes",
@@ -107,7 +102,7 @@ const struct verb verb_start = {
     .words_min = 1,
     .words_max = NAMES_MAX,
     .takes_sandboxes = true,
-    .run = run,
+    .work = work,
 };
 
 const struct verb verb_stop = {
@@ -117,7 +112,7 @@ const struct verb verb_stop = {
     .options = stop_options,
     .words_max = NAMES_MAX,
     .takes_sandboxes = true,
-    .run = run,
+    .work = work,
 };
 
 const struct verb verb_sleep = {
@@ -127,7 +122,7 @@ const struct verb verb_sleep = {
     .words_min = 1,
     .words_max = NAMES_MAX,
     .takes_sandboxes = true,
-    .run = run,
+    .work = work,
 };
 
 const struct verb verb_wake = {
@@ -137,7 +132,7 @@ const struct verb verb_wake = {
     .words_min = 1,
     .words_max = NAMES_MAX,
     .takes_sandboxes = true,
-    .run = run,
+    .work = work,
 };
 
 const struct verb verb_remove = {
@@ -149,5 +144,5 @@ const struct verb verb_remove = {
     .words_min = 1,
     .words_max = NAMES_MAX,
     .takes_sandboxes = true,
-    .run = run,
+    .work = work,
 };

@@ -109,16 +109,11 @@ static int list(struct verb_call *call, struct client *client, struct error *err
     return 0;
 }
 
-static int run(struct verb_call *call)
-{
-    return verb_with_client(call, list, VERB_STATUS_FAILURE);
-}
-
 const struct verb verb_list = {
     .name = "ls",
     .summary = "List sandboxes, the newest first",
     .arguments = "",
     .options = options,
     .examples = "  burrow ls --status sleeping\n  burrow rm $(burrow ls -q --label team=blue)",
-    .run = run,
+    .work = list,
 };

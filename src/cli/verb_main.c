@@ -23,6 +23,11 @@ static int print_help(const struct verb_table *table, const struct verb *verb)
     return 0;
 }
 
+static int do_it(const struct verb *verb, struct verb_call *call)
+{
+    return verb->work ? verb_with_client(call, verb->work, VERB_STATUS_FAILURE) : verb->run(call);
+}
+
 static int run(const struct verb_table *table, const struct verb *verb, int argc, char **argv)
 {
     struct error err = ERROR_INIT;
@@ -35,7 +40,7 @@ static int run(const struct verb_table *table, const struct verb *verb, int argc
         status = verb_complain(VERB_STATUS_USAGE, &err);
         (void) fprintf(stderr, "burrow: see %s %s --help\n", table->program, verb->name);
     } else {
-        status = call.wants_help ? print_help(table, verb) : verb->run(&call);
+        status = call.wants_help ? print_help(table, verb) : do_it(verb, &call);
     }
     verb_call_done(&call);
     /* What was printed may be all that was wanted: a full disk or a closed pipe is a failure. */

@@ -93,21 +93,6 @@ static int remove_port(struct verb_call *call, struct client *client, struct err
     return 0;
 }
 
-static int run_expose(struct verb_call *call)
-{
-    return verb_with_client(call, expose, VERB_STATUS_FAILURE);
-}
-
-static int run_list(struct verb_call *call)
-{
-    return verb_with_client(call, list, VERB_STATUS_FAILURE);
-}
-
-static int run_remove(struct verb_call *call)
-{
-    return verb_with_client(call, remove_port, VERB_STATUS_FAILURE);
-}
-
 const struct verb verb_port_expose = {
     .name = "port expose",
     .summary = "Give a port of a sandbox a URL, and print it",
@@ -118,7 +103,7 @@ const struct verb verb_port_expose = {
     .words_min = 2,
     .words_max = 2,
     .takes_sandboxes = true,
-    .run = run_expose,
+    .work = expose,
 };
 
 const struct verb verb_port_list = {
@@ -128,7 +113,7 @@ const struct verb verb_port_list = {
     .words_min = 1,
     .words_max = 1,
     .takes_sandboxes = true,
-    .run = run_list,
+    .work = list,
 };
 
 const struct verb verb_port_remove = {
@@ -138,5 +123,5 @@ const struct verb verb_port_remove = {
     .words_min = 2,
     .words_max = 2,
     .takes_sandboxes = true,
-    .run = run_remove,
+    .work = remove_port,
 };

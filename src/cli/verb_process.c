@@ -59,11 +59,6 @@ static int list(struct verb_call *call, struct client *client, struct error *err
     return 0;
 }
 
-static int run_list(struct verb_call *call)
-{
-    return verb_with_client(call, list, VERB_STATUS_FAILURE);
-}
-
 /* --- kill ------------------------------------------------------------------------------------ */
 
 /* "/processes/ID" and what stands behind it. */
@@ -89,11 +84,6 @@ static int end_process(struct verb_call *call, struct client *client, struct err
     else
         (void) puts(call->words[1]);
     return 0;
-}
-
-static int run_kill(struct verb_call *call)
-{
-    return verb_with_client(call, end_process, VERB_STATUS_FAILURE);
 }
 
 /* --- logs ------------------------------------------------------------------------------------ */
@@ -191,11 +181,6 @@ static int logs(struct verb_call *call, struct client *client, struct error *err
     return -1;
 }
 
-static int run_logs(struct verb_call *call)
-{
-    return verb_with_client(call, logs, VERB_STATUS_FAILURE);
-}
-
 /* --- rows ------------------------------------------------------------------------------------ */
 
 const struct verb verb_processes = {
@@ -207,7 +192,7 @@ const struct verb verb_processes = {
     .words_min = 1,
     .words_max = 1,
     .takes_sandboxes = true,
-    .run = run_list,
+    .work = list,
 };
 
 const struct verb verb_kill = {
@@ -218,7 +203,7 @@ const struct verb verb_kill = {
     .words_min = 2,
     .words_max = 2,
     .takes_sandboxes = true,
-    .run = run_kill,
+    .work = end_process,
 };
 
 const struct verb verb_logs = {
@@ -231,5 +216,5 @@ const struct verb verb_logs = {
     .words_min = 1,
     .words_max = 2,
     .takes_sandboxes = true,
-    .run = run_logs,
+    .work = logs,
 };

@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "base/number.h"
-#include "cli/client_object.h"
 #include "cli/client_sandbox.h"
 #include "cli/grid.h"
 #include "cli/verb_client.h"
@@ -112,37 +111,11 @@ static int list(struct verb_call *call, struct client *client, struct error *err
 
 static int remove_all(struct verb_call *call, struct client *client, struct error *err)
 {
-    int status = 0;
-
-    for (size_t i = 0; i < call->word_count; i++) {
-        AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
-
-        if (client_call(client, "DELETE",
-                        client_object_path(client, "snapshots", call->words[i], ""), NULL, &reply,
-                        err) < 0)
-            status = verb_complain(VERB_STATUS_FAILURE, err);
-        else if (!verb_flag(call, "json"))
-            (void) puts(call->words[i]);
-    }
-    return status;
+    (void) err; /* each failure was told already */
+    return verb_remove_objects(call, client, "snapshots");
 }
 
 /* --- the verbs ------------------------------------------------------------------------------- */
-
-static int run_create(struct verb_call *call)
-{
-    return verb_with_client(call, create, VERB_STATUS_FAILURE);
-}
-
-static int run_list(struct verb_call *call)
-{
-    return verb_with_client(call, list, VERB_STATUS_FAILURE);
-}
-
-static int run_remove(struct verb_call *call)
-{
-    return verb_with_client(call, remove_all, VERB_STATUS_FAILURE);
-}
 
 const struct verb verb_snapshot_create = {
     .name = "snapshot create",
@@ -154,7 +127,7 @@ const struct verb verb_snapshot_create = {
     .words_min = 1,
     .words_max = 1,
     .takes_sandboxes = true,
-    .run = run_create,
+    .work = create,
 };
 
 const struct verb verb_snapshot_list = {
@@ -164,7 +137,7 @@ const struct verb verb_snapshot_list = {
     .options = list_options,
     .words_max = 1,
     .takes_sandboxes = true,
-    .run = run_list,
+    .work = list,
 };
 
 const struct verb verb_snapshot_remove = {
@@ -174,5 +147,5 @@ const struct verb verb_snapshot_remove = {
     .examples = "  burrow snapshot rm before-upgrade",
     .words_min = 1,
     .words_max = SIZE_MAX,
-    .run = run_remove,
+    .work = remove_all,
 };

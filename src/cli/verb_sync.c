@@ -55,11 +55,6 @@ static int sync_one(struct verb_call *call, struct client *client, struct error 
     return 0;
 }
 
-static int run_sync(struct verb_call *call)
-{
-    return verb_with_client(call, sync_one, VERB_STATUS_FAILURE);
-}
-
 const struct verb verb_sync = {
     .name = "sync",
     .summary = "Mirror the working folder of a sandbox in the object store, file by file",
@@ -69,5 +64,5 @@ const struct verb verb_sync = {
     .words_max = 1,
     .takes_sandboxes = true,
     .examples = "  burrow sync demo\n  burrow sync --restore demo",
-    .run = run_sync,
+    .work = sync_one,
 };

@@ -77,34 +77,8 @@ static int list(struct verb_call *call, struct client *client, struct error *err
 
 static int remove_all(struct verb_call *call, struct client *client, struct error *err)
 {
-    int status = 0;
-
-    for (size_t i = 0; i < call->word_count; i++) {
-        AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
-
-        if (client_call(client, "DELETE",
-                        client_object_path(client, "templates", call->words[i], ""), NULL, &reply,
-                        err) < 0)
-            status = verb_complain(VERB_STATUS_FAILURE, err);
-        else if (!verb_flag(call, "json"))
-            (void) puts(call->words[i]);
-    }
-    return status;
-}
-
-static int run_set(struct verb_call *call)
-{
-    return verb_with_client(call, set, VERB_STATUS_FAILURE);
-}
-
-static int run_list(struct verb_call *call)
-{
-    return verb_with_client(call, list, VERB_STATUS_FAILURE);
-}
-
-static int run_remove(struct verb_call *call)
-{
-    return verb_with_client(call, remove_all, VERB_STATUS_FAILURE);
+    (void) err; /* each failure was told already */
+    return verb_remove_objects(call, client, "templates");
 }
 
 const struct verb verb_template_set = {
@@ -118,14 +92,14 @@ const struct verb verb_template_set = {
                 "  burrow template set ready --snapshot installed",
     .words_min = 1,
     .words_max = 1,
-    .run = run_set,
+    .work = set,
 };
 
 const struct verb verb_template_list = {
     .name = "template ls",
     .summary = "List templates",
     .arguments = "",
-    .run = run_list,
+    .work = list,
 };
 
 const struct verb verb_template_remove = {
@@ -134,5 +108,5 @@ const struct verb verb_template_remove = {
     .arguments = "NAME...",
     .words_min = 1,
     .words_max = SIZE_MAX,
-    .run = run_remove,
+    .work = remove_all,
 };

@@ -182,16 +182,11 @@ static int top(struct verb_call *call, struct client *client, struct error *err)
     return r;
 }
 
-static int run(struct verb_call *call)
-{
-    return verb_with_client(call, top, VERB_STATUS_FAILURE);
-}
-
 const struct verb verb_top = {
     .name = "top",
     .summary = "Show what running sandboxes use, the busiest first",
     .arguments = "",
     .options = options,
     .details = "CPU is in percent of one processor, disk and network since the sandbox was made.",
-    .run = run,
+    .work = top,
 };

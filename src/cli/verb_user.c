@@ -199,26 +199,6 @@ static int remove_user(struct verb_call *call, struct client *client, struct err
     return 0;
 }
 
-static int run_create(struct verb_call *call)
-{
-    return verb_with_client(call, create, VERB_STATUS_FAILURE);
-}
-
-static int run_list(struct verb_call *call)
-{
-    return verb_with_client(call, list, VERB_STATUS_FAILURE);
-}
-
-static int run_change(struct verb_call *call)
-{
-    return verb_with_client(call, change, VERB_STATUS_FAILURE);
-}
-
-static int run_remove(struct verb_call *call)
-{
-    return verb_with_client(call, remove_user, VERB_STATUS_FAILURE);
-}
-
 const struct verb verb_user_create = {
     .name = "user create",
     .summary = "Make a user, and print their id",
@@ -229,14 +209,14 @@ const struct verb verb_user_create = {
     .examples = "  burrow user create ann --email ann@example.com --quota sandboxes=20",
     .words_min = 1,
     .words_max = 1,
-    .run = run_create,
+    .work = create,
 };
 
 const struct verb verb_user_list = {
     .name = "user ls",
     .summary = "List users",
     .arguments = "",
-    .run = run_list,
+    .work = list,
 };
 
 const struct verb verb_user_change = {
@@ -247,7 +227,7 @@ const struct verb verb_user_change = {
     .details = "USER is a name or an id.",
     .words_min = 1,
     .words_max = 1,
-    .run = run_change,
+    .work = change,
 };
 
 const struct verb verb_user_remove = {
@@ -256,5 +236,5 @@ const struct verb verb_user_remove = {
     .arguments = "USER",
     .words_min = 1,
     .words_max = 1,
-    .run = run_remove,
+    .work = remove_user,
 };

@@ -28,6 +28,31 @@ static void set_sum(struct probe *probe, const struct store_value *value)
         memcpy(probe->sum, value->bytes, sizeof(probe->sum));
 }
 
+/* Begin with the first page, where there is a store to look into. */
+static void begin(struct inspection *inspection, void (*next)(struct inspection *inspection))
+{
+    if (inspection->domain->options.objects)
+        next(inspection);
+    else
+        inspection_next(inspection);
+}
+
+/* A page of rows that are in the order of the column `key`: each is added, what they promise is
+ * probed, and then comes the next one. */
+static void take_page(struct inspection *inspection, const struct store_rows *rows, size_t key,
+                      void (*add)(struct inspection *inspection, const struct store_value *row),
+                      void (*next)(struct inspection *inspection))
+{
+    if (rows->count == 0) {
+        inspection_next(inspection);
+        return;
+    }
+    for (size_t i = 0; i < rows->count; i++)
+        add(inspection, rows->rows[i]);
+    copy(inspection->after, sizeof(inspection->after), rows->rows[rows->count - 1][key].bytes);
+    inspection_probe_all(inspection, next);
+}
+
 /* --- what is named --------------------------------------------------------------------------- */
 
 static void go_on_with_marks(struct inspection *inspection)
@@ -138,10 +163,7 @@ static void next_layers(struct inspection *inspection)
 
 void inspection_look_at_layers(struct inspection *inspection)
 {
-    if (inspection->domain->options.objects)
-        next_layers(inspection);
-    else
-        inspection_next(inspection);
+    begin(inspection, next_layers);
 }
 
 /* --- backups --------------------------------------------------------------------------------- */
@@ -169,17 +191,8 @@ static void on_backups(void *context, const struct error *failure, const struct 
 {
     struct inspection *inspection = context;
 
-    if (!inspection_goes_on(inspection, failure))
-        return;
-    if (rows->count == 0) {
-        inspection_next(inspection);
-        return;
-    }
-    for (size_t i = 0; i < rows->count; i++)
-        add_backup(inspection, rows->rows[i]);
-    copy(inspection->after, sizeof(inspection->after),
-         rows->rows[rows->count - 1][STORE_BACKUP_ID].bytes);
-    inspection_probe_all(inspection, next_backups);
+    if (inspection_goes_on(inspection, failure))
+        take_page(inspection, rows, STORE_BACKUP_ID, add_backup, next_backups);
 }
 
 /* Those that are being made promise nothing yet. */
@@ -202,10 +215,7 @@ static void next_backups(struct inspection *inspection)
 
 void inspection_look_at_backups(struct inspection *inspection)
 {
-    if (inspection->domain->options.objects)
-        next_backups(inspection);
-    else
-        inspection_next(inspection);
+    begin(inspection, next_backups);
 }
 
 /* --- workspaces ------------------------------------------------------------------------------ */
@@ -230,17 +240,8 @@ static void on_workspaces(void *context, const struct error *failure, const stru
 {
     struct inspection *inspection = context;
 
-    if (!inspection_goes_on(inspection, failure))
-        return;
-    if (rows->count == 0) {
-        inspection_next(inspection);
-        return;
-    }
-    for (size_t i = 0; i < rows->count; i++)
-        add_workspace(inspection, rows->rows[i]);
-    copy(inspection->after, sizeof(inspection->after),
-         rows->rows[rows->count - 1][STORE_WORKSPACE_SANDBOX].bytes);
-    inspection_probe_all(inspection, next_workspaces);
+    if (inspection_goes_on(inspection, failure))
+        take_page(inspection, rows, STORE_WORKSPACE_SANDBOX, add_workspace, next_workspaces);
 }
 
 static void next_workspaces(struct inspection *inspection)
@@ -259,8 +260,5 @@ static void next_workspaces(struct inspection *inspection)
 
 void inspection_look_at_workspaces(struct inspection *inspection)
 {
-    if (inspection->domain->options.objects)
-        next_workspaces(inspection);
-    else
-        inspection_next(inspection);
+    begin(inspection, next_workspaces);
 }

@@ -1,13 +1,12 @@
 #include "domain/snapshot.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/auto.h"
 #include "base/memory.h"
-#include "base/number.h"
 #include "domain/domain_modules.h"
+#include "domain/list_cursor.h"
 #include "domain/snapshot_internal.h"
 #include "domain/snapshot_set.h"
 
@@ -33,32 +32,6 @@ struct snapshot *snapshot_find(struct domain *domain, const struct caller *calle
     return NULL;
 }
 
-/* Where a page begins: behind this one, which may be gone by now. */
-struct place {
-    int64_t created_ms;
-    char id[ID_SIZE];
-};
-
-static int read_cursor(const char *text, struct place *ret_place, struct error *err)
-{
-    const char *dot = strchr(text, '.');
-    uint64_t created;
-
-    if (!dot || !id_is_valid(dot + 1) ||
-        number_parse_digits(text, (size_t) (dot - text), INT64_MAX, &created) < 0)
-        return error_set(err, ERR_INVALID, 0, "the cursor is none that a list gave out");
-    ret_place->created_ms = (int64_t) created;
-    memcpy(ret_place->id, dot + 1, ID_SIZE);
-    return 0;
-}
-
-static bool is_behind(const struct snapshot *snapshot, const struct place *place)
-{
-    if (snapshot->created_ms != place->created_ms)
-        return snapshot->created_ms < place->created_ms;
-    return strcmp(snapshot->id.text, place->id) < 0;
-}
-
 static bool matches(const struct snapshot *snapshot, const struct caller *caller,
                     const struct snapshot_filter *filter)
 {
@@ -74,21 +47,22 @@ int snapshot_list(struct domain *domain, const struct caller *caller,
 {
     const struct list *all = &domain->snapshots->all;
     const struct snapshot *last = NULL;
-    struct place place = {.created_ms = INT64_MAX};
+    struct list_cursor cursor = {.created_ms = INT64_MAX};
     size_t count = 0;
 
     if (filter->limit < 1 || filter->limit > SNAPSHOT_LIST_MAX)
         return error_set(err, ERR_INVALID, 0, "a page has 1 to %d snapshots", SNAPSHOT_LIST_MAX);
-    if (filter->after && read_cursor(filter->after, &place, err) < 0)
+    if (filter->after && list_cursor_read(&cursor, filter->after, err) < 0)
         return -1;
     *ret_next = NULL;
     for (const struct list *at = all->previous; at != all; at = at->previous) {
         struct snapshot *snapshot = CONTAINER_OF(at, struct snapshot, link);
 
-        if ((filter->after && !is_behind(snapshot, &place)) || !matches(snapshot, caller, filter))
+        if (!list_cursor_precedes(&cursor, snapshot->created_ms, &snapshot->id) ||
+            !matches(snapshot, caller, filter))
             continue;
         if (count++ == filter->limit) {
-            *ret_next = pool_format(pool, "%" PRId64 ".%s", last->created_ms, last->id.text);
+            *ret_next = list_cursor_write(last->created_ms, &last->id, pool);
             break;
         }
         last = snapshot;

@@ -8,82 +8,35 @@
 #include "base/crash_point.h"
 #include "base/memory.h"
 #include "domain/domain_life.h"
+#include "domain/doom.h"
 #include "domain/event.h"
 #include "domain/snapshot_internal.h"
 #include "domain/snapshot_set.h"
 #include "domain/template.h"
 
-#define AGAIN_NS (UINT64_C(10) * 1000 * 1000 * 1000)
-
 /* --- copies that nobody may see any more ------------------------------------------------------ */
 
-struct doomed {
-    struct list link;
-    struct domain *domain;
-    struct id id;
-    bool is_asked;
-    uint64_t due_ns;
-    void (*done)(void *context); /* after the first try; may be NULL */
-    void *context;
+static void gone(void)
+{
+    CRASH_POINT("snapshot.delete.gone");
+}
+
+static const struct doom_kind kind = {
+    .noun = "snapshot",
+    .failure = "a snapshot cannot be deleted, and will be tried again",
+    .take_down = provider_delete_snapshot,
+    .gone = gone,
 };
-
-static void on_gone(void *context, const struct error *failure)
-{
-    struct doomed *doomed = context;
-    struct domain *domain = doomed->domain;
-    bool is_gone = !failure || failure->code == ERR_NOT_FOUND;
-
-    doomed->is_asked = false;
-    if (!is_gone && domain->stage != DOMAIN_CLOSING) {
-        LOG_ERROR(domain->options.log, "a snapshot cannot be deleted, and will be tried again",
-                  log_text("snapshot", doomed->id.text), log_text("error", failure->message));
-        doomed->due_ns = domain_now_ns(domain) + AGAIN_NS;
-    } else {
-        CRASH_POINT("snapshot.delete.gone");
-        list_remove(&doomed->link);
-    }
-    if (doomed->done)
-        doomed->done(doomed->context);
-    doomed->done = NULL;
-    if (list_is_empty(&doomed->link))
-        free(doomed);
-    domain->works--;
-    domain_check_gone(domain);
-}
-
-static void take_down(struct doomed *doomed)
-{
-    doomed->is_asked = true;
-    doomed->domain->works++;
-    provider_delete_snapshot(doomed->domain->options.provider, &doomed->id, on_gone, doomed);
-}
 
 static void doom(struct domain *domain, const struct id *id, void (*done)(void *context),
                  void *context)
 {
-    struct doomed *doomed;
-
-    /* While closing nothing is asked of the provider: recovery takes it down. */
-    if (domain->stage == DOMAIN_CLOSING || !domain->options.provider) {
-        if (done)
-            done(context);
-        return;
-    }
-    doomed = mem_alloc(sizeof(*doomed));
-    doomed->domain = domain;
-    doomed->id = *id;
-    doomed->done = done;
-    doomed->context = context;
-    list_append(&domain->snapshots->doomed, &doomed->link);
-    take_down(doomed);
+    doom_add(domain, &domain->snapshots->doomed, &kind, id, done, context);
 }
 
 bool snapshot_is_doomed(const struct domain *domain, const struct id *id)
 {
-    LIST_EACH (&domain->snapshots->doomed, at)
-        if (id_equal(&CONTAINER_OF(at, struct doomed, link)->id, id))
-            return true;
-    return false;
+    return doom_has(&domain->snapshots->doomed, id);
 }
 
 void snapshot_doom(struct domain *domain, const struct id *id)
@@ -93,21 +46,12 @@ void snapshot_doom(struct domain *domain, const struct id *id)
 
 void snapshot_doom_again(struct domain *domain)
 {
-    uint64_t now = domain_now_ns(domain);
-
-    LIST_EACH (&domain->snapshots->doomed, at) {
-        struct doomed *doomed = CONTAINER_OF(at, struct doomed, link);
-
-        if (!doomed->is_asked && doomed->due_ns <= now)
-            take_down(doomed);
-    }
+    doom_again(&domain->snapshots->doomed);
 }
 
 void snapshot_doom_end(struct domain *domain)
 {
-    LIST_EACH (&domain->snapshots->doomed, at)
-        free(CONTAINER_OF(at, struct doomed, link));
-    list_init(&domain->snapshots->doomed);
+    doom_end(&domain->snapshots->doomed);
 }
 
 /* --- who works with one ----------------------------------------------------------------------- */

@@ -4,8 +4,8 @@
 
 #include "base/memory.h"
 #include "base/table.h"
+#include "json/name_escape.h"
 #include "keeper/archive_progress.h"
-#include "keeper/name_escape.h"
 #include "keeper/squash_image.h"
 #include "keeper/tar_stream.h"
 

@@ -8,7 +8,7 @@
 #include "base/ignore_pattern.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "keeper/name_escape.h"
+#include "json/name_escape.h"
 #include "sys/sys_file.h"
 #include "sys/sys_open_beneath.h"
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/architecture.h"
 #include "base/encode.h"
 #include "base/memory.h"
 #include "base/sha256.h"
@@ -16,19 +17,6 @@
 
 static const struct json_limits limits = {
     .size = IMAGE_DOCUMENT_MAX, .depth = 32, .values = JSON_VALUES_MAX};
-
-const char *image_architecture(void)
-{
-#if defined(__x86_64__)
-    return "amd64";
-#elif defined(__aarch64__)
-    return "arm64";
-#elif defined(__riscv)
-    return "riscv64";
-#else
-    return "unknown";
-#endif
-}
 
 void image_manifest_done(struct image_manifest *manifest)
 {
@@ -146,10 +134,10 @@ static int check_machine(const struct json_place *document, struct error *err)
             0 ||
         json_field_text(document, "os", JSON_OPTIONAL, TEXT_MAX, &system, err) < 0)
         return -1;
-    if ((*architecture && strcmp(architecture, image_architecture()) != 0) ||
+    if ((*architecture && strcmp(architecture, architecture_name()) != 0) ||
         (*system && strcmp(system, "linux") != 0))
         return error_set(err, ERR_INVALID, 0, "the image is for %s/%s, this machine is linux/%s",
-                         system, architecture, image_architecture());
+                         system, architecture, architecture_name());
     return 0;
 }
 
@@ -281,7 +269,7 @@ static int fit(const json_t *descriptor)
 
     if (!platform)
         return 1;
-    return architecture && system && strcmp(architecture, image_architecture()) == 0 &&
+    return architecture && system && strcmp(architecture, architecture_name()) == 0 &&
                    strcmp(system, "linux") == 0
                ? 2
                : 0;
@@ -305,7 +293,7 @@ static int choose(const struct json_place *manifests,
     }
     if (!found)
         return error_set(err, ERR_INVALID, 0, "the image has nothing for linux/%s",
-                         image_architecture());
+                         architecture_name());
     if (found > 1 && best_fit == 1)
         return error_set(err, ERR_INVALID, 0, "there are %zu images in it; one is wanted", found);
     if (json_item_object(manifests, best, &place, err) < 0 ||

@@ -42,6 +42,3 @@ AUTO_DEFINE(image_manifest, struct image_manifest, image_manifest_done);
  * several; ERR_NOT_FOUND for a part that is missing; ERR_TOO_LARGE. */
 int image_manifest_read(struct image_source *source, struct image_manifest *ret_manifest,
                         struct error *err);
-
-/* What this machine is called in images: "amd64". */
-const char *image_architecture(void);

@@ -12,8 +12,8 @@
 
 #include "base/memory.h"
 #include "base/tar_reader.h"
+#include "json/name_escape.h"
 #include "keeper/attributes.h"
-#include "keeper/name_escape.h"
 #include "sys/sys_file.h"
 #include "sys/sys_tree.h"
 

@@ -4,8 +4,8 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "json/name_escape.h"
 #include "keeper/layer_input.h"
-#include "keeper/name_escape.h"
 
 /* Bytes of a path that a message shows. */
 #define SHOWN_MAX 60

@@ -165,25 +165,6 @@ static inline bool is_same_content(int left, int right, const char *path)
     return first_length == second_length && memcmp(first, second, first_length) == 0;
 }
 
-static inline void check_same_values(int left, int right, const char *path)
-{
-    char names[8192], first[1024], second[1024];
-    ssize_t length;
-
-    CHECK_EQUAL(fchdir(left), 0);
-    length = llistxattr(path, names, sizeof(names));
-    for (ssize_t at = 0; at < length; at += (ssize_t) strlen(names + at) + 1) {
-        ssize_t size;
-
-        CHECK_EQUAL(fchdir(left), 0);
-        size = lgetxattr(path, names + at, first, sizeof(first));
-        CHECK(size >= 0);
-        CHECK_EQUAL(fchdir(right), 0);
-        CHECK_EQUAL(lgetxattr(path, names + at, second, sizeof(second)), size);
-        CHECK(memcmp(first, second, (size_t) size) == 0);
-    }
-}
-
 /* The first inode with several names that the other tree has under the same names. */
 static inline void check_same_inodes(int left, int right, const char *path, const char *other)
 {
@@ -216,7 +197,7 @@ static inline void check_same_tree(int left, int right)
         if (S_ISREG(step.status.st_mode))
             CHECK(is_same_content(left, right, step.path));
         if (S_ISREG(step.status.st_mode) || step.event == TREE_ENTER)
-            check_same_values(left, right, step.path);
+            check_same_attributes(left, right, step.path);
         if (step.event != TREE_ENTRY || step.status.st_nlink < 2)
             continue;
         if (other)

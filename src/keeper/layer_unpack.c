@@ -11,6 +11,8 @@
 
 #include "base/memory.h"
 #include "keeper/attributes.h"
+#include "keeper/first_copies.h"
+#include "keeper/folder_descent.h"
 #include "keeper/folder_names.h"
 #include "keeper/layer_reader.h"
 #include "sys/sys_file.h"
@@ -22,25 +24,14 @@
 #define LOOK_EVERY   ((uint64_t) 64 << 20)
 #define ENTRY_WEIGHT ((uint64_t) 4096)
 
-#define FOLDER_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
-
-/* A folder of the target on the way down: what ".." must lead back to. */
-struct identity {
-    dev_t device;
-    ino_t inode;
-};
-
 struct unpack {
     struct layer_reader *reader; /* owned */
     bool is_delta;
     uid_t uid; /* whom new files belong to */
     gid_t gid;
-    int top;                /* borrowed */
-    int folder;             /* owned: where we are */
-    struct identity *above; /* owned: the folders we came through */
-    size_t depth, capacity;
-    int firsts; /* owned: a folder with a name for each entry that has several */
-    char firsts_name[SYS_FILE_NAME_SIZE];
+    int top;                     /* borrowed */
+    struct folder_descent where; /* in it */
+    struct first_copies firsts;
     struct attributes attributes;
     uint64_t files, entries, removed;
     const struct image_limits *limits; /* borrowed; NULL: none but the disk's */
@@ -143,35 +134,21 @@ static int finish_by_name(struct unpack *unpack, const struct layer_record *reco
     const struct layer_status *status = &record->status;
     int result;
 
-    if (!is_ours(unpack, status) &&
-        fchownat(unpack->folder, record->name, status->uid, status->gid, AT_SYMLINK_NOFOLLOW) < 0)
+    if (!is_ours(unpack, status) && fchownat(unpack->where.folder, record->name, status->uid,
+                                             status->gid, AT_SYMLINK_NOFOLLOW) < 0)
         return fail(unpack, -errno, err);
-    if (write_attributes(unpack, unpack->folder, record->name, true, err) < 0)
+    if (write_attributes(unpack, unpack->where.folder, record->name, true, err) < 0)
         return -1;
-    result = set_time(unpack->folder, record->name, status);
+    result = set_time(unpack->where.folder, record->name, status);
     return result < 0 ? fail(unpack, result, err) : 0;
 }
 
 /* --- folders -------------------------------------------------------------------------------- */
 
-static int remember_folder(struct unpack *unpack)
-{
-    struct stat status;
-
-    if (fstat(unpack->folder, &status) < 0)
-        return -errno;
-    if (unpack->depth == unpack->capacity) {
-        unpack->capacity = unpack->capacity ? unpack->capacity * 2 : 64;
-        unpack->above = mem_resize(unpack->above, unpack->capacity * sizeof(*unpack->above));
-    }
-    unpack->above[unpack->depth++] = (struct identity){status.st_dev, status.st_ino};
-    return 0;
-}
-
 /* Make room for a name. */
 static int clear_name(struct unpack *unpack, const char *name)
 {
-    return unpack->is_delta ? sys_tree_delete(unpack->folder, name) : 0;
+    return unpack->is_delta ? sys_tree_delete(unpack->where.folder, name) : 0;
 }
 
 static int make_folder(struct unpack *unpack, const char *name)
@@ -179,34 +156,24 @@ static int make_folder(struct unpack *unpack, const char *name)
     struct stat status;
     int result;
 
-    if (unpack->is_delta && fstatat(unpack->folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+    if (unpack->is_delta &&
+        fstatat(unpack->where.folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
         S_ISDIR(status.st_mode))
         return 0;
     result = clear_name(unpack, name);
     if (result < 0)
         return result;
-    return mkdirat(unpack->folder, name, 0700) < 0 ? -errno : 0;
+    return mkdirat(unpack->where.folder, name, 0700) < 0 ? -errno : 0;
 }
 
 static int enter_folder(struct unpack *unpack, const struct layer_record *record)
 {
-    int folder, result;
+    int result;
 
-    if (record->depth == 0) {
-        unpack->folder = sys_file_open(unpack->top, ".", FOLDER_FLAGS, 0);
-        return unpack->folder < 0 ? unpack->folder : 0;
-    }
+    if (record->depth == 0)
+        return folder_descent_begin(&unpack->where, unpack->top);
     result = make_folder(unpack, record->name);
-    if (result == 0)
-        result = remember_folder(unpack);
-    if (result < 0)
-        return result;
-    folder = sys_file_open(unpack->folder, record->name, FOLDER_FLAGS, 0);
-    if (folder < 0)
-        return folder;
-    (void) fd_close(unpack->folder);
-    unpack->folder = folder;
-    return 0;
+    return result < 0 ? result : folder_descent_enter(&unpack->where, record->name);
 }
 
 static int unpack_enter(struct unpack *unpack, const struct layer_record *record, struct error *err)
@@ -216,48 +183,22 @@ static int unpack_enter(struct unpack *unpack, const struct layer_record *record
     return result < 0 ? fail(unpack, result, err) : 0;
 }
 
-static int close_firsts(struct unpack *unpack)
-{
-    if (unpack->firsts < 0)
-        return 0;
-    unpack->firsts = fd_close(unpack->firsts);
-    return sys_tree_delete(unpack->top, unpack->firsts_name);
-}
-
-/* The folder above, which must be the one we came from. */
-static int open_above(struct unpack *unpack)
-{
-    const struct identity *wanted = &unpack->above[unpack->depth - 1];
-    AUTO(close) int folder = sys_file_open(unpack->folder, "..", FOLDER_FLAGS, 0);
-    struct stat status;
-
-    if (folder < 0)
-        return folder;
-    if (fstat(folder, &status) < 0)
-        return -errno;
-    if (status.st_dev != wanted->device || status.st_ino != wanted->inode)
-        return -ESTALE;
-    return TAKE_FD(folder);
-}
-
 static int unpack_leave(struct unpack *unpack, const struct layer_record *record, struct error *err)
 {
     AUTO(close) int above = -EBADF;
     int result = 0;
 
     if (record->depth == 0)
-        result = close_firsts(unpack); /* it lies in the top and changes its time */
+        result = first_copies_close(&unpack->firsts); /* it lies in the top and changes its time */
     else
-        result = above = open_above(unpack);
+        result = above = folder_descent_open_above(&unpack->where);
     if (result < 0)
         return fail(unpack, result, err);
-    if (finish_open(unpack, unpack->folder, unpack->folder, ".", &record->status, false, err) < 0)
+    if (finish_open(unpack, unpack->where.folder, unpack->where.folder, ".", &record->status, false,
+                    err) < 0)
         return -1;
-    if (record->depth == 0)
-        return 0;
-    unpack->depth--;
-    (void) fd_close(unpack->folder);
-    unpack->folder = TAKE_FD(above);
+    if (record->depth > 0)
+        folder_descent_leave(&unpack->where, TAKE_FD(above));
     return 0;
 }
 
@@ -268,21 +209,6 @@ static void make_key(uint64_t number, char ret_key[static KEY_SIZE])
     (void) snprintf(ret_key, KEY_SIZE, "%" PRIx64, number);
 }
 
-static int open_firsts(struct unpack *unpack)
-{
-    int result;
-
-    if (unpack->firsts >= 0)
-        return 0;
-    result = sys_file_temporary_name(unpack->firsts_name);
-    if (result < 0)
-        return result;
-    if (mkdirat(unpack->top, unpack->firsts_name, 0700) < 0)
-        return -errno;
-    unpack->firsts = sys_file_open(unpack->top, unpack->firsts_name, FOLDER_FLAGS, 0);
-    return unpack->firsts < 0 ? unpack->firsts : 0;
-}
-
 static int keep_first(struct unpack *unpack, const struct layer_record *record, struct error *err)
 {
     char key[KEY_SIZE];
@@ -291,8 +217,9 @@ static int keep_first(struct unpack *unpack, const struct layer_record *record, 
     if (!record->linked)
         return 0;
     make_key(record->number, key);
-    result = open_firsts(unpack);
-    if (result == 0 && linkat(unpack->folder, record->name, unpack->firsts, key, 0) < 0)
+    result = first_copies_open(&unpack->firsts);
+    if (result == 0 &&
+        linkat(unpack->where.folder, record->name, unpack->firsts.folder, key, 0) < 0)
         result = -errno;
     return result < 0 ? fail(unpack, result, err) : 0;
 }
@@ -306,10 +233,11 @@ static int unpack_hard_link(struct unpack *unpack, const struct layer_record *re
     if (result < 0)
         return fail(unpack, result, err);
     make_key(record->number, key);
-    if (linkat(unpack->firsts, key, unpack->folder, record->name, 0) == 0)
+    if (linkat(unpack->firsts.folder, key, unpack->where.folder, record->name, 0) == 0)
         return 0;
     /* As many names as there may be, with the one that we hold: then this is the last of them. */
-    if (errno == EMLINK && renameat(unpack->firsts, key, unpack->folder, record->name) == 0)
+    if (errno == EMLINK &&
+        renameat(unpack->firsts.folder, key, unpack->where.folder, record->name) == 0)
         return 0;
     return fail(unpack, -errno, err);
 }
@@ -340,13 +268,13 @@ static int unpack_file(struct unpack *unpack, const struct layer_record *record,
     AUTO(close) int fd = clear_name(unpack, record->name);
 
     if (fd == 0)
-        fd = sys_file_open(unpack->folder, record->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW,
-                           record->status.mode);
+        fd = sys_file_open(unpack->where.folder, record->name,
+                           O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, record->status.mode);
     if (fd < 0)
         return fail(unpack, fd, err);
     unpack->files++;
     if (write_pieces(unpack, fd, record->size, err) < 0 ||
-        finish_open(unpack, fd, unpack->folder, record->name, &record->status, true, err) < 0)
+        finish_open(unpack, fd, unpack->where.folder, record->name, &record->status, true, err) < 0)
         return -1;
     return keep_first(unpack, record, err);
 }
@@ -355,7 +283,7 @@ static int unpack_link(struct unpack *unpack, const struct layer_record *record,
 {
     int result = clear_name(unpack, record->name);
 
-    if (result == 0 && symlinkat(record->target, unpack->folder, record->name) < 0)
+    if (result == 0 && symlinkat(record->target, unpack->where.folder, record->name) < 0)
         result = -errno;
     if (result < 0)
         return fail(unpack, result, err);
@@ -369,14 +297,15 @@ static int unpack_fifo(struct unpack *unpack, const struct layer_record *record,
     AUTO(close) int fd = -EBADF;
     int result = clear_name(unpack, record->name);
 
-    if (result == 0 && mknodat(unpack->folder, record->name, S_IFIFO | 0600, 0) < 0)
+    if (result == 0 && mknodat(unpack->where.folder, record->name, S_IFIFO | 0600, 0) < 0)
         result = -errno;
     if (result == 0)
-        result = fd =
-            sys_file_open(unpack->folder, record->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+        result = fd = sys_file_open(unpack->where.folder, record->name,
+                                    O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     if (result < 0)
         return fail(unpack, result, err);
-    if (finish_open(unpack, fd, unpack->folder, record->name, &record->status, false, err) < 0)
+    if (finish_open(unpack, fd, unpack->where.folder, record->name, &record->status, false, err) <
+        0)
         return -1;
     return keep_first(unpack, record, err);
 }
@@ -387,8 +316,8 @@ static int unpack_whiteout(struct unpack *unpack, const struct layer_record *rec
 {
     int result = clear_name(unpack, record->name);
 
-    if (result == 0 &&
-        mknodat(unpack->folder, record->name, S_IFCHR | record->status.mode, makedev(0, 0)) < 0)
+    if (result == 0 && mknodat(unpack->where.folder, record->name, S_IFCHR | record->status.mode,
+                               makedev(0, 0)) < 0)
         result = -errno;
     if (result < 0)
         return fail(unpack, result, err);
@@ -400,10 +329,10 @@ static int unpack_removed(struct unpack *unpack, const struct layer_record *reco
 {
     int result;
 
-    if (faccessat(unpack->folder, record->name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+    if (faccessat(unpack->where.folder, record->name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
         return misfit(unpack, "the layer does not fit: it removes what is not there:", err);
     unpack->removed++;
-    result = sys_tree_delete(unpack->folder, record->name);
+    result = sys_tree_delete(unpack->where.folder, record->name);
     return result < 0 ? fail(unpack, result, err) : 0;
 }
 
@@ -411,12 +340,13 @@ static int unpack_changed(struct unpack *unpack, const struct layer_record *reco
                           struct error *err)
 {
     AUTO(close)
-    int fd = sys_file_open(unpack->folder, record->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+    int fd =
+        sys_file_open(unpack->where.folder, record->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     struct stat status;
 
     if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
         return misfit(unpack, "the layer does not fit: it changes what is no file:", err);
-    return finish_open(unpack, fd, unpack->folder, record->name, &record->status, false, err);
+    return finish_open(unpack, fd, unpack->where.folder, record->name, &record->status, false, err);
 }
 
 static const struct {
@@ -507,8 +437,8 @@ int layer_unpack_within(int target, int input, const struct image_limits *limits
 {
     struct unpack unpack = {
         .top = target,
-        .folder = -EBADF,
-        .firsts = -EBADF,
+        .where = FOLDER_DESCENT_INIT,
+        .firsts = FIRST_COPIES_INIT(target),
         .uid = geteuid(),
         .gid = getegid(),
         .limits = limits,
@@ -519,10 +449,9 @@ int layer_unpack_within(int target, int input, const struct image_limits *limits
     unpack.reader = layer_reader_new(input);
     attributes_init(&unpack.attributes);
     result = unpack_all(&unpack, output, err);
-    (void) close_firsts(&unpack); /* after a failure, which is the one to tell */
+    (void) first_copies_close(&unpack.firsts); /* after a failure, which is the one to tell */
     layer_reader_free(unpack.reader);
     attributes_done(&unpack.attributes);
-    (void) fd_close(unpack.folder);
-    free(unpack.above);
+    folder_descent_done(&unpack.where);
     return result;
 }

@@ -7,9 +7,9 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "json/name_escape.h"
 #include "keeper/attributes.h"
 #include "keeper/file_compare.h"
-#include "keeper/name_escape.h"
 #include "keeper/tree_list.h"
 #include "keeper/tree_pair.h"
 

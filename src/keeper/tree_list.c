@@ -7,8 +7,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "json/name_escape.h"
 #include "keeper/attributes.h"
-#include "keeper/name_escape.h"
 #include "keeper/tree_walk.h"
 
 struct listing {

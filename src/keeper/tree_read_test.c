@@ -1,6 +1,6 @@
+#include "json/name_escape.h"
 #include "keeper/layer_format.h"
 #include "keeper/layer_test_kit.h"
-#include "keeper/name_escape.h"
 #include "keeper/tree_read.h"
 
 /* Read what `lines` name; the contents stand in `ret_data`, at its beginning. */

@@ -10,7 +10,7 @@
 #include "base/encode.h"
 #include "base/memory.h"
 #include "base/sha256.h"
-#include "keeper/name_escape.h"
+#include "json/name_escape.h"
 #include "keeper/tree_list.h"
 #include "keeper/tree_walk.h"
 #include "keeper/view_folder.h"

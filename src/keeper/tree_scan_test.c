@@ -1,7 +1,7 @@
 #include "base/encode.h"
 #include "base/sha256.h"
+#include "json/name_escape.h"
 #include "keeper/layer_test_kit.h"
-#include "keeper/name_escape.h"
 #include "keeper/tree_scan.h"
 
 static int make_options(const char *text)

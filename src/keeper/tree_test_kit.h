@@ -245,6 +245,26 @@ static inline void grow_chain(int top, int depth)
     }
 }
 
+/* What `path` has in one tree, it has in the other. Changes the working directory. */
+static inline void check_same_attributes(int left, int right, const char *path)
+{
+    char names[8192], first[1024], second[1024];
+    ssize_t length;
+
+    CHECK_EQUAL(fchdir(left), 0);
+    length = llistxattr(path, names, sizeof(names));
+    for (ssize_t at = 0; at < length; at += (ssize_t) strlen(names + at) + 1) {
+        ssize_t size;
+
+        CHECK_EQUAL(fchdir(left), 0);
+        size = lgetxattr(path, names + at, first, sizeof(first));
+        CHECK(size >= 0);
+        CHECK_EQUAL(fchdir(right), 0);
+        CHECK_EQUAL(lgetxattr(path, names + at, second, sizeof(second)), size);
+        CHECK(memcmp(first, second, (size_t) size) == 0);
+    }
+}
+
 /* --- what a job says ------------------------------------------------------------------------ */
 
 #define SAID_MAX ((size_t) 64 << 20)

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "json/name_escape.h"
 #include "keeper/folder_names.h"
-#include "keeper/name_escape.h"
 #include "sys/sys_file.h"
 
 /* Bytes of a path that a message shows. */

@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "keeper/name_escape.h"
+#include "json/name_escape.h"
 #include "sys/sys_open_beneath.h"
 
 int view_folder_name(const struct json_place *object, const char *key, size_t maximum,

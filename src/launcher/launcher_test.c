@@ -6,49 +6,6 @@
 
 #include "launcher/launcher_test_kit.h"
 
-#define NEEDS_ROOT "# skip: root, to start a launcher\n"
-
-static bool can_run(void)
-{
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    print_message("# skip: programs without sanitizers, which the walls do not let run\n");
-    (void) printf("# skip: programs without sanitizers, which the walls do not let run\n");
-    return false;
-#endif
-    if (geteuid() == 0)
-        return true;
-    (void) printf(NEEDS_ROOT);
-    return false;
-}
-
-static int set_up(void **state)
-{
-    struct kit *kit = calloc(1, sizeof(*kit));
-
-    *state = kit;
-    if (!can_run())
-        return 0;
-    kit_make(kit);
-    kit_start(kit);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct kit *kit = *state;
-
-    if (kit->launcher)
-        kit_remove(kit);
-    free(kit);
-    return 0;
-}
-
-#define NEEDS_LAUNCHER(kit)                                                                        \
-    do {                                                                                           \
-        if (!(kit)->launcher)                                                                      \
-            skip();                                                                                \
-    } while (0)
-
 static struct wire_message about(enum wire_number number, const struct id *id)
 {
     struct wire_message message = {.number = number};
@@ -620,28 +577,21 @@ static void a_pool_that_takes_no_writes_holds_nobody_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_sandbox_is_made_listed_and_destroyed, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_stopped_one_keeps_its_disk_and_starts_again, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(one_in_stock_is_assigned_once, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_frozen_one_thaws_and_can_be_killed, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(limits_change_and_statistics_tell, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(sockets_are_inside_the_sandbox, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_keeper_works_on_the_disk_of_a_stopped_one, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(more_jobs_than_keepers_wait_for_their_turn, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(a_job_that_fails_takes_its_new_disk_along, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(wrong_plans_are_refused_and_leave_nothing, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(many_at_once_all_come_and_all_go, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(who_is_gone_has_left_its_network, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_a_killed_launcher_left_goes_with_the_next, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(spare_groups_end_with_their_launcher, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_pool_that_takes_no_writes_holds_nobody_up, set_up,
-                                        tear_down),
+        KIT_TEST(a_sandbox_is_made_listed_and_destroyed),
+        KIT_TEST(a_stopped_one_keeps_its_disk_and_starts_again),
+        KIT_TEST(one_in_stock_is_assigned_once),
+        KIT_TEST(a_frozen_one_thaws_and_can_be_killed),
+        KIT_TEST(limits_change_and_statistics_tell),
+        KIT_TEST(sockets_are_inside_the_sandbox),
+        KIT_TEST(a_keeper_works_on_the_disk_of_a_stopped_one),
+        KIT_TEST(more_jobs_than_keepers_wait_for_their_turn),
+        KIT_TEST(a_job_that_fails_takes_its_new_disk_along),
+        KIT_TEST(wrong_plans_are_refused_and_leave_nothing),
+        KIT_TEST(many_at_once_all_come_and_all_go),
+        KIT_TEST(who_is_gone_has_left_its_network),
+        KIT_TEST(what_a_killed_launcher_left_goes_with_the_next),
+        KIT_TEST(spare_groups_end_with_their_launcher),
+        KIT_TEST(a_pool_that_takes_no_writes_holds_nobody_up),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

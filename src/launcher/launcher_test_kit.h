@@ -261,3 +261,49 @@ static inline void kit_kill(struct kit *kit, const struct id *id, enum wire_kill
 
     kit_ask(kit, &request, answer);
 }
+
+/* --- a launcher for each test ---------------------------------------------------------------- */
+
+static inline bool kit_can_run(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    (void) printf("# skip: programs without sanitizers, which the walls do not let run\n");
+    return false;
+#endif
+    if (geteuid() == 0)
+        return true;
+    (void) printf("# skip: root, to start a launcher\n");
+    return false;
+}
+
+/* The state of the test is a kit, which has no launcher where none can run. */
+static inline int kit_set_up(void **state)
+{
+    struct kit *kit = calloc(1, sizeof(*kit));
+
+    *state = kit;
+    if (!kit_can_run())
+        return 0;
+    kit_make(kit);
+    kit_start(kit);
+    return 0;
+}
+
+/* The test itself has stopped the launcher. */
+static inline int kit_tear_down(void **state)
+{
+    struct kit *kit = *state;
+
+    if (kit->launcher)
+        kit_remove(kit);
+    free(kit);
+    return 0;
+}
+
+#define KIT_TEST(name) cmocka_unit_test_setup_teardown(name, kit_set_up, kit_tear_down)
+
+#define NEEDS_LAUNCHER(kit)                                                                        \
+    do {                                                                                           \
+        if (!(kit)->launcher)                                                                      \
+            skip();                                                                                \
+    } while (0)

@@ -317,13 +317,9 @@ void mount_mkdir(struct mount_request *request)
     struct mount_marks marks =
         mount_new_marks(request, S_IFDIR | (request->message.in.mkdir.mode & 07777));
     char key[MOUNT_KEY_SIZE];
-    int r = mount_name_check(request->message.name);
+    int r = mount_tree_new_key(&request->session->tree, request->node, request->message.name, true,
+                               key);
 
-    if (r == 0)
-        r = mount_tree_key(&request->session->tree, request->node, request->message.name, true,
-                           key);
-    if (r == 0 && mount_tree_child(&request->session->tree, request->node, request->message.name))
-        r = -EEXIST;
     if (r < 0)
         mount_answer_error(request, r);
     else

@@ -114,13 +114,9 @@ static void make(struct mount_request *request, mode_t mode, const char *bytes, 
 {
     struct mount_marks marks = mount_new_marks(request, mode);
     char key[MOUNT_KEY_SIZE];
-    int r = mount_name_check(request->message.name);
+    int r = mount_tree_new_key(&request->session->tree, request->node, request->message.name, false,
+                               key);
 
-    if (r == 0)
-        r = mount_tree_key(&request->session->tree, request->node, request->message.name, false,
-                           key);
-    if (r == 0 && mount_tree_child(&request->session->tree, request->node, request->message.name))
-        r = -EEXIST;
     if (r < 0)
         mount_answer_error(request, r);
     else

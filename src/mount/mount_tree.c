@@ -214,6 +214,16 @@ int mount_name_check(const char *name)
     return utf8_is_valid(name, length) ? 0 : -EILSEQ;
 }
 
+int mount_tree_new_key(const struct mount_tree *tree, const struct mount_node *folder,
+                       const char *name, bool as_folder, char ret_key[static MOUNT_KEY_SIZE])
+{
+    int r = mount_name_check(name);
+
+    if (r == 0)
+        r = mount_tree_key(tree, folder, name, as_folder, ret_key);
+    return r == 0 && mount_tree_child(tree, folder, name) ? -EEXIST : r;
+}
+
 /* Written from its end: the way to the root is known from there only. */
 struct backwards {
     char *start, *at;

@@ -107,5 +107,10 @@ int mount_node_key(const struct mount_tree *tree, const struct mount_node *node,
 int mount_tree_key(const struct mount_tree *tree, const struct mount_node *folder, const char *name,
                    bool as_folder, char ret_key[static MOUNT_KEY_SIZE]);
 
+/* The same for what is to be made: also what mount_name_check says, and -EEXIST for a child that is
+ * known. */
+int mount_tree_new_key(const struct mount_tree *tree, const struct mount_node *folder,
+                       const char *name, bool as_folder, char ret_key[static MOUNT_KEY_SIZE]);
+
 /* Whether a name can be a part of a key: -EILSEQ, -EINVAL, -ENAMETOOLONG or 0. */
 int mount_name_check(const char *name);

@@ -44,22 +44,6 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    kit_free(*state);
-    return 0;
-}
-
-static ssize_t produce_ten(struct probe *probe, char *buffer, size_t size)
-{
-    size_t length = probe->produced ? 0 : 10;
-
-    assert_true(size >= 10);
-    memset(buffer, 'x', length);
-    probe->produced += length;
-    return (ssize_t) length;
-}
-
 /* Pausing in every call and going on a little later. */
 struct slow_consumer {
     struct probe *probe;
@@ -308,20 +292,7 @@ static void closing_in_an_event_ends_every_request(void **state)
     kit->outbound = usual;
 }
 
-static int begin(void **state)
-{
-    (void) state;
-    return outbound_global_init(NULL);
-}
-
-static int end(void **state)
-{
-    (void) state;
-    outbound_global_done();
-    return 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, kit_tear_down)
 
 int main(void)
 {
@@ -336,5 +307,5 @@ int main(void)
         TEST(closing_in_an_event_ends_every_request),
     };
 
-    return cmocka_run_group_tests(tests, begin, end);
+    return cmocka_run_group_tests(tests, kit_begin, kit_end);
 }

@@ -99,12 +99,6 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    kit_free(*state);
-    return 0;
-}
-
 static void forbidden_addresses_are_refused_with_the_reason(void **state)
 {
     static const struct {
@@ -491,20 +485,7 @@ static void a_useless_ca_file_is_told_at_start(void **state)
     assert_non_null(strstr(err.message, "/dev/null"));
 }
 
-static int begin(void **state)
-{
-    (void) state;
-    return outbound_global_init(NULL);
-}
-
-static int end(void **state)
-{
-    (void) state;
-    outbound_global_done();
-    return 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, kit_tear_down)
 
 int main(void)
 {
@@ -526,5 +507,5 @@ int main(void)
         TEST(a_useless_ca_file_is_told_at_start),
     };
 
-    return cmocka_run_group_tests(tests, begin, end);
+    return cmocka_run_group_tests(tests, kit_begin, kit_end);
 }

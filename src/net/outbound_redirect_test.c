@@ -111,22 +111,6 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    kit_free(*state);
-    return 0;
-}
-
-static ssize_t produce_ten(struct probe *probe, char *buffer, size_t size)
-{
-    size_t length = probe->produced ? 0 : 10;
-
-    assert_true(size >= 10);
-    memset(buffer, 'x', length);
-    probe->produced += length;
-    return (ssize_t) length;
-}
-
 static void redirects_are_responses_unless_asked_for(void **state)
 {
     struct probe probe = PROBE_INIT;
@@ -244,20 +228,7 @@ static void a_redirect_with_an_endless_body_is_followed_all_the_same(void **stat
     text_done(&probe.body);
 }
 
-static int begin(void **state)
-{
-    (void) state;
-    return outbound_global_init(NULL);
-}
-
-static int end(void **state)
-{
-    (void) state;
-    outbound_global_done();
-    return 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, kit_tear_down)
 
 int main(void)
 {
@@ -269,5 +240,5 @@ int main(void)
         TEST(a_redirect_with_an_endless_body_is_followed_all_the_same),
     };
 
-    return cmocka_run_group_tests(tests, begin, end);
+    return cmocka_run_group_tests(tests, kit_begin, kit_end);
 }

@@ -47,12 +47,6 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    kit_free(*state);
-    return 0;
-}
-
 static void a_get_delivers_head_and_body(void **state)
 {
     struct kit *kit = *state;
@@ -230,16 +224,6 @@ static void streamed_bodies_survive_a_stuttering_producer(void **state)
     run_stutter(kit, STREAM_SIZE, true);
 }
 
-static ssize_t produce_ten(struct probe *probe, char *buffer, size_t size)
-{
-    size_t length = probe->produced ? 0 : 10;
-
-    assert_true(size >= 10);
-    memset(buffer, 'x', length);
-    probe->produced += length;
-    return (ssize_t) length;
-}
-
 static ssize_t produce_failure(struct probe *probe, char *buffer, size_t size)
 {
     (void) probe;
@@ -309,20 +293,7 @@ static void unix_sockets_are_reached_when_allowed(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
-static int begin(void **state)
-{
-    (void) state;
-    return outbound_global_init(NULL);
-}
-
-static int end(void **state)
-{
-    (void) state;
-    outbound_global_done();
-    return 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, kit_tear_down)
 
 int main(void)
 {
@@ -339,5 +310,5 @@ int main(void)
         TEST(unix_sockets_are_reached_when_allowed),
     };
 
-    return cmocka_run_group_tests(tests, begin, end);
+    return cmocka_run_group_tests(tests, kit_begin, kit_end);
 }

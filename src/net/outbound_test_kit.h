@@ -532,3 +532,36 @@ static inline void assert_failed(const struct probe *probe, enum err_code code, 
     if (!strstr(probe->err.message, reason))
         fail_msg("'%s' does not say '%s'", probe->err.message, reason);
 }
+
+/* Ten bytes, once: a `produce` of a probe. */
+static inline ssize_t produce_ten(struct probe *probe, char *buffer, size_t size)
+{
+    size_t length = probe->produced ? 0 : 10;
+
+    assert_true(size >= 10);
+    memset(buffer, 'x', length);
+    probe->produced += length;
+    return (ssize_t) length;
+}
+
+/* --- for groups of tests ---------------------------------------------------------------------- */
+
+/* The state of each test is a kit. */
+static inline int kit_tear_down(void **state)
+{
+    kit_free(*state);
+    return 0;
+}
+
+static inline int kit_begin(void **state)
+{
+    (void) state;
+    return outbound_global_init(NULL);
+}
+
+static inline int kit_end(void **state)
+{
+    (void) state;
+    outbound_global_done();
+    return 0;
+}

@@ -2,8 +2,8 @@
  * CONTRACT_TESTS to its table. Included by test programs only. */
 #pragma once
 
-#include <signal.h>
-
+#include "provider/provider_contract_disk.h"
+#include "provider/provider_contract_end.h"
 #include "provider/provider_testing.h"
 
 static void a_new_sandbox_runs_and_is_listed(void **state)
@@ -314,60 +314,6 @@ static void sockets_are_fresh(void **state)
     expect_code(&reply, ERR_INVALID);
 }
 
-static void an_exit_is_told_once(void **state)
-{
-    struct contract *contract = *state;
-    struct id id = new_sandbox(contract), other = new_sandbox(contract);
-    struct reply reply;
-
-    contract->backend->kill(contract, &id);
-    TURN_UNTIL(&contract->loop, contract->exit_count);
-    turn_for(contract, 3);
-    assert_int_equal(contract->exit_count, 1);
-    assert_string_equal(contract->exits[0].id.text, id.text);
-    assert_int_equal(contract->exits[0].ending.kind, PROVIDER_ENDED_SIGNAL);
-    assert_int_equal(contract->exits[0].ending.value, SIGKILL);
-    expect_state(contract, &id, PROVIDER_STOPPED);
-    expect_state(contract, &other, PROVIDER_RUNNING);
-    reply = ask_plain(contract, provider_destroy, &id);
-    expect_ok(&reply);
-    turn_for(contract, 3);
-    assert_int_equal(contract->exit_count, 1);
-}
-
-static void a_sandbox_that_ended_can_be_started(void **state)
-{
-    struct contract *contract = *state;
-    struct id id;
-    struct reply reply;
-
-    needs(contract, PROVIDER_RESTART, "stopping");
-    id = new_sandbox(contract);
-    for (size_t i = 1; i <= 2; i++) {
-        contract->backend->kill(contract, &id);
-        TURN_UNTIL(&contract->loop, contract->exit_count == i);
-        reply = ask_start(contract, &id);
-        expect_ok(&reply);
-        expect_state(contract, &id, PROVIDER_RUNNING);
-    }
-}
-
-static void an_end_that_was_asked_for_is_not_told(void **state)
-{
-    struct contract *contract = *state;
-    struct id id = new_sandbox(contract), other = new_sandbox(contract);
-    struct reply reply;
-
-    if (can(contract, PROVIDER_RESTART)) {
-        reply = ask_plain(contract, provider_stop, &id);
-        expect_ok(&reply);
-    }
-    reply = ask_plain(contract, provider_destroy, &other);
-    expect_ok(&reply);
-    turn_for(contract, 3);
-    assert_int_equal(contract->exit_count, 0);
-}
-
 static void agents_have_addresses(void **state)
 {
     struct contract *contract = *state;
@@ -380,201 +326,6 @@ static void agents_have_addresses(void **state)
     assert_int_equal(provider_agent_address(contract->provider, &id, address, &err), 0);
     assert_non_null(strstr(address, id.text));
     assert_memory_equal(address, "unix:/", 6);
-}
-
-static void disks_of_stopped_sandboxes_can_be_copied(void **state)
-{
-    struct contract *contract = *state;
-    struct id id, copy = id_new();
-    AUTO(close) int output = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    struct reply reply;
-
-    needs(contract, PROVIDER_DISK_JOBS, "disk jobs");
-    id = new_sandbox(contract);
-    reply = ask_job(contract, &id, PROVIDER_DISK_MEASURE, NULL, output);
-    expect_code(&reply, ERR_CONFLICT);
-    reply = ask_plain(contract, provider_stop, &id);
-    expect_ok(&reply);
-    reply = ask_job(contract, &id, PROVIDER_DISK_MEASURE, NULL, output);
-    expect_ok(&reply);
-    assert_int_equal(reply.ending.kind, PROVIDER_ENDED_STATUS);
-    assert_int_equal(reply.ending.value, 0);
-    reply = ask_job(contract, &id, PROVIDER_DISK_COPY, NULL, output);
-    expect_code(&reply, ERR_INVALID);
-    reply = ask_job(contract, &id, PROVIDER_DISK_COPY, &id, output);
-    expect_code(&reply, ERR_CONFLICT);
-    reply = ask_job(contract, &id, PROVIDER_DISK_COPY, &copy, output);
-    expect_ok(&reply);
-    expect_state(contract, &copy, PROVIDER_STOPPED);
-    reply = ask_start(contract, &copy);
-    expect_ok(&reply);
-}
-
-/* A job with everything that its kind needs, on disks of stopped sandboxes. */
-static struct reply ask_whole_job(struct contract *contract, struct provider_disk_job job)
-{
-    AUTO(close) int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    struct reply reply = {.times = 0};
-
-    job.input = job.output = job.data = null;
-    provider_run_disk_job(contract->provider, &job, on_job, &reply);
-    await(contract, &reply);
-    return reply;
-}
-
-static void jobs_have_just_what_they_speak_of(void **state)
-{
-    struct contract *contract = *state;
-    struct provider_disk disk = {.set = PROVIDER_OF_SANDBOX};
-    struct id other = id_new();
-    struct reply reply;
-
-    needs(contract, PROVIDER_DISK_JOBS, "disk jobs");
-    disk.id = new_sandbox(contract);
-    reply = ask_plain(contract, provider_stop, &disk.id);
-    expect_ok(&reply);
-    {
-        const struct provider_disk_job wrong[] = {
-            {.kind = PROVIDER_DISK_LIST},
-            {.kind = PROVIDER_DISK_LIST, .on.id.text = "../etc"},
-            {.kind = PROVIDER_DISK_LIST, .on = disk, .base = disk},
-            {.kind = PROVIDER_DISK_LIST, .on = disk, .target = other},
-            {.kind = PROVIDER_DISK_LIST, .on = disk, .image = "host"},
-            {.kind = PROVIDER_DISK_DIFF, .on = disk},
-            {.kind = PROVIDER_DISK_UNPACK},
-            {.kind = PROVIDER_DISK_UNPACK, .on = disk, .target = other},
-            {.kind = PROVIDER_DISK_UNARCHIVE, .on = disk},
-            {.kind = PROVIDER_DISK_SCAN, .on = disk, .image = "../etc"},
-            {.kind = PROVIDER_DISK_READ + 1, .on = disk},
-        };
-
-        for (size_t i = 0; i < ARRAY_COUNT(wrong); i++) {
-            reply = ask_whole_job(contract, wrong[i]);
-            expect_code(&reply, ERR_INVALID);
-        }
-    }
-    reply = ask_job(contract, &disk.id, PROVIDER_DISK_PACK, NULL, STDOUT_FILENO);
-    expect_code(&reply, ERR_INVALID); /* where to? */
-    reply = ask_whole_job(contract, (struct provider_disk_job){
-                                        .kind = PROVIDER_DISK_DIFF, .on = disk, .base.id = other});
-    expect_code(&reply, ERR_NOT_FOUND);
-    reply = ask_list(contract);
-    assert_int_equal(reply.count, 1);
-}
-
-static void snapshots_are_made_listed_and_deleted(void **state)
-{
-    struct contract *contract = *state;
-    struct id id, snapshots[] = {id_new(), id_new(), id_new()};
-    struct id bad = {.text = "not an id"};
-    struct reply reply;
-
-    needs(contract, PROVIDER_SNAPSHOTS, "snapshots");
-    id = new_sandbox(contract);
-    reply = ask_snapshots(contract);
-    expect_ok(&reply);
-    assert_int_equal(reply.count, 0);
-    reply = ask_snapshot(contract, &id, &bad, false);
-    expect_code(&reply, ERR_INVALID);
-    for (size_t i = 0; i < ARRAY_COUNT(snapshots); i++) {
-        reply = ask_snapshot(contract, &id, &snapshots[i], i > 0);
-        expect_ok(&reply);
-        assert_true(reply.snapshot.took_us >= reply.snapshot.pause_us);
-        expect_state(contract, &id, PROVIDER_RUNNING);
-    }
-    reply = ask_snapshot(contract, &id, &snapshots[0], false);
-    expect_code(&reply, ERR_CONFLICT);
-    /* They outlive the sandbox. */
-    reply = ask_plain(contract, provider_destroy, &id);
-    expect_ok(&reply);
-    reply = ask_snapshots(contract);
-    assert_int_equal(reply.count, ARRAY_COUNT(snapshots));
-    for (size_t i = 1; i < reply.count; i++)
-        assert_true(strcmp(reply.ids[i - 1].text, reply.ids[i].text) < 0);
-    reply = ask_usage(contract, PROVIDER_OF_SNAPSHOT, &snapshots[0]);
-    if (reply.failed)
-        expect_code(&reply, ERR_NOT_IMPLEMENTED); /* nothing is counted here */
-    for (int i = 0; i < 2; i++) {                 /* the second time it is not there */
-        reply = ask_plain(contract, provider_delete_snapshot, &snapshots[0]);
-        expect_ok(&reply);
-        reply = ask_snapshots(contract);
-        assert_int_equal(reply.count, 2);
-    }
-    reply = ask_usage(contract, PROVIDER_OF_SNAPSHOT, &snapshots[0]);
-    expect_code(&reply, ERR_NOT_FOUND);
-    reply = ask_plain(contract, provider_delete_snapshot, &bad);
-    expect_code(&reply, ERR_INVALID);
-}
-
-static void a_fork_stands_for_itself(void **state)
-{
-    struct contract *contract = *state;
-    struct id id, snapshot = id_new(), unknown = id_new();
-    struct id forks[] = {id_new(), id_new(), id_new()};
-    struct provider_disk origins[ARRAY_COUNT(forks)];
-    struct provider_spec spec;
-    struct reply reply;
-
-    needs(contract, PROVIDER_SNAPSHOTS, "snapshots");
-    id = new_sandbox(contract);
-    reply = ask_snapshot(contract, &id, &snapshot, false);
-    expect_ok(&reply);
-    origins[0] = (struct provider_disk){PROVIDER_OF_SNAPSHOT, snapshot};
-    origins[1] = (struct provider_disk){PROVIDER_OF_SANDBOX, id};
-    origins[2] = (struct provider_disk){PROVIDER_OF_SANDBOX, forks[0]};
-    for (size_t i = 0; i < ARRAY_COUNT(forks); i++) {
-        spec = spec_of(contract, &forks[i]);
-        spec.keep_id = false; /* an origin implies it */
-        spec.origin = origins[i];
-        reply = ask_create(contract, &spec);
-        expect_ok(&reply);
-        assert_string_equal(reply.sandbox.id.text, forks[i].text);
-        expect_state(contract, &forks[i], PROVIDER_RUNNING);
-    }
-    reply = ask_create(contract, &spec);
-    expect_code(&reply, ERR_CONFLICT);
-    spec = spec_of(contract, &unknown);
-    spec.origin = (struct provider_disk){PROVIDER_OF_SNAPSHOT, id_new()};
-    reply = ask_create(contract, &spec);
-    expect_code(&reply, ERR_NOT_FOUND);
-    spec.origin = (struct provider_disk){PROVIDER_OF_SANDBOX, id_new()};
-    reply = ask_create(contract, &spec);
-    expect_code(&reply, ERR_NOT_FOUND);
-    spec.origin.id = (struct id){.text = "not an id"};
-    reply = ask_create(contract, &spec);
-    expect_code(&reply, ERR_INVALID);
-    reply = ask_plain(contract, provider_destroy, &id);
-    expect_ok(&reply);
-    reply = ask_plain(contract, provider_delete_snapshot, &snapshot);
-    expect_ok(&reply);
-    for (size_t i = 0; i < ARRAY_COUNT(forks); i++)
-        expect_state(contract, &forks[i], PROVIDER_RUNNING);
-}
-
-static void a_stopped_sandbox_goes_back(void **state)
-{
-    struct contract *contract = *state;
-    struct id id, snapshot = id_new(), unknown = id_new();
-    struct reply reply;
-
-    needs(contract, PROVIDER_SNAPSHOTS, "snapshots");
-    id = new_sandbox(contract);
-    reply = ask_snapshot(contract, &id, &snapshot, true);
-    expect_ok(&reply);
-    reply = ask_roll_back(contract, &id, &snapshot);
-    expect_code(&reply, ERR_CONFLICT);
-    reply = ask_plain(contract, provider_stop, &id);
-    expect_ok(&reply);
-    reply = ask_roll_back(contract, &id, &unknown);
-    expect_code(&reply, ERR_NOT_FOUND);
-    reply = ask_roll_back(contract, &id, &snapshot);
-    expect_ok(&reply);
-    reply = ask_usage(contract, PROVIDER_OF_SANDBOX, &id);
-    if (reply.failed)
-        expect_code(&reply, ERR_NOT_IMPLEMENTED);
-    reply = ask_start(contract, &id);
-    expect_ok(&reply);
-    expect_state(contract, &id, PROVIDER_RUNNING);
 }
 
 static void memory_of_frozen_sandboxes_can_be_pushed_out(void **state)
@@ -593,56 +344,6 @@ static void memory_of_frozen_sandboxes_can_be_pushed_out(void **state)
     reply = ask_reclaim(contract, &id);
     expect_ok(&reply);
     expect_state(contract, &id, PROVIDER_FROZEN);
-}
-
-static void disks_can_be_synced(void **state)
-{
-    struct contract *contract = *state;
-    struct reply replies[3] = {{.times = 0}};
-
-    (void) new_sandbox(contract);
-    provider_sync_disks(contract->provider, on_done, &replies[0]);
-    provider_sync_contents(contract->provider, on_done, &replies[1]);
-    provider_sync_disks(contract->provider, on_done, &replies[2]);
-    for (size_t i = 0; i < ARRAY_COUNT(replies); i++)
-        assert_int_equal(replies[i].times, 0);
-    TURN_UNTIL(&contract->loop, replies[0].times && replies[1].times && replies[2].times);
-    for (size_t i = 0; i < ARRAY_COUNT(replies); i++)
-        expect_ok(&replies[i]);
-}
-
-/* Whatever the sandbox does meanwhile. */
-static void jobs_work_on_snapshots(void **state)
-{
-    struct contract *contract = *state;
-    struct provider_disk snapshot = {PROVIDER_OF_SNAPSHOT, id_new()};
-    struct provider_disk unknown = {PROVIDER_OF_SNAPSHOT, id_new()};
-    struct id id;
-    struct reply reply;
-
-    needs(contract, PROVIDER_DISK_JOBS, "disk jobs");
-    needs(contract, PROVIDER_SNAPSHOTS, "snapshots");
-    id = new_sandbox(contract);
-    reply = ask_snapshot(contract, &id, &snapshot.id, false);
-    expect_ok(&reply);
-    reply = ask_whole_job(contract,
-                          (struct provider_disk_job){.kind = PROVIDER_DISK_LIST, .on = snapshot});
-    expect_ok(&reply);
-    assert_int_equal(reply.ending.kind, PROVIDER_ENDED_STATUS);
-    assert_int_equal(reply.ending.value, 0);
-    reply = ask_whole_job(
-        contract,
-        (struct provider_disk_job){.kind = PROVIDER_DISK_PACK, .on = snapshot, .base = snapshot});
-    expect_ok(&reply);
-    assert_int_equal(reply.ending.value, 0);
-    reply = ask_whole_job(contract,
-                          (struct provider_disk_job){.kind = PROVIDER_DISK_LIST, .on = unknown});
-    expect_code(&reply, ERR_NOT_FOUND);
-    reply = ask_whole_job(
-        contract,
-        (struct provider_disk_job){.kind = PROVIDER_DISK_DIFF, .on = snapshot, .base = unknown});
-    expect_code(&reply, ERR_NOT_FOUND);
-    expect_state(contract, &id, PROVIDER_RUNNING);
 }
 
 static void mounts_are_opened_and_taken_back(void **state)
@@ -676,47 +377,6 @@ static void mounts_are_opened_and_taken_back(void **state)
         reply = ask_open_mount(contract, &id, "/persist");
         expect_code(&reply, ERR_CONFLICT);
     }
-}
-
-static void closing_answers_open_calls(void **state)
-{
-    struct contract *contract = *state;
-    struct id id = new_sandbox(contract), next = id_new();
-    struct provider_spec spec = spec_of(contract, &next);
-    struct reply replies[4] = {{.times = 0}};
-
-    provider_create(contract->provider, &spec, on_sandbox, &replies[0]);
-    provider_stop(contract->provider, &id, on_done, &replies[1]);
-    provider_list(contract->provider, on_list, &replies[2]);
-    provider_stats(contract->provider, &next, on_stats, &replies[3]);
-    contract_close(contract);
-    for (size_t i = 0; i < ARRAY_COUNT(replies); i++)
-        assert_int_equal(replies[i].times, 1);
-    for (size_t i = 0; i < 2; i++)
-        assert_true(!replies[i].failed || replies[i].failure.code == ERR_UNAVAILABLE ||
-                    replies[i].failure.code == ERR_NOT_IMPLEMENTED);
-    assert_int_equal(contract->losses, 0);
-}
-
-static void close_inside(void *context, const struct error *failure)
-{
-    struct reply *reply = context;
-
-    note(reply, failure);
-    provider_close(TAKE_PTR(reply->close_from->provider), on_closed, &reply->closed);
-}
-
-static void an_answer_may_close_the_provider(void **state)
-{
-    struct contract *contract = *state;
-    struct id id = new_sandbox(contract), other = new_sandbox(contract);
-    struct reply first = {.close_from = contract}, second = {.times = 0};
-
-    provider_destroy(contract->provider, &id, close_inside, &first);
-    provider_destroy(contract->provider, &other, on_done, &second);
-    TURN_UNTIL(&contract->loop, first.closed);
-    assert_int_equal(first.times, 1);
-    assert_int_equal(second.times, 1);
 }
 
 static void what_it_cannot_do_is_not_implemented(void **state)
@@ -804,18 +464,6 @@ static void nothing_works_before_open(void **state)
     expect_code(&reply, ERR_UNAVAILABLE);
     reply = ask_list(contract);
     expect_code(&reply, ERR_UNAVAILABLE);
-    contract_free(contract);
-}
-
-static void opening_can_be_cut_short(void **state)
-{
-    struct contract *contract = contract_new(*state);
-    struct provider_watcher watcher = {.exited = on_exit_told, .context = contract};
-    struct reply reply = {.times = 0};
-
-    provider_open(contract->provider, &watcher, on_done, &reply);
-    contract_close(contract);
-    assert_int_equal(reply.times, 1);
     contract_free(contract);
 }
 

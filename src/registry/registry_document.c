@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/architecture.h"
 #include "base/memory.h"
 
 #define DIGEST_PREFIX    "sha256:"
@@ -14,19 +15,6 @@
 
 static const struct json_limits limits = {
     .size = REGISTRY_DOCUMENT_MAX, .depth = 32, .values = JSON_VALUES_MAX};
-
-const char *registry_architecture(void)
-{
-#if defined(__x86_64__)
-    return "amd64";
-#elif defined(__aarch64__)
-    return "arm64";
-#elif defined(__riscv)
-    return "riscv64";
-#else
-    return "unknown";
-#endif
-}
 
 void registry_manifest_done(struct registry_manifest *manifest)
 {
@@ -96,7 +84,7 @@ static int fit(const json_t *descriptor)
 
     if (!platform)
         return 1;
-    return architecture && system && strcmp(architecture, registry_architecture()) == 0 &&
+    return architecture && system && strcmp(architecture, architecture_name()) == 0 &&
                    strcmp(system, PLATFORM_OS) == 0
                ? 2
                : 0;
@@ -120,7 +108,7 @@ int registry_index_choose(json_t *index, struct registry_blob *ret_manifest, str
     }
     if (!best_fit)
         return error_set(err, ERR_INVALID, 0, "the image has nothing for " PLATFORM_OS "/%s",
-                         registry_architecture());
+                         architecture_name());
     if (json_item_object(&manifests, best, &place, err) < 0)
         return -1;
     return read_blob(&place, REGISTRY_DOCUMENT_MAX, ret_manifest, err);

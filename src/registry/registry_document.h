@@ -76,6 +76,3 @@ int registry_token_read(json_t *document, const char **ret_token, struct error *
 
 /* What a failure says, fit to be shown; "" when it says nothing that can be read. */
 void registry_failure_read(const char *bytes, size_t length, char ret_why[static REGISTRY_WHY_MAX]);
-
-/* What this machine is called in images: "amd64". */
-const char *registry_architecture(void);

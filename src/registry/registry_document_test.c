@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/architecture.h"
 #include "registry/registry_document.h"
 /* After the headers it needs. */
 #include <cmocka.h>
@@ -49,7 +50,7 @@ static void check_choice(const char *list, const char *wanted)
 
 static void of_an_index_the_one_for_this_machine_is_taken(void **state)
 {
-    const char *machine = registry_architecture();
+    const char *machine = architecture_name();
     AUTO(text) struct text ours = TEXT_INIT(4096);
     AUTO(text) struct text list = TEXT_INIT(4096);
 

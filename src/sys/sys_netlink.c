@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "sys/sys_call.h"
+#include "sys/sys_netlink_batch.h"
 
 /* The largest request is that for a veth, below 200 bytes. */
 #define REQUEST_SIZE 512
@@ -31,21 +32,11 @@ struct reply {
 
 int sys_netlink_open(struct sys_netlink *ret_netlink)
 {
-    AUTO(close) int fd = -EBADF;
-    struct sockaddr_nl address = {.nl_family = AF_NETLINK};
-    int one = 1;
-    int result = sys_call_fault();
+    int fd = sys_netlink_batch_socket(NETLINK_ROUTE, 0);
 
-    if (result < 0)
-        return result;
-    fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
     if (fd < 0)
-        return -errno;
-    /* Without the copy of our own request in the answer; harmless where it is not understood. */
-    (void) setsockopt(fd, SOL_NETLINK, NETLINK_CAP_ACK, &one, sizeof(one));
-    if (bind(fd, (struct sockaddr *) &address, sizeof(address)) < 0)
-        return -errno;
-    *ret_netlink = (struct sys_netlink){.fd = TAKE_FD(fd)};
+        return fd;
+    *ret_netlink = (struct sys_netlink){.fd = fd};
     return 0;
 }
 

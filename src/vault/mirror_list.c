@@ -6,6 +6,7 @@
 #include "base/encode.h"
 #include "base/sha256.h"
 #include "json/json_read.h"
+#include "json/name_escape.h"
 #include "vault/mover.h"
 
 #define MODE_MAX 07777
@@ -18,32 +19,13 @@ void mirror_entry_done(struct mirror_entry *entry)
     text_done(&entry->target);
 }
 
-static int digit_of(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* The bytes that an escaped text stands for. */
+/* The bytes that an escaped text stands for. Nothing has a NUL in its name. */
 static int unescape(struct text *bytes, const char *text)
 {
     text_clear(bytes);
-    while (*text) {
-        char c = *text++;
-
-        if (c == '\\' && *text == '\\') {
-            text++;
-        } else if (c == '\\') {
-            int high = *text == 'x' ? digit_of(text[1]) : -1;
-            int low = high < 0 ? -1 : digit_of(text[2]);
-
-            if (low < 0 || !(high || low))
-                return -1;
-            c = (char) (high << 4 | low);
-            text += 3;
-        }
-        text_append_char(bytes, c);
-    }
-    return bytes->overflowed ? -1 : 0;
+    if (!name_unescape(bytes, text, strlen(text)) || bytes->overflowed)
+        return -1;
+    return strlen(text_string(bytes)) == bytes->length ? 0 : -1;
 }
 
 /* Relative, and down all the way. */

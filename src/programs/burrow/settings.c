@@ -5,45 +5,15 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/memory.h"
-#include "base/number.h"
+#include "base/spelling.h"
+#include "programs/burrow/setting.h"
 #include "sys/sys_address.h"
-
-#define ONE_DAY_MS   ((uint64_t) 24 * 3600 * 1000)
-#define NAME_MAX_LEN 64
-#define STOCK_MAX    256
-#define NUMBER_MAX   1000000
-#define CPUS_MAX     ((uint64_t) 4096 * 1000)
-#define PERIOD_MAX   ((uint64_t) 3650 * ONE_DAY_MS)
-
-/* A count is at least 1; all others may be 0, which is what "" means for a size. */
-enum setting_type {
-    SETTING_TEXT,
-    SETTING_BOOLEAN,
-    SETTING_COUNT,
-    SETTING_DURATION,
-    SETTING_SIZE,
-    SETTING_STOCK,
-    SETTING_NUMBER,
-    SETTING_CPUS,
-    SETTING_PERIOD
-};
-
-struct setting {
-    const char *name;
-    enum setting_type type;
-    size_t offset;
-    const char *preset; /* as a person would write it; "" for none */
-    const char *value;  /* what to write in its place, for the help */
-    const char *help;
-    const char *choices; /* for SETTING_TEXT: words separated by '|', NULL for any */
-};
 
 #define FIELD(name) offsetof(struct settings, name)
 
-static const struct setting table[] = {
+const struct setting settings_table[] = {
     {"listen", SETTING_TEXT, FIELD(listen), "127.0.0.1:8787", "ADDRESS",
      "Where to listen: ADDRESS:PORT, [ADDRESS]:PORT or unix:PATH; several separated by commas.",
      NULL},
@@ -183,109 +153,7 @@ static const struct setting table[] = {
      "How buckets are named in URLs: https://host/bucket or https://bucket.host.", "path|virtual"},
 };
 
-/* --- one value ------------------------------------------------------------------------------ */
-
-static bool is_choice(const char *choices, const char *value)
-{
-    size_t length = strlen(value);
-
-    while (choices) {
-        size_t part = strcspn(choices, "|");
-
-        if (part == length && memcmp(choices, value, length) == 0)
-            return true;
-        choices = choices[part] ? choices + part + 1 : NULL;
-    }
-    return false;
-}
-
-static int parse_boolean(const char *value, bool *ret_value)
-{
-    static const char *const yes[] = {"true", "yes", "on", "1"};
-    static const char *const no[] = {"false", "no", "off", "0"};
-
-    for (size_t i = 0; i < ARRAY_COUNT(yes); i++) {
-        if (strcasecmp(value, yes[i]) == 0 || strcasecmp(value, no[i]) == 0) {
-            *ret_value = strcasecmp(value, yes[i]) == 0;
-            return 0;
-        }
-    }
-    return -EINVAL;
-}
-
-static int set_text(const struct setting *setting, char **field, const char *value,
-                    const char *source, struct error *err)
-{
-    if (setting->choices && !is_choice(setting->choices, value))
-        return error_set(err, ERR_INVALID, 0, "%s: '%s' is not one of %s", source, value,
-                         setting->choices);
-    free(*field);
-    *field = mem_copy_text(value);
-    return 0;
-}
-
-/* Nothing is none. */
-static int set_size(uint64_t *field, const char *value, const char *source, struct error *err)
-{
-    *field = 0;
-    if (!*value || number_parse_size(value, UINT64_MAX >> 1, field) == 0)
-        return 0;
-    return error_set(err, ERR_INVALID, 0, "%s: '%s' is not a size such as 512M, 10G or 1T", source,
-                     value);
-}
-
-static int set_number(uint64_t *field, const char *value, uint64_t maximum, const char *source,
-                      struct error *err)
-{
-    if (number_parse_digits(value, strlen(value), maximum, field) == 0)
-        return 0;
-    return error_set(err, ERR_INVALID, 0, "%s: '%s' is not a number from 0 to %llu", source, value,
-                     (unsigned long long) maximum);
-}
-
-static int set_value(struct settings *settings, const struct setting *setting, const char *value,
-                     const char *source, struct error *err)
-{
-    void *field = (char *) settings + setting->offset;
-
-    switch (setting->type) {
-    case SETTING_TEXT:
-        return set_text(setting, field, value, source, err);
-    case SETTING_BOOLEAN:
-        if (parse_boolean(value, field) == 0)
-            return 0;
-        return error_set(err, ERR_INVALID, 0, "%s: '%s' is not true or false", source, value);
-    case SETTING_COUNT:
-        if (number_parse_digits(value, strlen(value), 1000000, field) == 0 &&
-            *(uint64_t *) field > 0)
-            return 0;
-        return error_set(err, ERR_INVALID, 0, "%s: '%s' is not a number from 1 to 1000000", source,
-                         value);
-    case SETTING_DURATION:
-        if (number_parse_duration(value, ONE_DAY_MS, field) == 0 && *(uint64_t *) field > 0)
-            return 0;
-        return error_set(err, ERR_INVALID, 0,
-                         "%s: '%s' is not a time such as 500ms, 30s or 5m, up to a day", source,
-                         value);
-    case SETTING_SIZE:
-        return set_size(field, value, source, err);
-    case SETTING_CPUS:
-        if (number_parse_thousandths(value, CPUS_MAX, field) == 0)
-            return 0;
-        return error_set(err, ERR_INVALID, 0, "%s: '%s' is not a number of CPUs such as 2 or 0.5",
-                         source, value);
-    case SETTING_PERIOD:
-        if (number_parse_duration(value, PERIOD_MAX, field) == 0)
-            return 0;
-        return error_set(err, ERR_INVALID, 0,
-                         "%s: '%s' is not a time such as 30s, 12h or 30d, or 0", source, value);
-    case SETTING_NUMBER:
-        return set_number(field, value, NUMBER_MAX, source, err);
-    case SETTING_STOCK:
-        break;
-    }
-    return set_number(field, value, STOCK_MAX, source, err);
-}
+const size_t settings_table_count = ARRAY_COUNT(settings_table);
 
 /* --- names ---------------------------------------------------------------------------------- */
 
@@ -306,32 +174,11 @@ static bool same_name(const char *name, const char *given, size_t length)
 
 static const struct setting *find_setting(const char *name, size_t length)
 {
-    for (size_t i = 0; i < ARRAY_COUNT(table); i++) {
-        if (same_name(table[i].name, name, length))
-            return &table[i];
+    for (size_t i = 0; i < settings_table_count; i++) {
+        if (same_name(settings_table[i].name, name, length))
+            return &settings_table[i];
     }
     return NULL;
-}
-
-static size_t distance(const char *a, const char *b)
-{
-    size_t row[NAME_MAX_LEN + 1];
-    size_t width = strlen(b);
-
-    for (size_t j = 0; j <= width; j++)
-        row[j] = j;
-    for (size_t i = 0; a[i]; i++) {
-        size_t corner = row[0]++;
-
-        for (size_t j = 0; j < width; j++) {
-            size_t change = corner + (a[i] != b[j]);
-            size_t least = row[j] < row[j + 1] ? row[j] + 1 : row[j + 1] + 1;
-
-            corner = row[j + 1];
-            row[j + 1] = change < least ? change : least;
-        }
-    }
-    return row[width];
 }
 
 static int unknown_setting(const char *source, const char *name, struct error *err)
@@ -339,12 +186,12 @@ static int unknown_setting(const char *source, const char *name, struct error *e
     const char *nearest = NULL;
     size_t best = 4; /* farther than that is no typing slip */
 
-    for (size_t i = 0; i < ARRAY_COUNT(table) && strlen(name) <= NAME_MAX_LEN; i++) {
-        size_t d = distance(table[i].name, name);
+    for (size_t i = 0; i < settings_table_count; i++) {
+        size_t d = spelling_distance(settings_table[i].name, name);
 
         if (d < best) {
             best = d;
-            nearest = table[i].name;
+            nearest = settings_table[i].name;
         }
     }
     if (nearest)
@@ -357,8 +204,8 @@ static int unknown_setting(const char *source, const char *name, struct error *e
 
 static void set_presets(struct settings *settings)
 {
-    for (size_t i = 0; i < ARRAY_COUNT(table); i++)
-        (void) set_value(settings, &table[i], table[i].preset, "default", NULL);
+    for (size_t i = 0; i < settings_table_count; i++)
+        (void) setting_set(&settings_table[i], settings, settings_table[i].preset, "default", NULL);
 }
 
 struct file_reading {
@@ -382,7 +229,7 @@ static int take_file_value(void *user, const char *section, const char *name, co
         (void) unknown_setting("", name, reading->err);
         reading->failed = true;
     } else {
-        reading->failed = set_value(reading->settings, setting, value, name, reading->err) < 0;
+        reading->failed = setting_set(setting, reading->settings, value, name, reading->err) < 0;
     }
     return !reading->failed;
 }
@@ -407,7 +254,7 @@ static int read_environment(struct settings *settings, char *const *environment,
         const char *name = *environment + 7;
         size_t length = strcspn(*environment, "=");
         const struct setting *setting;
-        char source[NAME_MAX_LEN];
+        char source[SETTING_NAME_SIZE];
 
         if (strncmp(*environment, "BURROW_", 7) != 0 || length <= 7)
             continue;
@@ -416,7 +263,7 @@ static int read_environment(struct settings *settings, char *const *environment,
         if (!setting || !(*environment)[length])
             continue;
         (void) snprintf(source, sizeof(source), "%.*s", (int) length, *environment);
-        if (set_value(settings, setting, *environment + length + 1, source, err) < 0)
+        if (setting_set(setting, settings, *environment + length + 1, source, err) < 0)
             return -1;
     }
     return 0;
@@ -433,7 +280,7 @@ static int read_flag(struct settings *settings, int argc, char *const *argv, str
     const char *word = argv[0];
     size_t length = strcspn(word, "=");
     const struct setting *setting;
-    char source[NAME_MAX_LEN + 8];
+    char source[SETTING_NAME_SIZE + 8];
 
     if (strncmp(word, "--", 2) != 0)
         return error_set(err, ERR_INVALID, 0, "unexpected word '%s'; see burrow serve --help",
@@ -443,12 +290,12 @@ static int read_flag(struct settings *settings, int argc, char *const *argv, str
     if (!setting)
         return unknown_setting("command line: ", source + 2, err);
     if (word[length])
-        return set_value(settings, setting, word + length + 1, source, err) < 0 ? -1 : 1;
+        return setting_set(setting, settings, word + length + 1, source, err) < 0 ? -1 : 1;
     if (setting->type == SETTING_BOOLEAN)
-        return set_value(settings, setting, "true", source, err) < 0 ? -1 : 1;
+        return setting_set(setting, settings, "true", source, err) < 0 ? -1 : 1;
     if (argc < 2)
         return error_set(err, ERR_INVALID, 0, "%s needs a value: %s", source, setting->value);
-    return set_value(settings, setting, argv[1], source, err) < 0 ? -1 : 2;
+    return setting_set(setting, settings, argv[1], source, err) < 0 ? -1 : 2;
 }
 
 /* --config stands apart: it says where a source is, and must be known before the others. */
@@ -559,10 +406,10 @@ int settings_check(const struct settings *settings, struct error *err)
 
 void settings_done(struct settings *settings)
 {
-    for (size_t i = 0; i < ARRAY_COUNT(table); i++) {
-        char **field = (char **) (void *) ((char *) settings + table[i].offset);
+    for (size_t i = 0; i < settings_table_count; i++) {
+        char **field = (char **) (void *) ((char *) settings + settings_table[i].offset);
 
-        if (table[i].type == SETTING_TEXT) {
+        if (settings_table[i].type == SETTING_TEXT) {
             free(*field);
             *field = NULL;
         }
@@ -571,94 +418,11 @@ void settings_done(struct settings *settings)
 
 /* --- for another process -------------------------------------------------------------------- */
 
-static const char *setting_word(const struct settings *settings, const struct setting *setting,
-                                struct pool *pool)
-{
-    const void *field = (const char *) settings + setting->offset;
-
-    switch (setting->type) {
-    case SETTING_TEXT:
-        return pool_format(pool, "--%s=%s", setting->name, *(char *const *) field);
-    case SETTING_BOOLEAN:
-        return pool_format(pool, "--%s=%s", setting->name,
-                           *(const bool *) field ? "true" : "false");
-    case SETTING_DURATION:
-    case SETTING_PERIOD:
-        return pool_format(pool, "--%s=%llums", setting->name,
-                           (unsigned long long) *(const uint64_t *) field);
-    case SETTING_CPUS:
-        return pool_format(pool, "--%s=%llu.%03llu", setting->name,
-                           (unsigned long long) *(const uint64_t *) field / 1000,
-                           (unsigned long long) *(const uint64_t *) field % 1000);
-    case SETTING_COUNT:
-    case SETTING_SIZE:
-    case SETTING_STOCK:
-    case SETTING_NUMBER:
-        break;
-    }
-    return pool_format(pool, "--%s=%llu", setting->name,
-                       (unsigned long long) *(const uint64_t *) field);
-}
-
 const char *const *settings_words(const struct settings *settings, struct pool *pool)
 {
-    const char **words = pool_alloc(pool, (ARRAY_COUNT(table) + 1) * sizeof(*words));
+    const char **words = pool_alloc(pool, (settings_table_count + 1) * sizeof(*words));
 
-    for (size_t i = 0; i < ARRAY_COUNT(table); i++)
-        words[i] = setting_word(settings, &table[i], pool);
+    for (size_t i = 0; i < settings_table_count; i++)
+        words[i] = setting_word(&settings_table[i], settings, pool);
     return words;
-}
-
-/* --- documents ------------------------------------------------------------------------------ */
-
-static void variable_name(const char *name, char *ret_name, size_t size)
-{
-    size_t used = (size_t) snprintf(ret_name, size, "BURROW_");
-
-    for (; *name && used + 1 < size; name++)
-        ret_name[used++] = *name == '-' ? '_' : (char) toupper((unsigned char) *name);
-    ret_name[used] = '\0';
-}
-
-void settings_help(struct text *out)
-{
-    text_append(out, "usage: burrow serve [--config FILE] [--SETTING VALUE]...\n\n"
-                     "Each setting is also a variable (BURROW_LISTEN) and a line of the file "
-                     "(listen = ...).\n\n");
-    for (size_t i = 0; i < ARRAY_COUNT(table); i++) {
-        char flag[NAME_MAX_LEN];
-
-        (void) snprintf(flag, sizeof(flag), "--%s %s", table[i].name,
-                        table[i].choices ? table[i].choices : table[i].value);
-        text_format(out, "  %-38s %s", flag, table[i].help);
-        if (*table[i].preset && table[i].type != SETTING_BOOLEAN)
-            text_format(out, " [%s]", table[i].preset);
-        text_append(out, "\n");
-    }
-}
-
-void settings_document(struct text *out)
-{
-    text_append(out, "# Settings\n\n"
-                     "Written by `burrow settings` from the table in "
-                     "src/programs/burrow/settings.c; a test compares them.\n\n"
-                     "A flag wins over the environment, which wins over the ini file (`--config "
-                     "FILE` or `BURROW_CONFIG`, lines `name = value`), which wins over the "
-                     "default.\n\n"
-                     "| setting | variable | default | meaning |\n|---|---|---|---|\n");
-    for (size_t i = 0; i < ARRAY_COUNT(table); i++) {
-        char variable[NAME_MAX_LEN];
-
-        variable_name(table[i].name, variable, sizeof(variable));
-        text_format(out, "| `--%s` | `%s` | %s%s%s | %s", table[i].name, variable,
-                    *table[i].preset ? "`" : "", table[i].preset, *table[i].preset ? "`" : "",
-                    table[i].help);
-        if (table[i].choices) {
-            text_append(out, " One of: ");
-            for (const char *c = table[i].choices; *c; c++)
-                text_append(out, *c == '|' ? ", " : (char[]){*c, '\0'});
-            text_append(out, ".");
-        }
-        text_append(out, " |\n");
-    }
 }

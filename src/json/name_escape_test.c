@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "keeper/name_escape.h"
+#include "json/name_escape.h"
 
 static void check(const char *name, const char *expected)
 {

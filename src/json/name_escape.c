@@ -1,4 +1,4 @@
-#include "keeper/name_escape.h"
+#include "json/name_escape.h"
 
 #include <stdint.h>
 

@@ -6,7 +6,7 @@
 #include "base/utf8.h"
 #include "json/json_read.h"
 #include "json/json_write.h"
-#include "keeper/name_escape.h"
+#include "json/name_escape.h"
 
 #define INPUT_MAX ((size_t) 1 << 16)
 
