@@ -12,6 +12,7 @@
 #include "agent/program.h"
 #include "base/auto.h"
 #include "sys/sys_close_range.h"
+#include "sys/sys_signal.h"
 
 static char folder[] = "/tmp/burrow-test-XXXXXX";
 
@@ -168,5 +169,8 @@ int main(void)
         cmocka_unit_test(a_program_starts_with_a_clean_slate),
     };
 
+    /* As the agent does at its start: who runs tests may ignore something, like nohup does. */
+    if (sys_signal_reset() < 0)
+        return EXIT_FAILURE;
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
