@@ -215,7 +215,7 @@ static int refuse(struct admission *admission, struct http_request *request,
 static int identify(struct admission *admission, struct http_request *request,
                     const struct client_address *from, struct caller *caller, struct error *err)
 {
-    bool is_public = request->match.route->access == ACCESS_PUBLIC;
+    bool is_open = request->match.route->access == ACCESS_PUBLIC;
     struct credential credential =
         credential_find(request->head, query_of(request), from->is_secure, &request->pool);
 
@@ -225,12 +225,12 @@ static int identify(struct admission *admission, struct http_request *request,
         csrf_check(request, &admission->origins, from->is_secure, err) < 0)
         return -1;
     if (!admission->domain)
-        return is_public
+        return is_open
                    ? 0
                    : error_set(err, ERR_UNAVAILABLE, 0, "the daemon is starting or shutting down");
     if (credential.secret && look_up(admission->domain, &credential, caller, err) == 0)
         return 0;
-    if (is_public)
+    if (is_open)
         return 0;
     if (credential.secret)
         return refuse(admission, request, from, err);
@@ -320,6 +320,28 @@ static const char *object_of(const struct http_request *request)
     return request->match.parameter_count ? request->match.parameters[0].value : "";
 }
 
+/* Somebody may not, has too much already, or is too fast; not that a request makes no sense. */
+static bool is_denial(enum err_code code)
+{
+    return code == ERR_UNAUTHENTICATED || code == ERR_FORBIDDEN || code == ERR_QUOTA ||
+           code == ERR_RATE_LIMITED;
+}
+
+static void note(struct admission *admission, struct http_request *request,
+                 const struct error *error)
+{
+    if (admission->domain && is_denial(error->code))
+        audit_add(admission->domain, request->caller,
+                  pool_format(&request->pool, "%s %s", request->head->method,
+                              request->match.route->pattern),
+                  object_of(request), error);
+}
+
+static bool is_public(const struct http_request *request)
+{
+    return request->match.route->access == ACCESS_PUBLIC;
+}
+
 int admission_check_access(struct http_request *request, void *data, struct error *err)
 {
     struct admission *admission = data;
@@ -332,10 +354,14 @@ int admission_check_access(struct http_request *request, void *data, struct erro
     request->caller = caller;
     if (decide(admission, request, &from, caller, err) == 0)
         return 0;
-    if (admission->domain && err->code != ERR_UNAVAILABLE)
-        audit_add(admission->domain, caller,
-                  pool_format(&request->pool, "%s %s", request->head->method,
-                              request->match.route->pattern),
-                  object_of(request), err);
+    if (is_public(request))
+        note(admission, request, err);
     return -1;
+}
+
+/* Routes that are open to everybody note for themselves whom they refuse: logins do. */
+void admission_note_denial(struct http_request *request, const struct error *error, void *data)
+{
+    if (request->caller && request->match.route && !is_public(request))
+        note(data, request, error);
 }

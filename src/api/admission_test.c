@@ -147,6 +147,8 @@ static enum err_code gate_ask(struct gate *gate, struct asked *asked)
 
     gate->err = (struct error) ERROR_INIT;
     r = admission_check_access(&asked->request, &gate->admission, &gate->err);
+    if (r < 0) /* as the server does */
+        admission_note_denial(&asked->request, &gate->err, &gate->admission);
     gate->caller = *request_caller(&asked->request);
     (void) snprintf(gate->headers, sizeof(gate->headers), "%s",
                     text_string(&asked->request.extra_headers));

@@ -216,9 +216,8 @@ static void tell_refusal(struct domain_task *task)
     change_free(change);
 }
 
-static void refuse(struct change *change, const struct sandbox *sandbox)
+static void refuse(struct change *change)
 {
-    audit_add(change->domain, &change->caller, change->action, sandbox->id.text, &change->failure);
     domain_defer(change->domain, &change->task, tell_refusal);
 }
 
@@ -372,7 +371,7 @@ void port_expose(struct domain *domain, const struct caller *caller, struct sand
     struct port *port;
 
     if (check_spec(domain, caller, sandbox, spec, &change->failure) < 0) {
-        refuse(change, sandbox);
+        refuse(change);
         return;
     }
     port = find_any(domain, &sandbox->id, spec->number);
@@ -420,18 +419,18 @@ void port_unexpose(struct domain *domain, const struct caller *caller, struct sa
     struct store_transaction *rows;
 
     if (!domain_is_open(domain, &change->failure)) {
-        refuse(change, sandbox);
+        refuse(change);
         return;
     }
     change->port = port_find(domain, &sandbox->id, number);
     if (!change->port) {
         (void) error_set(&change->failure, ERR_NOT_FOUND, 0, "port %u is not exposed", number);
-        refuse(change, sandbox);
+        refuse(change);
         return;
     }
     if (!caller_may_enter(caller) || caller->scope == CALLER_PORT) {
         (void) error_set(&change->failure, ERR_FORBIDDEN, 0, "this key may not close ports");
-        refuse(change, sandbox);
+        refuse(change);
         return;
     }
     change->port->under_way++;

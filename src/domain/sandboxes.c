@@ -5,6 +5,7 @@
 
 #include "base/auto.h"
 #include "base/memory.h"
+#include "domain/audit.h"
 #include "domain/expiry.h"
 #include "domain/sandbox_set.h"
 #include "domain/sandbox_wish.h"
@@ -58,6 +59,7 @@ struct sandbox *sandbox_find(struct domain *domain, const struct caller *caller,
                              const char *name_or_id, struct error *err)
 {
     struct sandbox *sandbox = sandbox_set_by_id(domain, name_or_id);
+    bool is_hidden = sandbox && sandbox->status != SANDBOX_CREATING;
     const char *meant;
 
     if (is_seen(caller, sandbox))
@@ -71,6 +73,8 @@ struct sandbox *sandbox_find(struct domain *domain, const struct caller *caller,
                          name_or_id, meant);
     else
         (void) error_set(err, ERR_NOT_FOUND, 0, "no such sandbox '%.128s'", name_or_id);
+    if (is_hidden && err) /* of somebody else, or not this key's: whoever asks sees no difference */
+        audit_add(domain, caller, "sandbox.find", name_or_id, err);
     return NULL;
 }
 

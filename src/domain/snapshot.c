@@ -5,6 +5,7 @@
 
 #include "base/auto.h"
 #include "base/memory.h"
+#include "domain/audit.h"
 #include "domain/domain_modules.h"
 #include "domain/list_cursor.h"
 #include "domain/snapshot_internal.h"
@@ -22,6 +23,7 @@ struct snapshot *snapshot_find(struct domain *domain, const struct caller *calle
                                const char *name_or_id, struct error *err)
 {
     struct snapshot *snapshot = snapshot_set_by_id(domain, name_or_id);
+    bool is_hidden = snapshot && snapshot->is_kept;
 
     if (is_seen(caller, snapshot))
         return snapshot;
@@ -29,6 +31,8 @@ struct snapshot *snapshot_find(struct domain *domain, const struct caller *calle
     if (is_seen(caller, snapshot))
         return snapshot;
     (void) error_set(err, ERR_NOT_FOUND, 0, "no such snapshot '%.128s'", name_or_id);
+    if (is_hidden && err)
+        audit_add(domain, caller, "snapshot.find", name_or_id, err);
     return NULL;
 }
 

@@ -247,7 +247,6 @@ static void tell_refusal(struct domain_task *task)
 
 static void refuse(struct change *change)
 {
-    audit_add(change->domain, &change->caller, change->action, "", &change->failure);
     domain_defer(change->domain, &change->task, tell_refusal);
 }
 

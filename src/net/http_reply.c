@@ -239,6 +239,8 @@ void http_reply_error_now(struct http_request *request, const struct error *erro
     AUTO(text) struct text body = TEXT_INIT(ERROR_BODY_MAX);
     const char *content_type = NULL;
 
+    if (options->on_error)
+        options->on_error(request, error, options->admit_data);
     if (request->match.mount && request->match.mount->encode_error)
         request->match.mount->encode_error(request, error, &body, &content_type);
     else if (options->encode_error)

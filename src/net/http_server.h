@@ -36,7 +36,9 @@ struct http_server_options {
     int (*admit)(struct http_request *request, void *data, struct error *err);
     /* The same once request->match names the route; not asked for the fallback. May be NULL. */
     int (*authorize)(struct http_request *request, void *data, struct error *err);
-    void *admit_data; /* borrowed: for both */
+    /* Told of every error before its reply is written, whoever refuses. May be NULL. */
+    void (*on_error)(struct http_request *request, const struct error *error, void *data);
+    void *admit_data; /* borrowed: for all three */
     /* For errors outside every dialect; NULL: plain text. */
     void (*encode_error)(const struct http_request *request, const struct error *error,
                          struct text *body, const char **ret_content_type);

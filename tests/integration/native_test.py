@@ -46,6 +46,30 @@ def bearer():
     return f"Authorization: Bearer {PLANE.key}"
 
 
+# --- refusals -------------------------------------------------------------------------------------
+
+@test
+def what_was_refused_is_in_the_audit_log():
+    theirs = PLANE.create("not-eves")["id"]
+    eve = PLANE.call("POST", f"{NATIVE}/users", {"name": "eve", "quotas": {"sandboxes": 1}})["id"]
+    key = PLANE.call("POST", f"{NATIVE}/keys", {"name": "k", "scope": "write", "user": eve})["key"]
+    PLANE.create("eves", key=key)
+    for status, code, path, body in (
+            (404, "not_found", of(theirs, "/exec"), {"command": "true"}),
+            (403, "forbidden", f"{NATIVE}/keys", {"name": "wide", "scope": "admin"}),
+            (429, "quota_exceeded", f"{NATIVE}/sandboxes", {"name": "one-too-many"})):
+        refused(PLANE.ask("POST", path, body, key=key), status, code)
+
+    def entries():
+        told = [(entry["action"], entry["object"], entry["outcome"])
+                for entry in PLANE.call("GET", f"{NATIVE}/audit")["entries"]
+                if entry["userId"] == eve and entry["outcome"] != "ok"]
+        return len(told) >= 3 and sorted(told)
+    equal(wait_until(entries, "three denials"),
+          [(f"POST {NATIVE}/keys", "", "forbidden"), (f"POST {NATIVE}/sandboxes", "", "quota_exceeded"),
+           ("sandbox.find", theirs, "not_found")], "denials")
+
+
 # --- sandboxes ------------------------------------------------------------------------------------
 
 @test

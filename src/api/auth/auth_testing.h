@@ -56,6 +56,7 @@ static inline void office_begin(struct office *office, enum auth_sign_up sign_up
     options.clock = &office->house.clock.clock;
     options.admit = admission_check_source;
     options.authorize = admission_check_access;
+    options.on_error = admission_note_denial;
     options.admit_data = &office->admission;
     options.encode_error = error_body_write;
     office->server = http_server_new(&office->house.loop, &options);

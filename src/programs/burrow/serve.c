@@ -141,6 +141,7 @@ static int open_server(struct daemon *daemon, struct error *err)
 
     options.admit = admission_check_source;
     options.authorize = admission_check_access;
+    options.on_error = admission_note_denial;
     options.admit_data = &daemon->admission;
     options.intercept = preview_intercept;
     options.intercept_data = daemon->plane.preview;
