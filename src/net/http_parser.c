@@ -217,8 +217,9 @@ static int check_transfer_encoding(struct http_parser *parser)
         return 0;
     if (parser->head.minor == 0)
         return refuse(parser, ERR_INVALID, "Transfer-Encoding is not part of HTTP/1.0");
+    /* What we trim llhttp must know as well: "chunked" before a tab is another word to it. */
     if (http_head_count(&parser->head, "transfer-encoding") != 1 ||
-        strcasecmp(value, "chunked") != 0)
+        strcasecmp(value, "chunked") != 0 || !parser->head.chunked)
         return refuse(parser, ERR_INVALID, "the only Transfer-Encoding accepted is 'chunked'");
     if (http_head_get(&parser->head, "content-length"))
         return refuse(parser, ERR_INVALID,

@@ -113,6 +113,8 @@ static void transfer_encodings_but_chunked_are_refused(void **state)
         {"leading comma", BYTES(POST "Transfer-Encoding: ,chunked\r\n\r\n0\r\n\r\n" NEXT),
          ERR_INVALID},
         {"empty", BYTES(POST "Transfer-Encoding:\r\n\r\n" NEXT), ERR_INVALID},
+        {"tab behind", BYTES(POST "Transfer-Encoding: chunked\t\r\n\r\n0\r\n\r\n" NEXT),
+         ERR_INVALID},
         {"vertical tab before",
          BYTES(POST "Transfer-Encoding: \x0b"
                     "chunked\r\n\r\n0\r\n\r\n" NEXT),
@@ -128,6 +130,19 @@ static void transfer_encodings_but_chunked_are_refused(void **state)
 
     (void) state;
     REQUESTS_REFUSED(rows);
+}
+
+/* Refusing the body afterwards would be late: the owner has seen a head without a body by then. */
+static void a_refused_transfer_encoding_is_never_announced(void **state)
+{
+    static const char request[] = POST "Transfer-Encoding: chunked \t \t\r\n\r\n0\r\n\r\n";
+    AUTO(transcript) struct transcript transcript;
+
+    (void) state;
+    transcript_init(&transcript, HTTP_KIND_REQUEST, NULL);
+    transcript_feed(&transcript, request, sizeof(request) - 1);
+    assert_int_equal(transcript.last, HTTP_FAILED);
+    assert_int_equal(transcript.head.length, 0);
 }
 
 static void numbers_that_are_no_content_length_are_refused(void **state)
@@ -366,6 +381,8 @@ static void ambiguous_responses_are_refused(void **state)
         {"TE of another kind", BYTES(OK "Transfer-Encoding: gzip\r\n\r\naaaaa"), ERR_INVALID},
         {"gzip, chunked", BYTES(OK "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n"),
          ERR_INVALID},
+        {"tab behind chunked", BYTES(OK "Transfer-Encoding: chunked\t\r\n\r\n0\r\n\r\n" OK REST),
+         ERR_INVALID},
         {"TE on HTTP/1.0", BYTES("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
          ERR_INVALID},
         {"fold", BYTES(OK "X: a\r\n b\r\n\r\n"), ERR_INVALID},
@@ -394,6 +411,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_answers_to_where_the_body_ends_are_refused),
         cmocka_unit_test(transfer_encodings_but_chunked_are_refused),
+        cmocka_unit_test(a_refused_transfer_encoding_is_never_announced),
         cmocka_unit_test(numbers_that_are_no_content_length_are_refused),
         cmocka_unit_test(folded_headers_are_refused),
         cmocka_unit_test(a_host_that_is_not_exactly_one_is_refused),
