@@ -29,9 +29,16 @@ class Outcome:
             self.results += [tuple(json.loads(line)) for line in lines]
 
     def print_failed_and_skipped(self):
-        for status in (SKIPPED, FAILED):
-            for _, name, detail in filter(lambda result: result[0] == status, self.results):
-                print(f"{status}: {name}: {detail}" if detail else f"{status}: {name}")
+        """Failures last, each with its reason: often the end of a log is all there is to see."""
+        skipped = {}  # (program, reason): names of its tests
+        for _, name, detail in filter(lambda result: result[0] == SKIPPED, self.results):
+            program, _, test = name.rpartition(": ")
+            skipped.setdefault((program, detail), []).append(test)
+        for (program, detail), tests in skipped.items():
+            what = tests[0] if len(tests) == 1 else f"{len(tests)} tests"
+            print(f"{SKIPPED}: {program}: {what}: {detail}")
+        for _, name, detail in filter(lambda result: result[0] == FAILED, self.results):
+            print(f"{FAILED}: {name}: {detail}" if detail else f"{FAILED}: {name}")
 
     def finish(self):
         """Report as described above; returns the exit status of the program."""

@@ -2,7 +2,8 @@
 
 cmocka's dialect has quirks that are settled here: one plan per group, skips written as
 `not ok 3 # SKIP name`, and a failed group setup reported as test 0. Our own convention is the line
-`# skip: what is missing` before a skip.
+`# skip: what is missing` before a skip. Why a test failed is in comments behind it: cmocka says what
+it compared and then where (its fail_msg writes ERROR before the result), Python ends a traceback.
 """
 
 import re
@@ -12,21 +13,41 @@ from outcome import FAILED, PASSED, SKIPPED
 PLAN = re.compile(r"^1\.\.(\d+)")
 RESULT = re.compile(r"^(not )?ok\b(?: (\d+))?(?: -)? ?(.*)$")
 SKIP = re.compile(r"^(.*?) ?# SKIP\b ?(.*)$", re.IGNORECASE)
+COMMENT = re.compile(r"^\s*# ?(.*)$")
+SAID = re.compile(r"^ERROR: (.+)$")
+CMOCKA_PLACE = re.compile(r": error: Failure!$")
+PYTHON_END = re.compile(r"^[A-Za-z_.]*(Error|Exception|Exit|Interrupt|Expired)\b")
 REASON = re.compile(r"^\s*# skip: *(.+)$")
 
 
 def read_tap(text):
     """([(status, name, detail)], planned count or None when there was no plan)"""
-    results, planned, reason = [], None, ""
+    results, planned, reason, said, before = [], None, "", "", ""
     for line in text.splitlines():
         if match := REASON.match(line):
             reason = match[1]
+        elif match := SAID.match(line):
+            said = match[1]
         elif match := PLAN.match(line):
             planned = (planned or 0) + int(match[1])
         elif match := RESULT.match(line):
             results.append(read_result(match, reason))
-            reason = ""
+            reason, before = "", said
+            said = ""
+        elif results and results[-1][0] == FAILED and not results[-1][2]:
+            comment = COMMENT.match(line)
+            if comment:
+                results[-1] = (FAILED, results[-1][1], read_failure(before, comment[1]))
+                before = comment[1]
     return results, planned
+
+
+def read_failure(before, comment):
+    """Why the test failed, if this is the comment that ends its explanation; `before` is the line
+    before it."""
+    if CMOCKA_PLACE.search(comment):
+        return f"{before}; {comment}" if before else comment
+    return comment if PYTHON_END.match(comment) else ""
 
 
 def read_result(match, reason):

@@ -88,11 +88,8 @@ def resident_kb(agent):
 
 def settle(agent):
     """(descriptors, processes) when only the asking connection is open and nothing runs."""
-    wait_until(lambda: agent.activity()["connections"] == 1, "other connections are closed")
-    wait_until(lambda: not agent.activity()["running"], "nothing is running")
-    wait_until(lambda: not agent.activity()["background"], "nothing is left in the background")
     wait_until(lambda: len(descendants(agent)) == 1, "only the worker is left")
-    return agent.open_files(), len(descendants(agent))
+    return agent.settled_files(), len(descendants(agent))
 
 
 def by_many(agent, callers, items, call):

@@ -35,14 +35,6 @@ def gone(name):
     wait_until(lambda: not find_processes(f"{MARK}-{name}"), f"{name} is gone")
 
 
-def settled_files(agent):
-    """How many descriptors the agent has when only the asking connection is open."""
-    wait_until(lambda: agent.activity()["connections"] == 1, "other connections are closed")
-    wait_until(lambda: not agent.activity()["background"], "nothing is left in the background")
-    time.sleep(0.1)
-    return agent.open_files()
-
-
 def alive(name):
     return bool(find_processes(f"{MARK}-{name}"))
 
@@ -151,7 +143,7 @@ def a_killed_worker_is_replaced():
 def commands_run_side_by_side():
     with Agent() as agent:
         agent.run("true")
-        files, results = settled_files(agent), {}
+        files, results = agent.settled_files(), {}
 
         def run(number):
             results[number] = agent.run(f"sleep 0.5; echo {number}; exit {number % 7}")
@@ -166,7 +158,7 @@ def commands_run_side_by_side():
         for number in range(200):
             equal((results[number]["stdout"], results[number]["exitCode"]),
                   (f"{number}\n", number % 7), f"command {number}")
-        equal(settled_files(agent), files, "descriptors")
+        equal(agent.settled_files(), files, "descriptors")
 
 
 @test
@@ -178,9 +170,9 @@ def nothing_is_left_after_many_commands():
                     connection.send(ASK_TRUE)
                     equal(connection.response().status, 200, "status")
         some(100)
-        files, memory = settled_files(agent), agent.memory_kb()
+        files, memory = agent.settled_files(), agent.memory_kb()
         some(600)
-        equal(settled_files(agent), files, "descriptors")
+        equal(agent.settled_files(), files, "descriptors")
         grown = agent.memory_kb() - memory
         assert grown <= memory * 0.1, f"grown by {grown} kB"
         wait_until(lambda: list(agent.children().values()) == ["burrow-worker"], "one worker")

@@ -80,6 +80,20 @@ class Agent(Program):
     def wait_until_idle(self):
         wait_until(lambda: self.activity()["running"] == 0, "no command is running")
 
+    def settled_files(self):
+        """How many descriptors it has when only the asking connection is open and nothing runs.
+
+        That connection stays open while they are counted: one that is going may still be seen.
+        """
+        with connect(self.address, 30) as connection:
+            def has_settled():
+                connection.send(b"GET /burrow/activity HTTP/1.1\r\nHost: a\r\n\r\n")
+                activity = json.loads(connection.response().body)
+                return (activity["connections"] == 1 and not activity["running"] and
+                        not activity["background"])
+            wait_until(has_settled, "one connection, and nothing is running")
+            return self.open_files()
+
     def anonymous_kb(self, pid=None):
         """Memory that is neither shared with a file nor clean, of one process."""
         with open(f"/proc/{pid or self.pid}/smaps_rollup", encoding="ascii") as lines:

@@ -78,6 +78,25 @@ def the_output_of_a_failure_is_shown():
 
 
 @test
+def the_reason_of_a_failure_is_in_the_summary():
+    cmocka = ("echo 1..2; echo not ok 1 - a; echo '# 0x1 != 0x2'; echo '# t.c:6: error: Failure!'\n"
+              "echo 'ERROR: in vain'; echo not ok 2 - b; echo '# t.c:9: error: Failure!'\n"
+              "echo '# not ok - group'; exit 2")
+    line = "0 passed, 2 failed, 0 skipped"
+    expect(cmocka, line, "failed: sample_test: a: 0x1 != 0x2; t.c:6: error: Failure!\n")
+    expect(cmocka, line, "failed: sample_test: b: in vain; t.c:9: error: Failure!\n")
+    expect("echo 1..2; echo not ok 1 - a; echo '# Traceback'; echo '#   File x'\n"
+           "echo '# AssertionError: 1 is not 2'; echo '# of the next'; echo ok 2 - b; exit 1",
+           "1 passed, 1 failed, 0 skipped", "failed: sample_test: a: AssertionError: 1 is not 2\n")
+
+
+@test
+def skips_of_one_program_for_one_reason_are_one_line():
+    expect("echo 1..2; for i in 1 2; do echo '# skip: a moon'; echo \"ok $i - t$i # SKIP\"; done",
+           "0 passed, 0 failed, 2 skipped", "skipped: sample_test: 2 tests: a moon\n")
+
+
+@test
 def a_hanging_program_is_killed_with_its_children():
     started = time.monotonic()
     expect("echo 1..1; sleep 98765 & sleep 98765", "0 passed, 1 failed, 0 skipped",
