@@ -16,6 +16,10 @@
 #define MFD_EXEC 0x0010U
 #endif
 
+/* Nobody else has a new memfd, but the kernel's own work on memory (reclaim, migration, DAMON) may
+ * hold a page for a moment, and then it cannot be sealed. Each try waits 150 ms for that. */
+#define SEAL_TRIES 20
+
 int sys_memfd_create(const char *name, enum sys_memfd_kind kind)
 {
     unsigned int flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
@@ -34,13 +38,16 @@ int sys_memfd_from_bytes(const char *name, enum sys_memfd_kind kind, const void 
                          size_t length)
 {
     AUTO(close) int fd = sys_memfd_create(name, kind);
-    int result;
+    int result, tries = 0;
 
     if (fd < 0)
         return fd;
     result = sys_file_pwrite_full(fd, bytes, length, 0);
-    if (result == 0)
+    if (result < 0)
+        return result;
+    do {
         result = sys_memfd_add_seals(fd, SYS_MEMFD_SEALS_ALL);
+    } while (result == -EBUSY && ++tries < SEAL_TRIES);
     return result < 0 ? result : TAKE_FD(fd);
 }
 

@@ -120,6 +120,19 @@ static void failures_leave_no_descriptor(void **state)
     assert_int_equal(count_descriptors(), before);
 }
 
+static void a_page_that_is_held_for_a_moment_is_waited_for(void **state)
+{
+    AUTO(close) int fd = -EBADF;
+    size_t size = 0;
+
+    (void) state;
+    fault_arm(FAULT_SYSTEM_CALL, 3, EBUSY); /* create, write, seal */
+    fd = sys_memfd_from_bytes("plan", SYS_MEMFD_DATA, "bytes", 5);
+    assert_true(fault_disarm(FAULT_SYSTEM_CALL));
+    assert_true(fd >= 0);
+    assert_int_equal(sys_memfd_check(fd, SYS_MEMFD_SEALS_ALL, 5, &size), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -129,6 +142,7 @@ int main(void)
         cmocka_unit_test_teardown(data_is_not_executable_where_the_kernel_can_promise_it, reset),
         cmocka_unit_test_teardown(without_noexec_a_memfd_can_still_be_sealed, reset),
         cmocka_unit_test_teardown(failures_leave_no_descriptor, reset),
+        cmocka_unit_test_teardown(a_page_that_is_held_for_a_moment_is_waited_for, reset),
     };
 
     return cmocka_run_group_tests_name("sys_memfd", tests, NULL, NULL);
