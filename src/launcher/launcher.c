@@ -19,6 +19,9 @@
 #define LOOK_AROUND_MS   5000
 /* Looking around so many times, and the router's rules are made sure of. */
 #define REFRESH_EVERY 6
+/* At the end, for those in stock: how long they may take, and how often is looked. */
+#define STOCK_END_MS  5000
+#define STOCK_LOOK_MS 10
 
 struct launcher {
     const struct launcher_options *options;
@@ -35,6 +38,8 @@ struct launcher {
     struct event_source signals; /* its fd is owned */
     struct event_source router;
     struct event_timer look_around;
+    struct event_timer stock_end;
+    uint64_t stock_looks;
     char name[INSTANCE_NAME_MAX + 1];
     char cgroup[CGROUP_NAME_SIZE];
     char agents[INSTANCE_PATH_MAX + 16];
@@ -85,12 +90,33 @@ static void conversation_ended(void *context)
         daemon_child_kill(&launcher->daemon);
 }
 
+/* What is somebody's goes on without us; what is in stock nobody would find again but the next
+ * service, which makes its own in a moment. */
+static void end_stock(struct event_timer *timer)
+{
+    struct launcher *launcher = CONTAINER_OF(timer, struct launcher, stock_end);
+    size_t left = residents_end_stock(&launcher->residents);
+
+    if (left && launcher->stock_looks++ < STOCK_END_MS / STOCK_LOOK_MS) {
+        event_timer_set(&launcher->loop, timer, STOCK_LOOK_MS);
+        return;
+    }
+    if (left)
+        LOG_WARNING(launcher->log, "sandboxes in stock are left to the next launcher",
+                    log_number("sandboxes", (int64_t) left));
+    event_loop_stop(&launcher->loop);
+}
+
 static void daemon_over(void *context, int status)
 {
     struct launcher *launcher = context;
 
+    if (launcher->stock_looks) { /* asked to end once more: then it is left */
+        event_loop_stop(&launcher->loop);
+        return;
+    }
     launcher->status = status;
-    event_loop_stop(&launcher->loop);
+    end_stock(&launcher->stock_end);
 }
 
 static void got_signal(struct event_source *source, uint32_t events)
@@ -308,6 +334,7 @@ static int start(struct launcher *launcher, struct error *err)
         porter_warm_up(&launcher->porter);
     /* What the start took and gave back: every clone would copy its page tables. */
     (void) malloc_trim(0);
+    launcher->stock_end.fire = end_stock;
     launcher->look_around.fire = look_around;
     event_timer_set(&launcher->loop, &launcher->look_around, LOOK_AROUND_MS);
     return launcher->is_once ? service_open(&launcher->service, launcher->options->socket, err)

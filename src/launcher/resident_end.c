@@ -360,24 +360,40 @@ int residents_kill(struct residents *all, const struct id *id, enum wire_kill_sc
     return 0;
 }
 
+/* It goes with its disk, and nobody needs to know. */
+static void end_for_good(struct resident *resident)
+{
+    if (resident->state < RESIDENT_ENDING)
+        resident_abandon(resident);
+    if (resident->state < RESIDENT_LEAVING)
+        resident->keep_disk = false;
+    resident->delete_disk = true;
+    resident->was_told = true;
+    drop_when_over(resident);
+}
+
 void residents_kill_all(struct residents *all)
 {
     /* From the end: one that was only waiting for its exit to be told goes at once. */
-    for (size_t i = all->count; i > 0; i--) {
-        struct resident *resident = all->sorted[i - 1];
-
-        if (resident->state < RESIDENT_ENDING)
-            resident_abandon(resident);
-        if (resident->state < RESIDENT_LEAVING)
-            resident->keep_disk = false;
-        resident->delete_disk = true;
-        resident->was_told = true;
-        drop_when_over(resident);
-    }
+    for (size_t i = all->count; i > 0; i--)
+        end_for_good(all->sorted[i - 1]);
     while (all->stopped_count) {
         struct id id = all->stopped[all->stopped_count - 1];
 
         (void) disk_pool_delete(all->site->host.pool, &id, NULL);
         residents_drop_stopped(all, &id);
     }
+}
+
+size_t residents_end_stock(struct residents *all)
+{
+    size_t left = 0;
+
+    for (size_t i = all->count; i > 0; i--) {
+        if (all->sorted[i - 1]->record.pooled)
+            end_for_good(all->sorted[i - 1]);
+    }
+    for (size_t i = 0; i < all->count; i++)
+        left += all->sorted[i]->record.pooled && !all->sorted[i]->is_hopeless;
+    return left;
 }

@@ -174,6 +174,11 @@ void residents_drop_stopped(struct residents *all, const struct id *id);
 /* Kill and delete everything, without requests: the end of a launcher that serves once. */
 void residents_kill_all(struct residents *all);
 
+/* End those in stock, and those on their way there: nobody has them, and nobody is left to hand
+ * them out. Returns how many are not gone yet, without those that cannot be taken down now: ask
+ * again. */
+size_t residents_end_stock(struct residents *all);
+
 /* --- snapshots ------------------------------------------------------------------------------- */
 
 /* A copy of a sandbox's disk, whether it runs or not; answered by `snapshot_made`. ERR_CONFLICT:

@@ -13,6 +13,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
 from burrow import run_burrow  # noqa: E402
+from control_plane import ControlPlane  # noqa: E402
 from http_raw import get  # noqa: E402
 from launcher import USER, Service, children, need_launcher, status_of  # noqa: E402
 from program import wait_until  # noqa: E402
@@ -79,6 +80,23 @@ def sigterm_ends_both():
         service.stop()
         assert not os.path.exists(f"/proc/{daemon}"), "the daemon lives on"
         assert '"stopped"' in service.log(), service.log()
+
+
+@test
+def an_end_takes_the_stock_along_and_leaves_what_is_somebodys():
+    need_launcher()
+    with ControlPlane("--stock", "2") as plane:
+        def sockets():
+            return sorted(os.listdir(f"{plane.run}/serve/agents"))
+        box = plane.create("mine")["id"]
+        plane.execute(box, "echo kept > /workspace/file; (sleep 600 &)")
+        wait_until(lambda: len(sockets()) == 3, "two in stock")
+        plane.stop()
+        equal(sockets(), [f"{box}.sock"], "sandboxes that go on")
+        plane.start()
+        wait_until(lambda: len(sockets()) == 3, "two in stock again")
+        equal(plane.execute(box, "cat /workspace/file; pgrep -c sleep")["stdout"], "kept\n1\n",
+              "it went on")
 
 
 @test
