@@ -38,7 +38,7 @@ def a_timeout_interrupts_and_keeps_the_context():
             good(SHARED, setup, context_id=made)
             started = time.monotonic()
             error = run(SHARED, forever, context_id=made, timeout_ms=300).error
-            assert time.monotonic() - started < 10, forever
+            assert time.monotonic() - started < 2.3, forever
             equal((error["ename"], error["evalue"]),
                   ("TimeoutError", "Execution timed out after 300ms"), forever)
             equal(text(SHARED, kept, context_id=made), "5", f"after {forever}")

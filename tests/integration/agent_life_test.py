@@ -93,7 +93,7 @@ def background_processes_live_on_and_do_not_hold_the_answer():
         started = time.monotonic()
         result = agent.run(f"(for i in $(seq 200); do echo tick; echo $i > {log}; sleep 0.01; done)"
                            " & echo started")
-        assert time.monotonic() - started < 200 * 0.01, "the answer waited for the background"
+        assert time.monotonic() - started < 1.5, "the answer waited for the background"
         assert result["stdout"].startswith("started\n") or "started" in result["stdout"], result
         equal(agent.activity()["background"], 1, "background")
         wait_until(lambda: os.path.exists(log) and open(log).read() == "200\n",
