@@ -3,7 +3,8 @@
 cmocka's dialect has quirks that are settled here: one plan per group, skips written as
 `not ok 3 # SKIP name`, and a failed group setup reported as test 0. Our own convention is the line
 `# skip: what is missing` before a skip. Why a test failed is in comments behind it: cmocka says what
-it compared and then where (its fail_msg writes ERROR before the result), Python ends a traceback.
+it compared and then where, Python ends a traceback. Before it: what fail_msg of cmocka writes as
+ERROR, and the place and words of a check in a child of the test.
 """
 
 import re
@@ -14,7 +15,7 @@ PLAN = re.compile(r"^1\.\.(\d+)")
 RESULT = re.compile(r"^(not )?ok\b(?: (\d+))?(?: -)? ?(.*)$")
 SKIP = re.compile(r"^(.*?) ?# SKIP\b ?(.*)$", re.IGNORECASE)
 COMMENT = re.compile(r"^\s*# ?(.*)$")
-SAID = re.compile(r"^ERROR: (.+)$")
+SAID = re.compile(r"^(?:ERROR: |(?=\S+\.[ch]:\d+: ))(.+)$")
 CMOCKA_PLACE = re.compile(r": error: Failure!$")
 PYTHON_END = re.compile(r"^[A-Za-z_.]*(Error|Exception|Exit|Interrupt|Expired)\b")
 REASON = re.compile(r"^\s*# skip: *(.+)$")
@@ -38,13 +39,13 @@ def read_tap(text):
             comment = COMMENT.match(line)
             if comment:
                 results[-1] = (FAILED, results[-1][1], read_failure(before, comment[1]))
-                before = comment[1]
+                before = f"{before}; {comment[1]}" if before else comment[1]
     return results, planned
 
 
 def read_failure(before, comment):
-    """Why the test failed, if this is the comment that ends its explanation; `before` is the line
-    before it."""
+    """Why the test failed, if this is the comment that ends its explanation; `before` is what was
+    said before it."""
     if CMOCKA_PLACE.search(comment):
         return f"{before}; {comment}" if before else comment
     return comment if PYTHON_END.match(comment) else ""

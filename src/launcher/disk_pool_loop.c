@@ -1,6 +1,5 @@
 #include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -106,11 +105,8 @@ static int make_filesystem(const char *path, struct error *err)
                          "mkfs.btrfs is missing: install the package btrfs-progs");
     if (pidfd < 0)
         return error_set(err, ERR_UNAVAILABLE, pidfd, "start mkfs.btrfs");
-    r = sys_process_wait(pidfd, MKFS_TIMEOUT_MS, &ended);
-    if (r == -ETIMEDOUT) {
-        (void) sys_process_kill(pidfd, SIGKILL);
-        r = sys_process_wait(pidfd, -1, &ended);
-    }
+    /* One that went on would write into the file of the next attempt, which has the same name. */
+    r = sys_process_wait_or_kill(pidfd, MKFS_TIMEOUT_MS, &ended);
     if (r < 0 || ended.kind != SYS_EXIT_STATUS || ended.value != 0)
         return error_set(err, ERR_UNAVAILABLE, r, "mkfs.btrfs failed (status %d) for '%s'",
                          ended.value, path);

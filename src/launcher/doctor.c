@@ -1,7 +1,6 @@
 #include "launcher/doctor.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -77,10 +76,7 @@ static bool finish_child(pid_t pid)
 
     if (pidfd < 0)
         return false;
-    if (sys_process_wait(pidfd, ASIDE_TIMEOUT_MS, &ended) == -ETIMEDOUT) {
-        (void) sys_process_kill(pidfd, SIGKILL);
-        (void) sys_process_wait(pidfd, -1, &ended);
-    }
+    (void) sys_process_wait_or_kill(pidfd, ASIDE_TIMEOUT_MS, &ended);
     return ended.kind == SYS_EXIT_STATUS && ended.value == 0;
 }
 

@@ -181,10 +181,7 @@ static int wait_for(int pidfd, const struct start *start, struct error *err)
     struct sys_exit ended = {.kind = SYS_EXIT_UNKNOWN};
     char failure[ERROR_MESSAGE_MAX];
 
-    if (sys_process_wait(pidfd, WAIT_MS, &ended) == -ETIMEDOUT) {
-        (void) sys_process_kill(pidfd, SIGKILL);
-        (void) sys_process_wait(pidfd, -1, &ended);
-    }
+    (void) sys_process_wait_or_kill(pidfd, WAIT_MS, &ended);
     if (ended.kind == SYS_EXIT_STATUS && ended.value == 0)
         return 0;
     read_failure(start->failure[0], failure);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -87,6 +88,15 @@ int sys_process_wait(int pidfd, int timeout_ms, struct sys_exit *ret_exit)
         return -ETIMEDOUT;
     *ret_exit = exit_of(&information);
     return 0;
+}
+
+int sys_process_wait_or_kill(int pidfd, int timeout_ms, struct sys_exit *ret_exit)
+{
+    int result = sys_process_wait(pidfd, timeout_ms, ret_exit);
+
+    if (result < 0 && result != -ECHILD && sys_process_kill(pidfd, SIGKILL) == 0)
+        (void) sys_process_wait(pidfd, -1, ret_exit);
+    return result;
 }
 
 static int wait_without_blocking(idtype_t type, id_t id, siginfo_t *ret_information, int options)

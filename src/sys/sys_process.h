@@ -30,6 +30,11 @@ struct sys_exit {
  * it. Returns 0, -ETIMEDOUT, or -ECHILD when it is not our child or was reaped before. */
 int sys_process_wait(int pidfd, int timeout_ms, struct sys_exit *ret_exit);
 
+/* The same, but a child that has not ended, because of the time or because waiting failed, is
+ * killed and reaped: it does nothing more. Returns what the wait for it returned; `ret_exit` says
+ * how our child ended in any case. */
+int sys_process_wait_or_kill(int pidfd, int timeout_ms, struct sys_exit *ret_exit);
+
 /* How a process that is not our child ended, once whoever is its parent has reaped it (Linux 6.15).
  * Returns 0; -EAGAIN while it was not reaped; -ENOTTY where the kernel does not tell. */
 int sys_process_exit_of_other(int pidfd, struct sys_exit *ret_exit);

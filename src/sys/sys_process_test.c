@@ -83,7 +83,29 @@ static void waiting_ends_at_the_timeout_and_only_once(void **state)
     assert_int_equal(sys_process_wait(pidfd, 0, &ended), -ECHILD);
 }
 
-static void strangers_cannot_be_waited_for(void **state)
+static void a_child_that_is_not_waited_for_is_killed(void **state)
+{
+    AUTO(close) int slow = -EBADF, unlucky = -EBADF, quick = start_exiting(3);
+    struct sys_exit ended = {0};
+
+    (void) state;
+    assert_int_equal(sys_process_wait_or_kill(quick, 10000, &ended), 0);
+    assert_int_equal(ended.kind, SYS_EXIT_STATUS);
+    assert_int_equal(ended.value, 3);
+    start_sleeper(&slow);
+    assert_int_equal(sys_process_wait_or_kill(slow, 10, &ended), -ETIMEDOUT);
+    assert_int_equal(ended.kind, SYS_EXIT_SIGNAL);
+    assert_int_equal(ended.value, SIGKILL);
+    assert_int_equal(sys_process_wait(slow, 0, &ended), -ECHILD);
+    start_sleeper(&unlucky);
+    ended = (struct sys_exit){0};
+    fault_arm(FAULT_SYSTEM_CALL, 1, EIO);
+    assert_int_equal(sys_process_wait_or_kill(unlucky, 10000, &ended), -EIO);
+    assert_int_equal(ended.kind, SYS_EXIT_SIGNAL);
+    assert_int_equal(sys_process_wait(unlucky, 0, &ended), -ECHILD);
+}
+
+static void strangers_are_not_waited_for_or_killed(void **state)
 {
     AUTO(close) int self = sys_process_open(getpid());
     struct sys_exit ended;
@@ -92,6 +114,7 @@ static void strangers_cannot_be_waited_for(void **state)
     assert_true(self >= 0);
     assert_true(is_close_on_exec(self));
     assert_int_equal(sys_process_wait(self, -1, &ended), -ECHILD);
+    assert_int_equal(sys_process_wait_or_kill(self, 0, &ended), -ECHILD);
     assert_int_equal(sys_process_wait(-1, 0, &ended), -EINVAL);
 }
 
@@ -298,7 +321,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(exit_status_and_signal_are_told_apart, reset),
         cmocka_unit_test_teardown(waiting_ends_at_the_timeout_and_only_once, reset),
-        cmocka_unit_test_teardown(strangers_cannot_be_waited_for, reset),
+        cmocka_unit_test_teardown(a_child_that_is_not_waited_for_is_killed, reset),
+        cmocka_unit_test_teardown(strangers_are_not_waited_for_or_killed, reset),
         cmocka_unit_test_teardown(children_are_reaped_whichever_ends, reset),
         cmocka_unit_test_teardown(opening_a_dead_process_fails, reset),
         cmocka_unit_test_teardown(a_descriptor_of_a_child_can_be_taken, reset),

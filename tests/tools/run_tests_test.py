@@ -85,6 +85,9 @@ def the_reason_of_a_failure_is_in_the_summary():
     line = "0 passed, 2 failed, 0 skipped"
     expect(cmocka, line, "failed: sample_test: a: 0x1 != 0x2; t.c:6: error: Failure!\n")
     expect(cmocka, line, "failed: sample_test: b: in vain; t.c:9: error: Failure!\n")
+    expect("echo 1..1; echo '../s.c:7: x is 2' >&2; echo not ok 1 - a; echo '# 0x1 != 0'\n"
+           "echo '# t.h:3: error: Failure!'; exit 1", "0 passed, 1 failed, 0 skipped",
+           "failed: sample_test: a: ../s.c:7: x is 2; 0x1 != 0; t.h:3: error: Failure!\n")
     expect("echo 1..2; echo not ok 1 - a; echo '# Traceback'; echo '#   File x'\n"
            "echo '# AssertionError: 1 is not 2'; echo '# of the next'; echo ok 2 - b; exit 1",
            "1 passed, 1 failed, 0 skipped", "failed: sample_test: a: AssertionError: 1 is not 2\n")
