@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "domain/api_key_internal.h"
+#include "domain/audit.h"
 #include "domain/domain_internal.h"
 #include "domain/domain_modules.h"
 #include "domain/owner.h"
@@ -68,17 +69,23 @@ static bool is_seen(const struct caller *caller, const struct api_key *key)
     return caller_sees_owner(caller, &key->owner);
 }
 
-struct api_key *api_key_find(const struct domain *domain, const struct caller *caller,
+struct api_key *api_key_find(struct domain *domain, const struct caller *caller,
                              const char *id_or_prefix, struct error *err)
 {
+    bool is_hidden = false;
+
     LIST_EACH (&domain->api_keys->all, at) {
         struct api_key *key = CONTAINER_OF(at, struct api_key, link);
 
-        if (is_seen(caller, key) &&
-            (strcmp(key->id.text, id_or_prefix) == 0 || strcmp(key->prefix, id_or_prefix) == 0))
+        if (strcmp(key->id.text, id_or_prefix) != 0 && strcmp(key->prefix, id_or_prefix) != 0)
+            continue;
+        if (is_seen(caller, key))
             return key;
+        is_hidden = true;
     }
     (void) error_set(err, ERR_NOT_FOUND, 0, "no such key");
+    if (is_hidden && err)
+        audit_add(domain, caller, "key.find", id_or_prefix, err);
     return NULL;
 }
 

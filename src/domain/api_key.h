@@ -58,7 +58,7 @@ void api_key_revoke(struct domain *domain, const struct caller *caller, struct a
                     api_key_done *done, void *context);
 
 /* By id or prefix among those the caller sees; NULL with ERR_NOT_FOUND. */
-struct api_key *api_key_find(const struct domain *domain, const struct caller *caller,
+struct api_key *api_key_find(struct domain *domain, const struct caller *caller,
                              const char *id_or_prefix, struct error *err);
 void api_key_each(const struct domain *domain, const struct caller *caller,
                   void (*each)(void *context, struct api_key *key), void *context);

@@ -10,6 +10,7 @@
 #include "base/crash_point.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "domain/audit.h"
 #include "domain/backup_internal.h"
 #include "domain/domain_life.h"
 #include "domain/domain_modules.h"
@@ -115,12 +116,27 @@ static struct asking *asking_new(struct domain *domain, const struct caller *cal
     return asking;
 }
 
+static bool is_ready(const struct store_value *row)
+{
+    return strcmp(row[STORE_BACKUP_STATE].bytes, "ready") == 0;
+}
+
 static bool is_seen(const struct caller *caller, const struct store_value *row)
 {
     struct backup backup = backup_of_row(row);
 
-    return strcmp(row[STORE_BACKUP_STATE].bytes, "ready") == 0 &&
-           caller_sees_sandbox(caller, &backup.owner, &backup.sandbox);
+    return is_ready(row) && caller_sees_sandbox(caller, &backup.owner, &backup.sandbox);
+}
+
+int backup_check_seen(struct domain *domain, const struct caller *caller,
+                      const struct store_value *row, struct error *err)
+{
+    if (row && is_seen(caller, row))
+        return 0;
+    (void) error_set(err, ERR_BACKUP_NOT_FOUND, 0, "there is no such backup");
+    if (row && is_ready(row))
+        audit_add(domain, caller, "backup.find", backup_of_row(row).id, err);
+    return -1;
 }
 
 static void found_one(void *context, const struct error *failure, const struct store_rows *rows)
@@ -129,10 +145,9 @@ static void found_one(void *context, const struct error *failure, const struct s
     struct error err = ERROR_INIT;
     struct backup backup;
 
-    if (!failure && (rows->count == 0 || !is_seen(&asking->caller, rows->rows[0]))) {
-        (void) error_set(&err, ERR_BACKUP_NOT_FOUND, 0, "there is no such backup");
+    if (!failure && backup_check_seen(asking->domain, &asking->caller,
+                                      rows->count ? rows->rows[0] : NULL, &err) < 0)
         failure = &err;
-    }
     if (!failure)
         backup = backup_of_row(rows->rows[0]);
     asking->done(asking->context, failure, failure ? NULL : &backup);

@@ -21,6 +21,11 @@ void backup_key(char ret_key[static BACKUP_KEY_SIZE], const char *id, const char
 /* A row as a backup that borrows from it. */
 struct backup backup_of_row(const struct store_value *row);
 
+/* Whether `row` (NULL: none was found) is a whole backup that the caller may see. Else the error is
+ * ERR_BACKUP_NOT_FOUND; one of somebody else is a denial for the audit log. */
+int backup_check_seen(struct domain *domain, const struct caller *caller,
+                      const struct store_value *row, struct error *err);
+
 /* With an event of this type (static) one that others know of: its row says "making" first, so that
  * nobody sees it any more, then its objects go, then the row. NULL: nobody knew of it. Fails only
  * when it is still there for others; what is left then is collected later. Nothing is checked.

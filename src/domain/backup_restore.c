@@ -121,12 +121,9 @@ static int take_row(struct restoring *restoring, const struct store_rows *rows, 
 
     if (!domain_is_open(restoring->domain, err))
         return -1;
-    if (row)
-        backup = backup_of_row(row);
-    if (!row || strcmp(row[STORE_BACKUP_STATE].bytes, "ready") != 0 ||
-        !caller_sees_sandbox(&restoring->caller, &backup.owner, &backup.sandbox))
-        return error_set(err, ERR_BACKUP_NOT_FOUND, 0, "there is no backup '%s'",
-                         restoring->backup.id);
+    if (backup_check_seen(restoring->domain, &restoring->caller, row, err) < 0)
+        return -1;
+    backup = backup_of_row(row);
     if (domain_wall_ms(restoring->domain) + BACKUP_EXPIRY_SPARE_MS > backup.expires_ms)
         return error_set(err, ERR_BACKUP_EXPIRED, 0, "backup '%s' has expired", backup.id);
     /* Administrators see everybody's; contents never change owners all the same. */

@@ -188,16 +188,23 @@ static bool is_seen(const struct caller *caller, const struct webhook *webhook)
            caller->scope != CALLER_SANDBOX && caller_sees_owner(caller, &webhook->owner);
 }
 
-struct webhook *webhook_find(const struct domain *domain, const struct caller *caller,
-                             const char *id, struct error *err)
+struct webhook *webhook_find(struct domain *domain, const struct caller *caller, const char *id,
+                             struct error *err)
 {
+    bool is_hidden = false;
+
     LIST_EACH (&domain->webhooks->all, at) {
         struct webhook *webhook = CONTAINER_OF(at, struct webhook, link);
 
-        if (is_seen(caller, webhook) && strcmp(webhook->id.text, id) == 0)
+        if (strcmp(webhook->id.text, id) != 0)
+            continue;
+        if (is_seen(caller, webhook))
             return webhook;
+        is_hidden = webhook->is_made && !webhook->is_gone;
     }
     (void) error_set(err, ERR_NOT_FOUND, 0, "there is no such webhook");
+    if (is_hidden && err)
+        audit_add(domain, caller, "webhook.find", id, err);
     return NULL;
 }
 

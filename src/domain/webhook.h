@@ -88,8 +88,8 @@ void webhook_delete(struct domain *domain, const struct caller *caller, struct w
 void webhook_forget_all(struct domain *domain, const struct id *owner);
 
 /* Among those of the caller's owner (or all, for administrators); NULL with ERR_NOT_FOUND. */
-struct webhook *webhook_find(const struct domain *domain, const struct caller *caller,
-                             const char *id, struct error *err);
+struct webhook *webhook_find(struct domain *domain, const struct caller *caller, const char *id,
+                             struct error *err);
 void webhook_each(const struct domain *domain, const struct caller *caller,
                   void (*each)(void *context, struct webhook *webhook), void *context);
 

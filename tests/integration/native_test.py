@@ -48,26 +48,63 @@ def bearer():
 
 # --- refusals -------------------------------------------------------------------------------------
 
+def key_of_new_user(name, quotas):
+    user = PLANE.call("POST", f"{NATIVE}/users", {"name": name, "quotas": quotas})["id"]
+    key = PLANE.call("POST", f"{NATIVE}/keys", {"name": "k", "scope": "write", "user": user})["key"]
+    return user, key
+
+
+def denials_of(user, count):
+    """(action, object, outcome) of all, once there are so many."""
+    def entries():
+        told = [(entry["action"], entry["object"], entry["outcome"])
+                for entry in PLANE.call("GET", f"{NATIVE}/audit")["entries"]
+                if entry["userId"] == user and entry["outcome"] != "ok"]
+        return len(told) >= count and sorted(told)
+    return wait_until(entries, f"{count} denials")
+
+
 @test
 def what_was_refused_is_in_the_audit_log():
     theirs = PLANE.create("not-eves")["id"]
-    eve = PLANE.call("POST", f"{NATIVE}/users", {"name": "eve", "quotas": {"sandboxes": 1}})["id"]
-    key = PLANE.call("POST", f"{NATIVE}/keys", {"name": "k", "scope": "write", "user": eve})["key"]
+    eve, key = key_of_new_user("eve", {"sandboxes": 1})
     PLANE.create("eves", key=key)
     for status, code, path, body in (
             (404, "not_found", of(theirs, "/exec"), {"command": "true"}),
             (403, "forbidden", f"{NATIVE}/keys", {"name": "wide", "scope": "admin"}),
             (429, "quota_exceeded", f"{NATIVE}/sandboxes", {"name": "one-too-many"})):
         refused(PLANE.ask("POST", path, body, key=key), status, code)
-
-    def entries():
-        told = [(entry["action"], entry["object"], entry["outcome"])
-                for entry in PLANE.call("GET", f"{NATIVE}/audit")["entries"]
-                if entry["userId"] == eve and entry["outcome"] != "ok"]
-        return len(told) >= 3 and sorted(told)
-    equal(wait_until(entries, "three denials"),
+    equal(denials_of(eve, 3),
           [(f"POST {NATIVE}/keys", "", "forbidden"), (f"POST {NATIVE}/sandboxes", "", "quota_exceeded"),
            ("sandbox.find", theirs, "not_found")], "denials")
+
+
+@test
+def asking_for_what_is_somebody_elses_is_in_the_audit_log():
+    box = PLANE.create("not-mallorys")["id"]
+    mallory, key = key_of_new_user("mallory", {"sandboxes": 1})
+    own = PLANE.create("mallorys", key=key)["id"]
+    theirs = {
+        "backup": PLANE.call("POST", of(box, "/backups"), {})["id"],
+        "key": PLANE.call("POST", f"{NATIVE}/keys", {"name": "not-mallorys", "scope": "read"})["id"],
+        "snapshot": PLANE.call("POST", of(box, "/snapshots"), {})["id"],
+        "user": PLANE.call("GET", f"{NATIVE}/users/me")["id"],
+        "webhook": PLANE.call("POST", f"{NATIVE}/webhooks", {"url": "https://example.org/"})["id"],
+    }
+    for kind, object_id in theirs.items():
+        answer = PLANE.ask("DELETE", f"{NATIVE}/{kind}s/{object_id}", key=key)
+        if kind == "user":  # for administrators only: refused before anything is looked for
+            equal(answer.status, 403, "status")
+            answer = PLANE.ask("GET", f"{NATIVE}/{kind}s/{object_id}", key=key)
+        equal(answer.status, 404, f"status for a {kind} ({answer.body})")
+        equal(PLANE.ask("DELETE", f"{NATIVE}/{kind}s/{own}", key=key).status,
+              403 if kind == "user" else 404, f"status for a {kind} that is none")
+    answer = PLANE.ask("POST", of(own, "/restore"), {"backup": theirs["backup"]}, key=key)
+    equal(answer.status, 404, f"status of a restore ({answer.body})")
+    found = [entry for entry in denials_of(mallory, 8) if entry[0].endswith(".find")]
+    expected = {(f"{kind}.find", object_id) for kind, object_id in theirs.items()}
+    equal({entry[:2] for entry in found}, expected, "denials")
+    equal(len(found), len(theirs) + 1, "denials, with the restore's")
 
 
 # --- sandboxes ------------------------------------------------------------------------------------

@@ -99,7 +99,7 @@ static struct login *login_of(struct http_request *request, const char **ret_tok
     return login;
 }
 
-static void write_session(struct json_writer *json, const struct domain *domain,
+static void write_session(struct json_writer *json, struct domain *domain,
                           const struct caller *caller, const struct login *login)
 {
     const struct api_key *key =

@@ -77,7 +77,7 @@ void identity_page_end(struct identity_page *page, struct http_request *request,
 static void get_whoami(struct http_request *request)
 {
     const struct caller *caller = request_caller(request);
-    const struct domain *domain = api_of(request)->domain;
+    struct domain *domain = api_of(request)->domain;
     const struct owner *owner = owner_find(domain, &caller->owner);
     const struct api_key *key = api_key_find(domain, caller, caller->credential.text, NULL);
     AUTO(text) struct text body = TEXT_INIT(IDENTITY_REPLY_MAX);

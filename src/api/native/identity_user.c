@@ -3,6 +3,7 @@
 
 #include "api/native/identity_internal.h"
 #include "base/auto.h"
+#include "domain/audit.h"
 
 /* A key for one sandbox has nothing to do with people. */
 static bool is_seen(const struct caller *caller, const struct owner *owner)
@@ -13,7 +14,7 @@ static bool is_seen(const struct caller *caller, const struct owner *owner)
 
 struct owner *identity_user_of(struct http_request *request, const char *text, struct error *err)
 {
-    const struct domain *domain = api_of(request)->domain;
+    struct domain *domain = api_of(request)->domain;
     const struct caller *caller = request_caller(request);
     struct owner *owner = strcmp(text, "me") == 0 ? owner_find(domain, &caller->owner)
                                                   : owner_named(domain, text, NULL);
@@ -21,6 +22,8 @@ struct owner *identity_user_of(struct http_request *request, const char *text, s
     if (owner && is_seen(caller, owner))
         return owner;
     (void) error_set(err, ERR_NOT_FOUND, 0, "no such user");
+    if (owner && err)
+        audit_add(domain, caller, "user.find", owner->id.text, err);
     return NULL;
 }
 
