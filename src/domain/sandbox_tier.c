@@ -27,7 +27,8 @@ const char *sandbox_tier_text(enum sandbox_tier tier)
 
 enum sandbox_tier sandbox_tier(const struct sandbox *sandbox)
 {
-    if (sandbox->stored)
+    /* While it is being stored, only from the moment that its row says so. */
+    if (sandbox->stored && (!sandbox->is_saving || sandbox->is_disk_left))
         return SANDBOX_TIER_OFFLOADED;
     if (sandbox->status == SANDBOX_FROZEN)
         return sandbox->is_reclaimed ? SANDBOX_TIER_RECLAIMED : SANDBOX_TIER_FROZEN;

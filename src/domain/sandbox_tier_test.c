@@ -344,6 +344,21 @@ static void startup_commands_that_fail_are_told_and_hold_up_nothing(void **state
                   "sandbox.created sandbox.startup_failed sandbox.startup_failed");
 }
 
+/* A daemon that died now would not find it stored. */
+static void a_disk_is_stored_when_its_row_says_so(void **state)
+{
+    char layers[] = "layers";
+    struct sandbox sandbox = {.status = SANDBOX_HIBERNATED, .stored = layers};
+
+    (void) state;
+    sandbox.is_saving = true;
+    assert_int_equal(sandbox_tier(&sandbox), SANDBOX_TIER_HIBERNATED);
+    sandbox.is_disk_left = true; /* kept, and about to be deleted here */
+    assert_int_equal(sandbox_tier(&sandbox), SANDBOX_TIER_OFFLOADED);
+    sandbox.is_saving = sandbox.is_disk_left = false;
+    assert_int_equal(sandbox_tier(&sandbox), SANDBOX_TIER_OFFLOADED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -360,6 +375,7 @@ int main(void)
         TIER_TEST(a_snapshot_of_what_does_not_come_back_fails),
         TIER_TEST(after_a_restart_it_is_still_offloaded),
         TIER_TEST(a_disk_that_is_left_is_deleted_and_never_used),
+        cmocka_unit_test(a_disk_is_stored_when_its_row_says_so),
         TIER_TEST(startup_commands_run_with_the_processes),
         TIER_TEST(startup_commands_that_fail_are_told_and_hold_up_nothing),
     };
