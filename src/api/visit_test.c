@@ -19,17 +19,35 @@ static void replied(struct visit *visit, const struct agent_reply *reply,
                         json_string_value(json_object_get(reply->json, "say")));
 }
 
-static void ask(struct visit *visit)
+static void ask_within(struct visit *visit, int timeout_ms)
 {
-    struct agent_request request = {
-        .path = "/api/ask", .body = "{\"q\":1}", .length = 7, .session = "s1", .timeout_ms = 200};
+    struct agent_request request = {.path = "/api/ask",
+                                    .body = "{\"q\":1}",
+                                    .length = 7,
+                                    .session = "s1",
+                                    .timeout_ms = timeout_ms};
 
     agent_call(visit, &request, replied);
+}
+
+static void ask(struct visit *visit)
+{
+    ask_within(visit, 10000);
+}
+
+static void ask_impatiently(struct visit *visit)
+{
+    ask_within(visit, 200);
 }
 
 static void get_ask(struct http_request *request)
 {
     visit_begin(request, http_request_parameter(request, "id"), 0, ask);
+}
+
+static void get_soon(struct http_request *request)
+{
+    visit_begin(request, http_request_parameter(request, "id"), 0, ask_impatiently);
 }
 
 static void get_look(struct http_request *request)
@@ -158,6 +176,7 @@ static const struct http_route routes[] = {
     ROW("POST", "/new/{id}", post_new), ROW("GET", "/follow", get_follow),
     ROW("GET", "/bytes", get_bytes),    ROW("GET", "/proxy", get_proxy),
     ROW("PUT", "/body", put_body),      ROW("GET", "/socket", get_socket),
+    ROW("GET", "/soon/{id}", get_soon),
 };
 
 static int setup(void **state)
@@ -232,7 +251,7 @@ static void errors_of_the_agent_become_ours(void **state)
 static void an_agent_that_does_not_answer_is_given_up(void **state)
 {
     struct visit_bench *bench = *state;
-    struct raw raw = bench_client(bench, "GET /ask/demo HTTP/1.1\r\n" HOST "\r\n");
+    struct raw raw = bench_client(bench, "GET /soon/demo HTTP/1.1\r\n" HOST "\r\n");
     struct raw agent = bench_agent(bench);
 
     HEARD(bench, &raw, "\"code\":\"upstream_timeout\"");

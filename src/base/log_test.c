@@ -231,10 +231,10 @@ static void overfill(struct setup *setup)
 static uint64_t count_lines(struct setup *setup, uint64_t *ret_said)
 {
     uint64_t lines = 0, said = 0;
-    char *at = setup->got;
+    char *at = setup->got, *last = at + strlen(at);
 
-    while (*at) {
-        char *end = strchr(at, '\n');
+    while (at < last) {
+        char *end = memchr(at, '\n', (size_t) (last - at));
         AUTO(json) json_t *line = json_loadb(at, (size_t) (end - at), 0, NULL);
 
         assert_non_null(line);

@@ -156,6 +156,10 @@ static void a_frozen_sandbox_can_be_killed(void **state)
 /* Times the usual patience. */
 #define BOMB_PATIENCE 6
 
+/* No limit of memory: what a sanitizer adds to so many would have them killed below their number.
+ */
+static const struct cgroup_limits bomb_limits = {.pids = 64, .cpu_millis = 1000};
+
 /* Every process forks for ever and its children too: only all at once can they be caught. */
 static void bomb(struct real *real)
 {
@@ -174,7 +178,7 @@ static void bomb(struct real *real)
 static void a_fork_bomb_can_be_killed(void **state)
 {
     struct real *real = *state;
-    struct cgroup cgroup = real_create(real, &some_limits);
+    struct cgroup cgroup = real_create(real, &bomb_limits);
     struct error err = ERROR_INIT;
     bool refused = false;
     pid_t pid;

@@ -271,18 +271,22 @@ static void more_jobs_than_keepers_wait_for_their_turn(void **state)
     struct wire_plan plan = kit_plan();
     struct wire_message request = {.number = WIRE_MESSAGE_KEEPER_JOB,
                                    .keeper_job = {.job = WIRE_KEEPER_LIST}};
-    AUTO(close) int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    struct wire_message create = {.number = WIRE_MESSAGE_CREATE};
+    AUTO(close) int null = open("/dev/null", O_RDWR | O_CLOEXEC), sealed = -EBADF;
     struct kit_answer answers[MANY], answer;
+    struct error err = ERROR_INIT;
 
     NEEDS_LAUNCHER(kit);
     kit_create(kit, &plan);
     kit_kill(kit, &plan.id, WIRE_KILL_PROCESSES, &answer);
     kit_expect(&answer, WIRE_MESSAGE_DONE);
     request.keeper_job.on.id = plan.id;
+    plan.flags = WIRE_BIT(WIRE_PLAN_EXISTING_DISK);
+    assert_int_equal(wire_plan_seal(&plan, &sealed, &err), 0); /* takes time that jobs would use */
     for (size_t i = 0; i < MANY; i++)
         kit_send(kit, &request, (const int[]){null, null, null}, 3, &answers[i]);
-    plan.flags = WIRE_BIT(WIRE_PLAN_EXISTING_DISK);
-    kit_ask_plan(kit, WIRE_MESSAGE_CREATE, &plan, &answer);
+    kit_send(kit, &create, &sealed, 1, &answer);
+    kit_wait(kit, &answer);
     kit_expect_failure(&answer, ERR_CONFLICT); /* its disk is being read */
     for (size_t i = 0; i < MANY; i++) {
         kit_wait(kit, &answers[i]);
@@ -394,12 +398,15 @@ static void name_network(pid_t pid, char ret_name[static 64])
     ret_name[length] = '\0';
 }
 
-static bool is_held(const char *name)
+static bool holds(pid_t pid, const char *name)
 {
+    char pattern[64];
     glob_t found;
     bool is_seen = false;
 
-    assert_int_equal(glob("/proc/[0-9]*/fd/*", GLOB_NOSORT, NULL, &found), 0);
+    (void) snprintf(pattern, sizeof(pattern), "/proc/%d/fd/*", (int) pid);
+    if (glob(pattern, GLOB_NOSORT, NULL, &found) != 0)
+        return false; /* it is gone */
     for (size_t i = 0; i < found.gl_pathc && !is_seen; i++) {
         char link[64];
         ssize_t length = readlink(found.gl_pathv[i], link, sizeof(link) - 1); /* may be gone */
@@ -410,6 +417,23 @@ static bool is_held(const char *name)
         }
     }
     globfree(&found);
+    return is_seen;
+}
+
+/* By the launcher or a child of it, the janitor for one. Others on this machine may by now hold a
+ * network of the same number. */
+static bool is_held(const struct kit *kit, const char *name)
+{
+    AUTO(free) char *children = NULL;
+    bool is_seen = holds(kit->launcher, name);
+    char path[64], *end;
+    size_t length;
+
+    (void) snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int) kit->launcher,
+                    (int) kit->launcher);
+    assert_int_equal(sys_file_read_all(AT_FDCWD, path, 1 << 20, &children, &length), 0);
+    for (char *at = children; strtol(at, &end, 10) > 0; at = end)
+        is_seen = is_seen || holds((pid_t) strtol(at, NULL, 10), name);
     return is_seen;
 }
 
@@ -432,7 +456,7 @@ static void who_is_gone_has_left_its_network(void **state)
     }
     wait_for_exit(kit, SOME);
     for (size_t i = 0; i < SOME; i++)
-        assert_false(is_held(names[i]));
+        assert_false(is_held(kit, names[i]));
     assert_int_equal(kit_stop(kit), 0);
 }
 

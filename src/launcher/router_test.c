@@ -170,7 +170,7 @@ static void restart(void)
     CHECK_EQUAL(err.code, ERR_CONFLICT);
     CHECK_EQUAL(count_networks(&world), 1);
     CHECK_EQUAL(send(connection, "x", 1, MSG_NOSIGNAL), 1);
-    CHECK(sys_file_poll(connection, POLLIN, PATIENCE_MS) > 0);
+    CHECK(sys_file_poll(connection, POLLIN, ANSWER_MS) > 0);
     CHECK_EQUAL(try_fetch(&world, one.inside, "10.9.9.9"), 200); /* the policy is still there */
     CHECK_EQUAL(try_fetch(&world, one.inside, "203.0.113.10"), -EHOSTUNREACH);
     CHECK(network_connections(world.router, &network, &err) >= 1);

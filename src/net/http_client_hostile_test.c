@@ -97,12 +97,19 @@ static void a_silent_peer_runs_out_of_time(void **state)
     struct raw raw;
 
     bench->options.head_timeout_ms = 60;
-    bench->options.body_timeout_ms = 60;
     get(&talk, bench);
     raw = peer(bench);
     expect_failure(&talk, ERR_UPSTREAM_TIMEOUT, "did not answer in time");
     raw_close(&raw);
-    talk = (struct talk){.over = false};
+}
+
+static void a_peer_that_stops_in_the_middle_runs_out_of_time(void **state)
+{
+    struct bench *bench = *state;
+    struct talk talk = {.over = false};
+    struct raw raw;
+
+    bench->options.body_timeout_ms = 60;
     get(&talk, bench);
     raw = peer(bench);
     answer(&raw, bench, OK "Content-Length: 9\r\n\r\nsome");
@@ -264,6 +271,7 @@ int main(void)
         CLIENT_TEST(answers_without_end_fail),
         CLIENT_TEST(data_nobody_asked_for_ends_the_connection),
         CLIENT_TEST(a_silent_peer_runs_out_of_time),
+        CLIENT_TEST(a_peer_that_stops_in_the_middle_runs_out_of_time),
         CLIENT_TEST(a_pause_of_our_own_is_not_the_peers_silence),
         CLIENT_TEST(a_peer_that_does_not_accept_runs_out_of_time),
         CLIENT_TEST(a_refused_connection_fails),

@@ -238,13 +238,14 @@ static void a_handler_may_take_its_time(void **state)
     struct raw raw;
     uint64_t start_ms;
 
-    web->options.head_timeout_ms = web->options.body_timeout_ms = 30;
-    web->options.idle_timeout_ms = web->options.stall_timeout_ms = 30;
+    /* Long enough for the request to come, far shorter than the handler takes. */
+    web->options.head_timeout_ms = web->options.body_timeout_ms = 300;
+    web->options.idle_timeout_ms = web->options.stall_timeout_ms = 300;
     raw = start(web);
     raw_send(&raw, &web->loop, "GET /wait HTTP/1.1\r\n" HOST "\r\n");
     TURN_UNTIL(&web->loop, web->waiting);
     start_ms = loop_now(&web->loop);
-    TURN_UNTIL(&web->loop, loop_now(&web->loop) > start_ms + 200);
+    TURN_UNTIL(&web->loop, loop_now(&web->loop) > start_ms + 1500);
     http_reply_text(TAKE_PTR(web->waiting), 200, NULL, "at last");
     TURN_UNTIL(&web->loop, raw_has(&raw, "at last"));
     raw_close(&raw);

@@ -291,9 +291,9 @@ static void our_own_pause_is_not_the_peers_silence(void **state)
     struct kit *kit = *state;
     struct probe probe = PROBE_INIT;
 
-    kit_call_later(kit, 800, resume_late, &probe);
+    kit_call_later(kit, 3000, resume_late, &probe);
     probe.pause_at_head = true;
-    probe_run(kit, &probe, (struct outbound_call){.url = "/hello", .limits = {.idle_ms = 200}});
+    probe_run(kit, &probe, (struct outbound_call){.url = "/hello", .limits = {.idle_ms = 1000}});
     assert_done(&probe, 200);
     assert_string_equal(text_string(&probe.body), "hello");
     text_done(&probe.body);

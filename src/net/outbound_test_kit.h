@@ -258,9 +258,10 @@ static inline void *kit_accept_thread(void *context)
         }
         server->connections[index].server = server;
         server->connections[index].fd = fd;
+        /* Before it can answer anybody, who may count then. */
+        atomic_store(&server->connection_count, index + 1);
         (void) pthread_create(&server->connections[index].thread, NULL, kit_connection_thread,
                               &server->connections[index]);
-        atomic_store(&server->connection_count, index + 1);
     }
     return NULL;
 }

@@ -2,7 +2,10 @@
  * objects_contract.h only. */
 #pragma once
 
+#include <poll.h>
+
 #include "objects/objects_testing.h"
+#include "sys/sys_file.h"
 
 static size_t large_of(const struct contract *contract)
 {
@@ -236,8 +239,7 @@ static void what_is_read_is_not_replaced(void **state)
     assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
     (void) objects_get_file(contract->objects, "key", pipes[1], put->info.sum, on_info, got);
     (void) close(pipes[1]);
-    for (int i = 0; i < 20; i++) /* until it waits for its reader */
-        testing_turn(&contract->loop);
+    OBJECTS_WAIT(contract, sys_file_poll(pipes[0], POLLIN, 0) > 0); /* it waits for its reader */
     put_ok(contract, "key", "something else");
     assert_int_equal(got->times, 0);
     peer_start(&peer, peer_read, pipes[0], size, 0);

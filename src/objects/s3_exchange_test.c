@@ -71,7 +71,8 @@ static void hang(struct testing_store *store, unsigned int number, struct text *
 
 static void a_store_that_hangs_is_given_up(void **state)
 {
-    struct s3_settings settings = {.allow_private = true, .limits = {.attempts_max = 1}};
+    struct s3_settings settings = {.allow_private = true,
+                                   .limits = {TESTING_IMPATIENT, .attempts_max = 1}};
     AUTO(testing_store) struct testing_store store;
 
     (void) state;
@@ -81,7 +82,8 @@ static void a_store_that_hangs_is_given_up(void **state)
 
 static void a_store_that_hangs_is_not_asked_for_ever(void **state)
 {
-    struct s3_settings settings = {.allow_private = true, .limits = {.attempts_max = 5}};
+    struct s3_settings settings = {.allow_private = true,
+                                   .limits = {TESTING_IMPATIENT, .attempts_max = 5}};
     AUTO(testing_store) struct testing_store store;
 
     (void) state;

@@ -223,7 +223,8 @@ static void trickle(struct testing_store *store, unsigned int number, struct tex
 
 static void a_read_that_stands_still_is_given_up(void **state)
 {
-    struct s3_settings settings = {.allow_private = true, .limits = {.attempts_max = 1}};
+    struct s3_settings settings = {.allow_private = true,
+                                   .limits = {TESTING_IMPATIENT, .attempts_max = 1}};
     AUTO(testing_store) struct testing_store store;
     struct objects_sink sink;
 

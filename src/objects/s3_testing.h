@@ -177,6 +177,9 @@ static inline void *testing_run(void *data)
 /* --- and who asks it ---------------------------------------------------------------------------
  */
 
+/* Limits for stores that hang. The others may have to wait for a CPU. */
+#define TESTING_IMPATIENT .stall_ms = 300, .patience_ms = 600
+
 static inline void testing_open(struct testing_store *store, const struct s3_settings *more)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -195,9 +198,9 @@ static inline void testing_open(struct testing_store *store, const struct s3_set
     settings.access_key = "key";
     settings.secret_key = TESTING_SECRET;
     if (!settings.limits.stall_ms)
-        settings.limits.stall_ms = 300;
+        settings.limits.stall_ms = 10000;
     if (!settings.limits.patience_ms)
-        settings.limits.patience_ms = 600;
+        settings.limits.patience_ms = 10000;
     settings.limits.backoff_ms = 5;
     if (!settings.limits.attempts_max)
         settings.limits.attempts_max = 3;

@@ -36,18 +36,19 @@ static void a_waiter_gets_it_when_the_owner_dies(void **state)
 {
     char folder[SCRATCH_SIZE], byte;
     AUTO(close) int mine = -EBADF;
-    int ready[2], status;
+    int ready[2], seen[2], status;
     pid_t owner;
 
     (void) state;
     make_scratch(folder);
     assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(seen, O_CLOEXEC), 0);
     owner = fork();
     if (owner == 0) {
         struct timespec pause = {.tv_nsec = 30000000};
 
         if (sys_lock_take(open_file(folder), SYS_LOCK_EXCLUSIVE, 0) < 0 ||
-            write(ready[1], "x", 1) != 1)
+            write(ready[1], "x", 1) != 1 || read(seen[0], &byte, 1) != 1)
             _exit(1);
         (void) nanosleep(&pause, NULL);
         _exit(0);
@@ -56,11 +57,14 @@ static void a_waiter_gets_it_when_the_owner_dies(void **state)
     assert_int_equal(read(ready[0], &byte, 1), 1);
     mine = open_file(folder);
     assert_int_equal(sys_lock_take(mine, SYS_LOCK_EXCLUSIVE, 0), -ETIMEDOUT);
+    assert_int_equal(write(seen[1], "x", 1), 1);
     assert_int_equal(sys_lock_take(mine, SYS_LOCK_EXCLUSIVE, 5000), 0);
     assert_int_equal(waitpid(owner, &status, 0), owner);
     assert_int_equal(status, 0);
-    (void) close(ready[0]);
-    (void) close(ready[1]);
+    for (int i = 0; i < 2; i++) {
+        (void) close(ready[i]);
+        (void) close(seen[i]);
+    }
     remove_scratch(folder);
 }
 

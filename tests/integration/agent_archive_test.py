@@ -12,7 +12,6 @@ import socket
 import subprocess
 import sys
 import tarfile
-import time
 import urllib.parse
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
@@ -257,12 +256,8 @@ def a_client_that_leaves_leaves_no_half_file():
     with connect(SHARED.address, 60.0) as connection:
         connection.send(b"GET %s HTTP/1.1\r\nHost: a\r\n\r\n" % target(source).encode())
         connection.response_head()
-
-    def open_paths():
-        folder = f"/proc/{SHARED.pid}/fd"
-        return [os.readlink(f"{folder}/{fd}") for fd in os.listdir(folder)]
-    time.sleep(0.2)
-    equal([path for path in open_paths() if path.startswith(FOLDER)], [], "open files")
+    wait_until(lambda: not [path for path in SHARED.open_paths() if path.startswith(FOLDER)],
+               "its files are closed")
 
 
 # --- hostile archives ----------------------------------------------------------------------------

@@ -17,7 +17,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 
 from agent import Agent  # noqa: E402
 from agent_files import (content, events, fails, folder_of_files, good,  # noqa: E402
-                         no_temporaries, nothing_open, place, put)
+                         no_temporaries, nothing_open, place, put, temporaries)
 from http_raw import connect  # noqa: E402
 from program import wait_until  # noqa: E402
 from shared import SHARED  # noqa: E402
@@ -173,8 +173,7 @@ def a_slow_client_of_a_large_file_costs_no_memory_and_nobody_else_waits():
             agent.get("/api/ping")
             assert time.monotonic() - started < 30, "slow"
             assert agent.memory_kb() < 16384, agent.memory_kb()
-        wait_until(lambda: f"{path}" not in str([os.readlink(f"/proc/{agent.pid}/fd/{fd}")
-                                                 for fd in os.listdir(f"/proc/{agent.pid}/fd")]),
+        wait_until(lambda: path not in agent.open_paths(),
                    "the file is closed when its reader leaves")
     os.remove(path)
 
@@ -301,8 +300,7 @@ def a_client_that_leaves_leaves_nothing():
                             % len(body))
             connection.send(body[:sent])
     SHARED.get("/api/ping")
-    time.sleep(0.3)
-    no_temporaries()
+    wait_until(lambda: not temporaries(), "nothing temporary is left")
     assert not os.path.exists(place("left")) or len(content(place("left"))) == 20 * MIB
 
 

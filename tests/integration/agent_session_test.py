@@ -8,7 +8,6 @@ import base64
 import json
 import os
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
@@ -253,9 +252,9 @@ def sessions_pass_from_one_agent_to_the_next():
         out("a", "cd /usr; export TWO=$'x\\ny' FIRST=changed; unset GONE; f() { echo f $1; }; "
                  "export -f f; LOCAL=1", agent)
         out("b", "cd /tmp", agent)
-        busy = Later(fails, "c", "cd /var; sleep 60", agent)
-        wait_until(lambda: agent.activity()["running"] > 0, "it runs")
-        time.sleep(0.2)
+        there = os.path.join(agent.folder, "there")
+        busy = Later(fails, "c", f"cd /var; touch {there}; sleep 60", agent)
+        wait_until(lambda: os.path.exists(there), "it runs, and is in its folder")
         exported = json.loads(agent.get("/burrow/sessions").body)
         found = {session["id"]: session for session in exported["sessions"]}
         equal(set(found), {"a", "b", "c"}, "sessions")

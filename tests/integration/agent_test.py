@@ -201,6 +201,7 @@ def a_client_that_does_not_read_makes_the_command_wait():
                 time.sleep(0.3)
                 with open(counter, encoding="ascii") as file:
                     return file.read()
+            wait_until(lambda: os.path.exists(counter), "the first piece is written")
             wait_until(lambda: written() == written(), "the command stands still")
             assert int(written()) < 100, written()
             assert agent.memory_kb("VmHWM") < 8192, agent.memory_kb("VmHWM")

@@ -150,9 +150,13 @@ def scan(plane, box, words):
                             ("mounts", ("mounts", "mountinfo", "mountstats"))):
             for name in names:
                 found |= {(kind, inside, word) for word in words_in_file(f"/proc/{pid}/{name}", words)}
-        found |= {("descriptor", inside, word) for word in scan_descriptors(plane, pid, words)}
-        for word in scan_memory(pid, words, counts):
-            found.add(("memory of PID 1" if pid == pids[0] else "memory", inside, word))
+        try:
+            found |= {("descriptor", inside, word) for word in scan_descriptors(plane, pid, words)}
+            for word in scan_memory(pid, words, counts):
+                found.add(("memory of PID 1" if pid == pids[0] else "memory", inside, word))
+        except (FileNotFoundError, ProcessLookupError):  # a command's supervisor that was just ending
+            if os.path.exists(f"/proc/{pid}"):
+                raise
     return found, counts
 
 

@@ -5,7 +5,6 @@
     fails("FILE_NOT_FOUND", 404, "/api/read", path=place("none"))
 """
 
-import errno
 import json
 import os
 
@@ -67,20 +66,17 @@ def content(path):
         return file.read()
 
 
-def no_temporaries(folder=None):
-    left = [name for _, _, names in os.walk(folder or folder_of_files()) for name in names
+def temporaries(folder=None):
+    return [name for _, _, names in os.walk(folder or folder_of_files()) for name in names
             if name.startswith(".burrow-")]
-    equal(left, [], "temporary files left behind")
+
+
+def no_temporaries(folder=None):
+    equal(temporaries(folder), [], "temporary files left behind")
 
 
 def nothing_open():
     """The agent holds no file of a test any more, and left none of its own."""
-    def open_files():
-        return sorted(os.readlink(f"/proc/{SHARED.pid}/fd/{fd}")
-                      for fd in os.listdir(f"/proc/{SHARED.pid}/fd"))
-    try:
-        equal([path for path in open_files() if path.startswith(folder_of_files())], [], "descriptors")
-    except OSError as error:
-        if error.errno != errno.ENOENT:
-            raise
+    held = [path for path in SHARED.open_paths() if path.startswith(folder_of_files())]
+    equal(held, [], "descriptors")
     no_temporaries()

@@ -16,6 +16,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD_FOLDERS = ("", "src/programs", "src/programs/agent", "tests", "bench")
@@ -156,3 +157,11 @@ class Program:
 
     def open_files(self):
         return len(os.listdir(f"/proc/{self.pid}/fd"))
+
+    def open_paths(self):
+        """What its descriptors are; one that is closed meanwhile is none."""
+        paths = []
+        for fd in os.listdir(f"/proc/{self.pid}/fd"):
+            with suppress(FileNotFoundError):
+                paths.append(os.readlink(f"/proc/{self.pid}/fd/{fd}"))
+        return paths

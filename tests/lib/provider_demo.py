@@ -16,6 +16,7 @@ import json
 import os
 import shutil
 import signal
+from contextlib import suppress
 
 from http_raw import request
 from launcher import children
@@ -104,8 +105,9 @@ class ProviderDemo(Program):
         """kill -9 of "daemon" and "launcher", in this order."""
         pids = {"launcher": self.pid, "daemon": self.daemon_pid()}
         for name in what:
-            if pids[name]:
-                os.kill(pids[name], signal.SIGKILL)
+            with suppress(ProcessLookupError):  # the daemon may have followed its launcher
+                if pids[name]:
+                    os.kill(pids[name], signal.SIGKILL)
         if "launcher" in what:
             self.process.wait()
 

@@ -52,6 +52,9 @@ pipeline = {name}-server
 
 [app:{name}-server]
 use = egg:swift#{name}
+node_timeout = 60
+conn_timeout = 10
+container_update_timeout = 60
 """
 
 PROXY = COMMON + """
@@ -62,6 +65,7 @@ pipeline = catch_errors gatekeeper healthcheck cache bulk s3api tempauth slo sym
 use = egg:swift#proxy
 account_autocreate = true
 node_timeout = 60
+conn_timeout = 10
 recoverable_node_timeout = 60
 error_suppression_limit = 1000000000
 

@@ -8,7 +8,7 @@ export default [
     methods: ['processes.startProcess', 'processes.getProcess', 'processes.listProcesses', 'processes.getProcessLogs'],
     name: 'from start to end',
     async run(client, { session }) {
-      const started = await client.processes.startProcess('echo one; echo two >&2; sleep 0.3; exit 3', session);
+      const started = await client.processes.startProcess('echo one; echo two >&2; sleep 1; exit 3', session);
       check(/^proc_\d+_[0-9a-z]{6}$/.test(started.processId), started.processId);
       check(started.pid > 1, `pid ${started.pid}`);
       equal(await statusOf(client, started.processId), 'running', 'while it runs');
