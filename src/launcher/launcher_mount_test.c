@@ -12,6 +12,7 @@
 
 #define PLACE       "/persist"
 #define ALLOW_IDMAP (1u << 8)
+#define PATIENCE_MS 10000
 
 static bool can_run(void)
 {
@@ -81,7 +82,8 @@ static void greet(int fuse, const struct fuse_in_header *head, const struct fuse
     reply(fuse, head->unique, 0, &out, sizeof(out));
 }
 
-static _Noreturn void serve(int fuse)
+/* A byte is told for everybody who looks for "hang" and now waits. */
+static _Noreturn void serve(int fuse, int told)
 {
     static char buffer[64 * 1024];
     struct fuse_attr_out root = {.attr = {.ino = 1, .mode = S_IFDIR | 0755, .nlink = 1, .uid = 7}};
@@ -95,34 +97,58 @@ static _Noreturn void serve(int fuse)
             greet(fuse, &head, (const void *) body);
         else if (head.opcode == FUSE_GETATTR)
             reply(fuse, head.unique, 0, &root, sizeof(root));
-        else if (head.opcode == FUSE_LOOKUP && strcmp(body, "hang") != 0)
+        else if (head.opcode == FUSE_LOOKUP && strcmp(body, "hang") == 0)
+            (void) !write(told, "!", 1);
+        else if (head.opcode == FUSE_LOOKUP)
             reply(fuse, head.unique, -ENOENT, NULL, 0);
-        else if (head.opcode != FUSE_LOOKUP && head.opcode != FUSE_FORGET &&
-                 head.opcode != FUSE_INTERRUPT)
+        else if (head.opcode != FUSE_FORGET && head.opcode != FUSE_INTERRUPT)
             reply(fuse, head.unique, -ENOSYS, NULL, 0);
     }
     _exit(0);
 }
 
-/* A process that serves it, and alone has the descriptor. */
-static pid_t start_server(int fuse)
-{
-    pid_t pid = fork();
+struct server {
+    pid_t pid;
+    int told; /* where it is heard */
+};
 
-    assert_true(pid >= 0);
-    if (pid == 0) {
+/* A process that serves it, and alone has the descriptor. */
+static struct server start_server(int fuse)
+{
+    struct server server;
+    int ends[2];
+
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    server = (struct server){.pid = fork(), .told = ends[0]};
+    assert_true(server.pid >= 0);
+    if (server.pid == 0) {
+        int told = fcntl(ends[1], F_DUPFD, 5); /* where the next two do not overwrite it */
+
         (void) dup2(fuse, 3);
-        (void) syscall(SYS_close_range, 4u, ~0u, 0);
-        serve(3);
+        (void) dup2(told, 4);
+        (void) syscall(SYS_close_range, 5u, ~0u, 0);
+        serve(3, 4);
     }
     (void) close(fuse);
-    return pid;
+    (void) close(ends[1]);
+    return server;
 }
 
-static void end_process(pid_t pid)
+/* The server has the question by then, so that whatever ends the mount breaks it off. */
+static void wait_until_somebody_hangs(const struct server *server)
 {
-    (void) kill(pid, SIGKILL);
-    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    struct pollfd wait = {.fd = server->told, .events = POLLIN};
+    char byte;
+
+    assert_int_equal(poll(&wait, 1, PATIENCE_MS), 1);
+    assert_int_equal(read(server->told, &byte, 1), 1);
+}
+
+static void end_server(const struct server *server)
+{
+    (void) kill(server->pid, SIGKILL);
+    assert_int_equal(waitpid(server->pid, NULL, 0), server->pid);
+    (void) close(server->told);
 }
 
 /* --- questions ------------------------------------------------------------------------------- */
@@ -164,10 +190,11 @@ static void ask_change(struct kit *kit, enum wire_number number, const struct id
 }
 
 /* Its server. */
-static pid_t mount_it(struct kit *kit, const struct id *id, const char *place, uint32_t *ret_number)
+static struct server mount_it(struct kit *kit, const struct id *id, const char *place,
+                              uint32_t *ret_number)
 {
     struct kit_answer answer;
-    pid_t server;
+    struct server server;
 
     ask_open(kit, id, place, &answer);
     kit_expect(&answer, WIRE_MESSAGE_MOUNT_OPENED);
@@ -211,11 +238,11 @@ static pid_t look_inside(const struct wire_entry *sandbox, const char *path)
 
         if (sys_namespace_enter(pidfd, CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID) < 0)
             _exit(255);
+        /* Also here: the launcher ends with the last copy of the conversation, while this waits. */
+        (void) syscall(SYS_close_range, 3u, ~0u, 0);
         inner = fork();
-        if (inner == 0) {
-            (void) syscall(SYS_close_range, 3u, ~0u, 0);
+        if (inner == 0)
             _exit(stat(path, &about) < 0 ? errno : 0);
-        }
         if (waitpid(inner, &status, 0) != inner)
             _exit(254);
         _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 253);
@@ -249,7 +276,7 @@ static void a_mount_is_seen_with_the_ids_of_the_sandbox(void **state)
     struct stat about;
     char path[64];
     uint32_t number;
-    pid_t server;
+    struct server server;
 
     NEEDS(kit);
     whole = start_whole(kit);
@@ -262,7 +289,7 @@ static void a_mount_is_seen_with_the_ids_of_the_sandbox(void **state)
     assert_int_equal(result_of(look_inside(&sandbox, PLACE "/deep")), 0);
     assert_int_equal(result_of(look_inside(&sandbox, PLACE "/deep/x")), ENOENT);
     ask_destroy(kit, &sandbox.id);
-    end_process(server);
+    end_server(&server);
 }
 
 static void places_are_checked(void **state)
@@ -272,7 +299,7 @@ static void places_are_checked(void **state)
     struct wire_entry sandbox;
     struct kit_answer answer;
     uint32_t number;
-    pid_t server;
+    struct server server;
 
     NEEDS(kit);
     sandbox = start_sandbox(kit);
@@ -290,7 +317,7 @@ static void places_are_checked(void **state)
     (void) close(answer.fds[0]);
     ask_change(kit, WIRE_MESSAGE_DETACH_MOUNT, &sandbox.id, 77, &answer);
     kit_expect_failure(&answer, ERR_NOT_FOUND);
-    end_process(server);
+    end_server(&server);
 }
 
 /* /bin is a link of the image, /usr something that is mounted. */
@@ -307,7 +334,7 @@ static void links_and_other_mounts_are_not_covered(void **state)
     NEEDS(kit);
     sandbox = start_sandbox(kit);
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
-        pid_t server;
+        struct server server;
 
         ask_open(kit, &sandbox.id, rows[i].place, &answer);
         kit_expect(&answer, WIRE_MESSAGE_MOUNT_OPENED);
@@ -315,7 +342,7 @@ static void links_and_other_mounts_are_not_covered(void **state)
         ask_change(kit, WIRE_MESSAGE_ATTACH_MOUNT, &sandbox.id, answer.message.mount_opened.mount,
                    &answer);
         kit_expect_failure(&answer, rows[i].code);
-        end_process(server);
+        end_server(&server);
     }
 }
 
@@ -348,20 +375,21 @@ static void who_hangs_in_a_mount_can_be_destroyed(void **state)
     struct kit *kit = *state;
     struct wire_entry sandbox;
     uint32_t number;
-    pid_t server, looking;
+    struct server server;
+    pid_t looking;
     int64_t before;
 
     NEEDS(kit);
     sandbox = start_sandbox(kit);
     server = mount_it(kit, &sandbox.id, PLACE, &number);
     looking = look_inside(&sandbox, PLACE "/hang");
-    (void) usleep(200000);
+    wait_until_somebody_hangs(&server);
     assert_int_equal(waitpid(looking, NULL, WNOHANG), 0);
     before = now_ms();
     ask_destroy(kit, &sandbox.id);
     assert_true(now_ms() - before < 1000);
     (void) result_of(looking);
-    end_process(server);
+    end_server(&server);
 }
 
 static void detaching_frees_who_waits(void **state)
@@ -370,22 +398,23 @@ static void detaching_frees_who_waits(void **state)
     struct wire_entry sandbox;
     struct kit_answer answer;
     uint32_t number;
-    pid_t server, looking;
+    struct server server;
+    pid_t looking;
 
     NEEDS(kit);
     sandbox = start_sandbox(kit);
     server = mount_it(kit, &sandbox.id, PLACE, &number);
     looking = look_inside(&sandbox, PLACE "/hang");
-    (void) usleep(200000);
+    wait_until_somebody_hangs(&server);
     ask_change(kit, WIRE_MESSAGE_DETACH_MOUNT, &sandbox.id, number, &answer);
     kit_expect(&answer, WIRE_MESSAGE_DONE);
     assert_int_equal(result_of(looking), ECONNABORTED);
     assert_int_equal(count_mounts(&sandbox, PLACE), 0);
     assert_int_equal(result_of(look_inside(&sandbox, PLACE)), 0); /* a folder, as before */
-    end_process(server);
+    end_server(&server);
     server = mount_it(kit, &sandbox.id, PLACE, &number);
     assert_int_equal(count_mounts(&sandbox, PLACE), 1);
-    end_process(server);
+    end_server(&server);
 }
 
 static void a_server_that_dies_leaves_errors(void **state)
@@ -394,14 +423,15 @@ static void a_server_that_dies_leaves_errors(void **state)
     struct wire_entry sandbox;
     struct kit_answer answer;
     uint32_t number;
-    pid_t server, looking;
+    struct server server;
+    pid_t looking;
 
     NEEDS(kit);
     sandbox = start_sandbox(kit);
     server = mount_it(kit, &sandbox.id, PLACE, &number);
     looking = look_inside(&sandbox, PLACE "/hang");
-    (void) usleep(200000);
-    end_process(server); /* nobody else has its descriptor: the launcher least of all */
+    wait_until_somebody_hangs(&server);
+    end_server(&server); /* nobody else has its descriptor: the launcher least of all */
     assert_int_equal(result_of(looking), ECONNABORTED);
     assert_int_equal(result_of(look_inside(&sandbox, PLACE "/x")), ENOTCONN);
     ask_change(kit, WIRE_MESSAGE_DETACH_MOUNT, &sandbox.id, number, &answer);

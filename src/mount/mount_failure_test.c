@@ -1,6 +1,48 @@
 /* A store that fails behind a real mount, and the ends of mounts. */
 #include "mount/mount_testing.h"
 
+/* --- a line between a test and its process --------------------------------------------------- */
+
+/* As fork_user; each side has its end of a line, to tell the other how far it is. */
+static pid_t fork_user_with_line(int *ret_line)
+{
+    const int kept = STDERR_FILENO + 1;
+    int ends[2];
+    pid_t pid;
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        *ret_line = dup2(ends[1], kept);
+        (void) close_range(kept + 1, ~0u, 0);
+        return 0;
+    }
+    (void) close(ends[1]);
+    *ret_line = ends[0];
+    return pid;
+}
+
+static bool tell(int line)
+{
+    return send(line, "!", 1, MSG_NOSIGNAL) == 1;
+}
+
+static bool is_told(int line)
+{
+    char byte;
+
+    return recv(line, &byte, 1, MSG_DONTWAIT) == 1;
+}
+
+/* For the process only: a test turns its loop meanwhile. False: the test is gone. */
+static bool wait_until_told(int line)
+{
+    char byte;
+
+    return recv(line, &byte, 1, 0) == 1;
+}
+
 /* --- a store that fails ---------------------------------------------------------------------- */
 
 static void what_the_store_refuses_close_tells(void **state)
@@ -165,8 +207,7 @@ static void who_waits_can_be_frozen(void **state)
     }
     (void) snprintf(text, sizeof(text), "%d", (int) pid);
     write_freezer(&freezer, "cgroup.procs", text);
-    for (int i = 0; i < 20; i++)
-        testing_turn(&fixture->loop);
+    TURN_UNTIL(&fixture->loop, atomic_load(&fixture->store.calls_caught));
     began = loop_now(&fixture->loop);
     write_freezer(&freezer, freezer.file, freezer.frozen);
     while (!is_frozen(&freezer) && ++turns < 1000)
@@ -185,27 +226,27 @@ static void open_files_of_an_older_object_are_stale(void **state)
 {
     struct fixture *fixture = *state;
     AUTO(free) char *bytes = mem_alloc(6 << 20);
+    AUTO(close) int line = -EBADF;
     pid_t pid;
     int status;
 
     (void) memory_add(&fixture->store, "home/a", bytes, 6 << 20);
-    pid = fork_user();
+    pid = fork_user_with_line(&line);
     if (pid == 0) {
         char path[100], byte;
         int fd;
 
         (void) snprintf(path, sizeof(path), "%s/a", fixture->place);
         fd = open(path, O_RDONLY);
-        if (fd < 0 || pread(fd, &byte, 1, 0) != 1)
+        if (fd < 0 || pread(fd, &byte, 1, 0) != 1 || !tell(line) || !wait_until_told(line))
             _exit(1);
-        (void) usleep(500000);
         _exit(pread(fd, &byte, 1, 5 << 20) == -1 && errno == ESTALE ? 0 : 2);
     }
-    for (int i = 0; i < 20; i++)
-        testing_turn(&fixture->loop);
+    TURN_UNTIL(&fixture->loop, is_told(line));
     (void) pthread_mutex_lock(&fixture->store.lock);
     (void) memory_add(&fixture->store, "home/a", bytes, 6 << 20);
     (void) pthread_mutex_unlock(&fixture->store.lock);
+    assert_true(tell(line));
     while (waitpid(pid, &status, WNOHANG) == 0)
         testing_turn(&fixture->loop);
     assert_true(WIFEXITED(status));
@@ -233,18 +274,18 @@ static void a_full_spool_says_so(void **state)
 /* A process with an open, written file, that ends when the mount does. */
 static pid_t hold_open(struct fixture *fixture)
 {
-    pid_t pid = fork_user();
+    AUTO(close) int line = -EBADF;
+    pid_t pid = fork_user_with_line(&line);
     char path[100];
     int fd;
 
     if (pid) {
-        for (int i = 0; i < 20; i++)
-            testing_turn(&fixture->loop);
+        TURN_UNTIL(&fixture->loop, is_told(line));
         return pid;
     }
     (void) snprintf(path, sizeof(path), "%s/open", fixture->place);
     fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (fd < 0 || write(fd, "written", 7) != 7)
+    if (fd < 0 || write(fd, "written", 7) != 7 || !tell(line))
         _exit(1);
     for (int i = 0; i < 500; i++) {
         if (pwrite(fd, "again", 5, 0) < 0 || fsync(fd) < 0)
@@ -257,7 +298,8 @@ static pid_t hold_open(struct fixture *fixture)
 static void closing_puts_what_was_written(void **state)
 {
     struct fixture *fixture = *state;
-    pid_t pid = fork_user();
+    AUTO(close) int line = -EBADF;
+    pid_t pid = fork_user_with_line(&line);
     char path[100];
     int status;
 
@@ -266,9 +308,12 @@ static void closing_puts_what_was_written(void **state)
 
         (void) snprintf(path, sizeof(path), "%s/open", fixture->place);
         fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-        _exit(fd >= 0 && write(fd, "written", 7) == 7 && pause() ? 0 : 1);
+        if (fd >= 0 && write(fd, "written", 7) == 7 && tell(line))
+            (void) wait_until_told(line); /* never: it has the file open until it is killed */
+        _exit(1);
     }
-    for (int i = 0; i < 20; i++)
+    TURN_UNTIL(&fixture->loop, is_told(line));
+    for (int i = 0; i < 20; i++) /* in which nothing is put */
         testing_turn(&fixture->loop);
     assert_null(text_of(fixture, "home/open"));
     end_session(fixture, 2000);
@@ -290,8 +335,7 @@ static void closing_does_not_wait_for_ever(void **state)
     begin_session(fixture);
     pid = hold_open(fixture);
     atomic_store(&fixture->store.hangs, true);
-    for (int i = 0; i < 10; i++)
-        testing_turn(&fixture->loop);
+    TURN_UNTIL(&fixture->loop, atomic_load(&fixture->store.puts_caught));
     before = loop_now(&fixture->loop);
     end_session(fixture, 500);
     assert_true(loop_now(&fixture->loop) - before < 3000);

@@ -30,6 +30,7 @@ struct memory_store {
     struct memory_object *objects; /* sorted by key */
     size_t count, capacity;
     unsigned int puts, gets, lists, heads, copies, removes;
+    atomic_uint calls_caught, puts_caught; /* those that found it hanging; copies are puts too */
     /* Switches. */
     atomic_bool hangs; /* every call, until it is cancelled or this is over */
     atomic_bool hangs_on_get;
@@ -112,6 +113,28 @@ static inline void memory_info(const struct memory_object *object, struct pool *
     (void) snprintf(ret_info->tag, sizeof(ret_info->tag), "%u", object->number);
 }
 
+static inline bool memory_is_hanging(const struct memory_store *store, bool is_get)
+{
+    return atomic_load(&store->hangs) || (is_get && atomic_load(&store->hangs_on_get));
+}
+
+/* Until the switch is off again; fails when the call is cancelled before. */
+static inline int memory_hang(struct memory_store *store, struct objects_work *work, bool is_put,
+                              bool is_get, struct error *err)
+{
+    if (!memory_is_hanging(store, is_get))
+        return 0;
+    /* Counted only now: whoever waits for the count knows that the call does not slip through. */
+    atomic_fetch_add(&store->calls_caught, 1);
+    atomic_fetch_add(&store->puts_caught, is_put);
+    while (memory_is_hanging(store, is_get)) {
+        if (atomic_load(work->cancelled) && !atomic_load(&store->ignores_cancel))
+            return error_set(err, ERR_CANCELLED, 0, "cancelled");
+        (void) usleep(1000);
+    }
+    return 0;
+}
+
 /* As every call begins. */
 static inline int memory_begin(struct memory_store *store, struct objects_work *work, bool is_put,
                                bool is_get, struct error *err)
@@ -120,11 +143,8 @@ static inline int memory_begin(struct memory_store *store, struct objects_work *
 
     if (is_put && code == ERR_NONE)
         code = (enum err_code) atomic_load(&store->refuses_puts);
-    while (atomic_load(&store->hangs) || (is_get && atomic_load(&store->hangs_on_get))) {
-        if (atomic_load(work->cancelled) && !atomic_load(&store->ignores_cancel))
-            return error_set(err, ERR_CANCELLED, 0, "cancelled");
-        (void) usleep(1000);
-    }
+    if (memory_hang(store, work, is_put, is_get, err) < 0)
+        return -1;
     if (code != ERR_NONE)
         return error_set(err, code, 0, "the store refuses, as it was told to");
     (void) pthread_mutex_lock(&store->lock);
