@@ -200,7 +200,7 @@ def a_fork_bomb_ends_with_its_time_and_the_sandbox_goes_on():
         equal(ping_seconds(box, 20) < ANSWER_SECONDS, True, "the agent answers")
         equal(lab.stats(box)["pids"] <= PIDS, True, "processes")
         killer.join()
-        wait_until(lambda: lab.stats(box)["pids"] == before["pids"], "the bomb is gone", 20)
+        wait_until(lambda: lab.stats(box)["pids"] <= before["pids"], "the bomb is gone", 20)
         expect_life(box)
 
 
