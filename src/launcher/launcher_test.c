@@ -1,9 +1,4 @@
 /* A whole launcher, by its protocol: what a daemon may ask, and what it gets. */
-#include <dirent.h>
-#include <fts.h>
-#include <glob.h>
-#include <sys/mount.h>
-
 #include "launcher/launcher_test_kit.h"
 
 static struct wire_message about(enum wire_number number, const struct id *id)
@@ -12,34 +7,6 @@ static struct wire_message about(enum wire_number number, const struct id *id)
 
     message.freeze.id = *id; /* every body that is only a target looks the same */
     return message;
-}
-
-static bool is_listed(struct kit *kit, const struct id *id, enum wire_sandbox_state *ret_state)
-{
-    struct wire_message request = {.number = WIRE_MESSAGE_LIST};
-    struct kit_answer answer;
-
-    do {
-        kit_ask(kit, &request, &answer);
-        kit_expect(&answer, WIRE_MESSAGE_LISTED);
-        for (size_t i = 0; i < answer.message.listed.entries.count; i++) {
-            const struct wire_entry *entry = &answer.message.listed.entries.items[i];
-
-            request.list.after = entry->id;
-            if (strcmp(entry->id.text, id->text) == 0) {
-                *ret_state = entry->state;
-                return true;
-            }
-        }
-    } while (answer.message.listed.more);
-    return false;
-}
-
-static void wait_for_exit(struct kit *kit, size_t count)
-{
-    for (int i = 0; i < KIT_PATIENCE_MS / 10 && kit->exit_count < count; i++)
-        kit_turn(kit, 10);
-    assert_int_equal(kit->exit_count, count);
 }
 
 /* --- life ------------------------------------------------------------------------------------ */
@@ -53,14 +20,14 @@ static void a_sandbox_is_made_listed_and_destroyed(void **state)
 
     NEEDS_LAUNCHER(kit);
     kit_create(kit, &plan);
-    assert_true(is_listed(kit, &plan.id, &seen));
+    assert_true(kit_is_listed(kit, &plan.id, &seen));
     assert_int_equal(seen, WIRE_SANDBOX_RUNNING);
     kit_ask_plan(kit, WIRE_MESSAGE_CREATE, &plan, &answer);
     kit_expect_failure(&answer, ERR_CONFLICT);
     kit_kill(kit, &plan.id, WIRE_KILL_EVERYTHING, &answer);
     kit_expect(&answer, WIRE_MESSAGE_DONE);
-    assert_false(is_listed(kit, &plan.id, &seen));
-    wait_for_exit(kit, 1);
+    assert_false(kit_is_listed(kit, &plan.id, &seen));
+    kit_wait_for_exit(kit, 1);
     assert_string_equal(kit->exits[0].id.text, plan.id.text);
     assert_int_equal(kit->exits[0].ending.kind, WIRE_EXIT_SIGNALED);
     assert_int_equal(kit->exits[0].ending.value, SIGKILL);
@@ -80,19 +47,19 @@ static void a_stopped_one_keeps_its_disk_and_starts_again(void **state)
     kit_create(kit, &plan);
     kit_kill(kit, &plan.id, WIRE_KILL_PROCESSES, &answer);
     kit_expect(&answer, WIRE_MESSAGE_DONE);
-    assert_true(is_listed(kit, &plan.id, &seen));
+    assert_true(kit_is_listed(kit, &plan.id, &seen));
     assert_int_equal(seen, WIRE_SANDBOX_STOPPED);
     kit_ask_plan(kit, WIRE_MESSAGE_CREATE, &plan, &answer);
     kit_expect_failure(&answer, ERR_CONFLICT); /* it has a disk */
     plan.flags = WIRE_BIT(WIRE_PLAN_EXISTING_DISK);
     kit_create(kit, &plan);
-    assert_true(is_listed(kit, &plan.id, &seen));
+    assert_true(kit_is_listed(kit, &plan.id, &seen));
     assert_int_equal(seen, WIRE_SANDBOX_RUNNING);
     kit_kill(kit, &plan.id, WIRE_KILL_PROCESSES, &answer);
     kit_expect(&answer, WIRE_MESSAGE_DONE);
     kit_kill(kit, &plan.id, WIRE_KILL_EVERYTHING, &answer);
     kit_expect(&answer, WIRE_MESSAGE_DONE);
-    assert_false(is_listed(kit, &plan.id, &seen));
+    assert_false(kit_is_listed(kit, &plan.id, &seen));
     assert_int_equal(kit_stop(kit), 0);
 }
 
@@ -107,7 +74,7 @@ static void one_in_stock_is_assigned_once(void **state)
     NEEDS_LAUNCHER(kit);
     plan.flags = WIRE_BIT(WIRE_PLAN_POOLED);
     kit_create(kit, &plan);
-    assert_true(is_listed(kit, &plan.id, &seen));
+    assert_true(kit_is_listed(kit, &plan.id, &seen));
     assert_int_equal(seen, WIRE_SANDBOX_POOLED);
     freeze = about(WIRE_MESSAGE_FREEZE, &plan.id);
     kit_ask(kit, &freeze, &answer);
@@ -140,11 +107,11 @@ static void a_frozen_one_thaws_and_can_be_killed(void **state)
         skip();
     }
     kit_expect(&answer, WIRE_MESSAGE_DONE);
-    assert_true(is_listed(kit, &plan.id, &seen));
+    assert_true(kit_is_listed(kit, &plan.id, &seen));
     assert_int_equal(seen, WIRE_SANDBOX_FROZEN);
     kit_ask(kit, &thaw, &answer);
     kit_expect(&answer, WIRE_MESSAGE_DONE);
-    assert_true(is_listed(kit, &plan.id, &seen));
+    assert_true(kit_is_listed(kit, &plan.id, &seen));
     assert_int_equal(seen, WIRE_SANDBOX_RUNNING);
     kit_ask(kit, &freeze, &answer);
     kit_expect(&answer, WIRE_MESSAGE_DONE);
@@ -249,11 +216,11 @@ static void a_keeper_works_on_the_disk_of_a_stopped_one(void **state)
     job.target = id_new();
     run_job(kit, &job, &answer, output, sizeof(output));
     kit_expect(&answer, WIRE_MESSAGE_JOB_ENDED);
-    assert_true(is_listed(kit, &job.target, &seen));
+    assert_true(kit_is_listed(kit, &job.target, &seen));
     assert_int_equal(seen, WIRE_SANDBOX_STOPPED);
     run_job(kit, &job, &answer, output, sizeof(output));
     kit_expect_failure(&answer, ERR_CONFLICT); /* and the first copy is still there */
-    assert_true(is_listed(kit, &job.target, &seen));
+    assert_true(kit_is_listed(kit, &job.target, &seen));
     plan.id = job.target; /* the copy is a disk like any other */
     plan.flags = WIRE_BIT(WIRE_PLAN_EXISTING_DISK);
     kit_create(kit, &plan);
@@ -311,7 +278,7 @@ static void a_job_that_fails_takes_its_new_disk_along(void **state)
     kit_expect(&answer, WIRE_MESSAGE_JOB_ENDED);
     assert_int_equal(answer.message.job_ended.ending.value, 1);
     assert_memory_equal(output, "{\"error\":", 9);
-    assert_false(is_listed(kit, &job.target, &seen));
+    assert_false(kit_is_listed(kit, &job.target, &seen));
     job = (struct wire_keeper_job){.job = WIRE_KEEPER_UNARCHIVE}; /* without any disk */
     run_job(kit, &job, &answer, output, sizeof(output));
     kit_expect(&answer, WIRE_MESSAGE_JOB_ENDED);
@@ -332,7 +299,7 @@ static void wrong_plans_are_refused_and_leave_nothing(void **state)
     (void) snprintf(plan.image, sizeof(plan.image), "nowhere");
     kit_ask_plan(kit, WIRE_MESSAGE_CREATE, &plan, &answer);
     kit_expect_failure(&answer, ERR_NOT_FOUND);
-    assert_false(is_listed(kit, &plan.id, &seen));
+    assert_false(kit_is_listed(kit, &plan.id, &seen));
     plan = kit_plan();
     plan.limits.memory_bytes = 4096;
     kit_ask_plan(kit, WIRE_MESSAGE_CREATE, &plan, &answer);
@@ -382,220 +349,8 @@ static void many_at_once_all_come_and_all_go(void **state)
         kit_expect(&answer, WIRE_MESSAGE_DONE);
         exits++;
     }
-    wait_for_exit(kit, exits);
+    kit_wait_for_exit(kit, exits);
     assert_int_equal(kit_stop(kit), 0); /* the others go with the conversation */
-}
-
-/* As descriptors of namespaces are called in /proc: "net:[4026532281]". */
-static void name_network(pid_t pid, char ret_name[static 64])
-{
-    char path[64];
-    ssize_t length;
-
-    (void) snprintf(path, sizeof(path), "/proc/%d/ns/net", (int) pid);
-    length = readlink(path, ret_name, 63);
-    assert_true(length > 0);
-    ret_name[length] = '\0';
-}
-
-static bool holds(pid_t pid, const char *name)
-{
-    char pattern[64];
-    glob_t found;
-    bool is_seen = false;
-
-    (void) snprintf(pattern, sizeof(pattern), "/proc/%d/fd/*", (int) pid);
-    if (glob(pattern, GLOB_NOSORT, NULL, &found) != 0)
-        return false; /* it is gone */
-    for (size_t i = 0; i < found.gl_pathc && !is_seen; i++) {
-        char link[64];
-        ssize_t length = readlink(found.gl_pathv[i], link, sizeof(link) - 1); /* may be gone */
-
-        if (length > 0) {
-            link[length] = '\0';
-            is_seen = strcmp(link, name) == 0;
-        }
-    }
-    globfree(&found);
-    return is_seen;
-}
-
-/* By the launcher or a child of it, the janitor for one. Others on this machine may by now hold a
- * network of the same number. */
-static bool is_held(const struct kit *kit, const char *name)
-{
-    AUTO(free) char *children = NULL;
-    bool is_seen = holds(kit->launcher, name);
-    char path[64], *end;
-    size_t length;
-
-    (void) snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int) kit->launcher,
-                    (int) kit->launcher);
-    assert_int_equal(sys_file_read_all(AT_FDCWD, path, 1 << 20, &children, &length), 0);
-    for (char *at = children; strtol(at, &end, 10) > 0; at = end)
-        is_seen = is_seen || holds((pid_t) strtol(at, NULL, 10), name);
-    return is_seen;
-}
-
-static void who_is_gone_has_left_its_network(void **state)
-{
-    enum { SOME = 4 };
-    struct kit *kit = *state;
-    char names[SOME][64];
-
-    NEEDS_LAUNCHER(kit);
-    for (size_t i = 0; i < SOME; i++) {
-        struct wire_plan plan = kit_plan();
-        struct kit_answer answer;
-
-        kit_ask_plan(kit, WIRE_MESSAGE_CREATE, &plan, &answer);
-        kit_expect(&answer, WIRE_MESSAGE_SANDBOX);
-        name_network((pid_t) answer.message.sandbox.entry.pid, names[i]);
-        kit_kill(kit, &plan.id, WIRE_KILL_EVERYTHING, &answer);
-        kit_expect(&answer, WIRE_MESSAGE_DONE);
-    }
-    wait_for_exit(kit, SOME);
-    for (size_t i = 0; i < SOME; i++)
-        assert_false(is_held(kit, names[i]));
-    assert_int_equal(kit_stop(kit), 0);
-}
-
-/* How many of the launchers' folders are in the run folder. */
-static size_t count_instances(const struct kit *kit)
-{
-    char path[96];
-    DIR *directory;
-    const struct dirent *entry;
-    size_t count = 0;
-
-    (void) snprintf(path, sizeof(path), "%s/run", kit->folder);
-    directory = opendir(path);
-    assert_non_null(directory);
-    while ((entry = readdir(directory)))
-        count += strncmp(entry->d_name, "once-", 5) == 0;
-    (void) closedir(directory);
-    return count;
-}
-
-static void what_a_killed_launcher_left_goes_with_the_next(void **state)
-{
-    struct kit *kit = *state;
-    struct wire_plan plans[] = {kit_plan(), kit_plan()};
-    enum wire_sandbox_state seen;
-    struct kit_answer answer;
-    pid_t inside;
-
-    NEEDS_LAUNCHER(kit);
-    kit_create(kit, &plans[0]);
-    kit_ask_plan(kit, WIRE_MESSAGE_CREATE, &plans[1], &answer);
-    kit_expect(&answer, WIRE_MESSAGE_SANDBOX);
-    inside = (pid_t) answer.message.sandbox.entry.pid;
-    assert_int_equal(kill(inside, 0), 0);
-    assert_int_equal(kill(kit->launcher, SIGKILL), 0);
-    assert_true(WIFSIGNALED(kit_stop(kit)));
-    assert_int_equal(count_instances(kit), 1);
-    kit_start(kit);
-    assert_int_equal(count_instances(kit), 1); /* its own */
-    assert_false(is_listed(kit, &plans[0].id, &seen));
-    assert_false(is_listed(kit, &plans[1].id, &seen));
-    assert_int_equal(kit_stop(kit), 0);
-    assert_int_equal(count_instances(kit), 0);
-}
-
-/* Groups of our launchers, in all hierarchies, whose names begin like this. */
-static size_t count_groups(const struct kit *kit, const char *prefix)
-{
-    char top[] = "/sys/fs/cgroup";
-    char *paths[] = {top, NULL};
-    FTS *walk = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR | FTS_NOSTAT, NULL);
-    const FTSENT *entry;
-    size_t count = 0;
-
-    assert_non_null(walk);
-    while ((entry = fts_read(walk)))
-        count += entry->fts_info == FTS_D && strstr(entry->fts_path, kit->cgroup) &&
-                 strncmp(entry->fts_name, prefix, strlen(prefix)) == 0;
-    (void) fts_close(walk);
-    return count;
-}
-
-static bool has_v1_groups(void)
-{
-    AUTO(free) char *text = NULL;
-    size_t length;
-
-    return sys_file_read_all(AT_FDCWD, "/proc/self/cgroup", 65536, &text, &length) == 0 &&
-           strstr(text, ":pids:");
-}
-
-/* Until the janitor has kept groups of one. */
-static void make_a_spare(struct kit *kit)
-{
-    for (int i = 0; i < 50 && count_groups(kit, "spare-") == 0; i++) {
-        struct wire_plan plan = kit_plan();
-        struct kit_answer answer;
-
-        kit_create(kit, &plan);
-        kit_kill(kit, &plan.id, WIRE_KILL_EVERYTHING, &answer);
-        kit_turn(kit, 50);
-    }
-    assert_true(count_groups(kit, "spare-") > 0);
-}
-
-static void spare_groups_end_with_their_launcher(void **state)
-{
-    struct kit *kit = *state;
-
-    NEEDS_LAUNCHER(kit);
-    if (!has_v1_groups()) {
-        (void) printf("# skip: v1 controllers, whose groups are used again\n");
-        skip();
-    }
-    make_a_spare(kit);
-    assert_int_equal(kit_stop(kit), 0);
-    assert_int_equal(count_groups(kit, ""), 0);
-    /* And after one that could not end. */
-    kit_start(kit);
-    make_a_spare(kit);
-    assert_int_equal(kill(kit->launcher, SIGKILL), 0);
-    assert_true(WIFSIGNALED(kit_stop(kit)));
-    kit_start(kit);
-    assert_int_equal(count_groups(kit, "spare-"), 0);
-    assert_int_equal(kit_stop(kit), 0);
-    assert_int_equal(count_groups(kit, ""), 0);
-}
-
-static void set_pool_read_only(const struct kit *kit)
-{
-    char path[128];
-
-    (void) snprintf(path, sizeof(path), "%s/data/pool/store", kit->folder);
-    assert_int_equal(mount(NULL, path, NULL, MS_REMOUNT | MS_NOSUID | MS_NODEV | MS_RDONLY, NULL),
-                     0);
-}
-
-/* As the kernel does to a filesystem that it finds broken. */
-static void a_pool_that_takes_no_writes_holds_nobody_up(void **state)
-{
-    struct kit *kit = *state;
-    struct wire_plan plan = kit_plan();
-    enum wire_sandbox_state seen;
-    struct kit_answer answer;
-
-    NEEDS_LAUNCHER(kit);
-    kit_create(kit, &plan);
-    set_pool_read_only(kit);
-    plan.id = id_new();
-    kit_ask_plan(kit, WIRE_MESSAGE_CREATE, &plan, &answer);
-    kit_expect_failure(&answer, ERR_UNAVAILABLE);
-    assert_int_equal(kit_stop(kit), 0);
-    assert_int_equal(count_instances(kit), 1); /* what could not be deleted is not forgotten */
-    /* It unmounted the pool, as nobody else used it: the next one mounts it anew. */
-    kit_start(kit);
-    assert_int_equal(count_instances(kit), 1);
-    assert_false(is_listed(kit, &plan.id, &seen));
-    assert_int_equal(kit_stop(kit), 0);
-    assert_int_equal(count_instances(kit), 0);
 }
 
 int main(void)
@@ -612,10 +367,6 @@ int main(void)
         KIT_TEST(a_job_that_fails_takes_its_new_disk_along),
         KIT_TEST(wrong_plans_are_refused_and_leave_nothing),
         KIT_TEST(many_at_once_all_come_and_all_go),
-        KIT_TEST(who_is_gone_has_left_its_network),
-        KIT_TEST(what_a_killed_launcher_left_goes_with_the_next),
-        KIT_TEST(spare_groups_end_with_their_launcher),
-        KIT_TEST(a_pool_that_takes_no_writes_holds_nobody_up),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -262,6 +262,35 @@ static inline void kit_kill(struct kit *kit, const struct id *id, enum wire_kill
     kit_ask(kit, &request, answer);
 }
 
+static inline bool kit_is_listed(struct kit *kit, const struct id *id,
+                                 enum wire_sandbox_state *ret_state)
+{
+    struct wire_message request = {.number = WIRE_MESSAGE_LIST};
+    struct kit_answer answer;
+
+    do {
+        kit_ask(kit, &request, &answer);
+        kit_expect(&answer, WIRE_MESSAGE_LISTED);
+        for (size_t i = 0; i < answer.message.listed.entries.count; i++) {
+            const struct wire_entry *entry = &answer.message.listed.entries.items[i];
+
+            request.list.after = entry->id;
+            if (strcmp(entry->id.text, id->text) == 0) {
+                *ret_state = entry->state;
+                return true;
+            }
+        }
+    } while (answer.message.listed.more);
+    return false;
+}
+
+static inline void kit_wait_for_exit(struct kit *kit, size_t count)
+{
+    for (int i = 0; i < KIT_PATIENCE_MS / 10 && kit->exit_count < count; i++)
+        kit_turn(kit, 10);
+    assert_int_equal(kit->exit_count, count);
+}
+
 /* --- a launcher for each test ---------------------------------------------------------------- */
 
 static inline bool kit_can_run(void)
