@@ -29,7 +29,7 @@
 #include "launcher/cgroup_host.h"
 
 /* At most so many are kept: what a busy janitor gives back at a time. */
-#define CGROUP_SPARES_MAX 64
+#define CGROUP_SPARES_MAX 128
 
 /* Measured 12 to 32 kB after short commands. The kernel charges up to 256 kB per CPU in advance,
  * which goes to others as soon as others work there: on a host where nothing else happens groups
