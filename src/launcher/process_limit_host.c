@@ -88,6 +88,12 @@ static uint64_t need_namespaces(const struct host *host)
     return RESERVE_NAMESPACES + host->need->sandboxes;
 }
 
+/* One of its own, and that which owns its network. */
+static uint64_t need_user_namespaces(const struct host *host)
+{
+    return RESERVE_NAMESPACES + 2 * host->need->sandboxes;
+}
+
 static uint64_t need_neighbours(const struct host *host)
 {
     return RESERVE_NEIGHBOURS + host->need->sandboxes * NEIGHBOURS_EACH;
@@ -119,7 +125,7 @@ static const struct row rows[] = {
      "no terminal can be opened anywhere beyond it"},
     {"net.ipv4.neigh.default.gc_thresh3", "net/ipv4/neigh/default/gc_thresh3", need_neighbours,
      INT_MAX, true, "sandboxes with a network lose packets beyond it"},
-    {"user.max_user_namespaces", "user/max_user_namespaces", need_namespaces, INT_MAX, false,
+    {"user.max_user_namespaces", "user/max_user_namespaces", need_user_namespaces, INT_MAX, false,
      "no sandbox can be made beyond it"},
     {"user.max_net_namespaces", "user/max_net_namespaces", need_namespaces, INT_MAX, false,
      "no sandbox can be made beyond it"},

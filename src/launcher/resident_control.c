@@ -211,6 +211,7 @@ int resident_sockets(struct resident *resident, enum wire_socket_family family, 
     if (r < 0)
         return error_set(err, ERR_GONE, r, "open the network of sandbox %s",
                          resident->sandbox.id.text);
+    resident->was_reached = true;
     return network_sockets(inside, resident->all->site->home,
                            family == WIRE_SOCKET_IPV6 ? AF_INET6 : AF_INET, ret_fds, count, err);
 }

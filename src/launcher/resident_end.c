@@ -204,6 +204,17 @@ static void answer_freeze(struct resident *resident)
     resident_answer_freeze(resident, &err);
 }
 
+/* No process is left in it. Of one that is not our child we would not know which it was in. */
+static void keep_network(struct resident *resident)
+{
+    struct network_spares *networks = &resident->all->site->networks;
+    int network = resident->hold.network;
+
+    if (network >= 0 && resident->is_child && !resident->was_reached && !resident->record.nat &&
+        network_spares_give(networks, network))
+        resident->hold.network = -EBADF;
+}
+
 void resident_ended(struct resident *resident, const struct wire_ending *ending)
 {
     struct residents *all = resident->all;
@@ -224,6 +235,7 @@ void resident_ended(struct resident *resident, const struct wire_ending *ending)
     /* No process is left. Whoever wants to start it again has to wait for the janitor, though. */
     if (!resident->keep_disk)
         resident_answer_killers(resident, true, NULL);
+    keep_network(resident);
     resident->job = (struct janitor_job){
         .task = {.id = resident->sandbox.id,
                  .keep_disk = resident->keep_disk,

@@ -50,6 +50,7 @@ struct resident {
     enum resident_state state;
     bool is_child; /* ours to reap; adopted ones are not */
     bool is_frozen;
+    bool was_reached; /* somebody outside has sockets in its network */
     bool was_told;    /* its exit, or nobody needs to know */
     bool is_down;     /* the janitor is done */
     bool keep_disk;   /* what the janitor shall do */

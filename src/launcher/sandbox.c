@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "launcher/network_namespace.h"
 #include "launcher/sandbox_child.h"
 #include "sys/sys_clone.h"
 #include "sys/sys_fd_pass.h"
@@ -19,7 +20,7 @@
 #include "sys/sys_socket.h"
 
 #define SANDBOX_NAMESPACES                                                                         \
-    (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)
+    (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS)
 #define KILL_TIMEOUT_MS   5000
 #define REMOVE_TIMEOUT_MS 5000
 
@@ -233,6 +234,8 @@ static pid_t try_clone(struct child *child, struct starting *starting, int group
                             .ret_pidfd = &starting->sandbox->pidfd};
     pid_t pid;
 
+    if (CHILD_IS_OPEN(child, NETWORK_OWNER))
+        how.flags |= CLONE_NEWNET;
     if (group >= 0) {
         how.flags |= CLONE_INTO_CGROUP;
         how.cgroup = group;
@@ -244,13 +247,33 @@ static pid_t try_clone(struct child *child, struct starting *starting, int group
     return pid;
 }
 
+/* The child is where its parent is. */
+static pid_t clone_into_network(struct child *child, struct starting *starting, int group)
+{
+    struct network_spares *networks = starting->host->networks;
+    AUTO(close) int network = -EBADF;
+    pid_t pid;
+    int r;
+
+    if (CHILD_IS_OPEN(child, NETWORK_OWNER))
+        return try_clone(child, starting, group);
+    r = network_spares_take(networks, &network);
+    if (r == 0)
+        r = network_namespace_enter(network);
+    if (r < 0)
+        return r;
+    pid = try_clone(child, starting, group);
+    network_namespace_return(networks->home);
+    return pid;
+}
+
 static int clone_child(struct child *child, struct starting *starting, int group, struct error *err)
 {
     struct sandbox *sandbox = starting->sandbox;
-    pid_t pid = try_clone(child, starting, group);
+    pid_t pid = clone_into_network(child, starting, group);
 
     if (pid < 0 && group >= 0)
-        pid = try_clone(child, starting, -EBADF);
+        pid = clone_into_network(child, starting, -EBADF);
     if (pid < 0)
         return error_set(err, error_code_from_errno(pid), pid, "clone the sandbox");
     sandbox->pid = pid;

@@ -1,8 +1,8 @@
 /* A sandbox: its first process cloned, walled in and turned into PID 1 of its own machine.
  *
  *      launcher                                     child
- *      id range, image
- *      clone into six namespaces, id maps  ──────►  sets up /dev, /proc and loopback on a stage
+ *      id range, image, a network
+ *      clone into five more namespaces, ids  ────►  sets up /dev and /proc on a stage
  *      cgroups, disk, idmapped mounts  ──────────►  enters its cgroup, mounts its root, pivots,
  *                                                   gives up rights, loads the filter
  *      sandbox_ready: the status pipe ended  ◄────  execs the agent from a sealed image
@@ -26,6 +26,7 @@
 #include "launcher/id_range.h"
 #include "launcher/image.h"
 #include "launcher/network.h"
+#include "launcher/network_spare.h"
 #include "launcher/process_limit.h"
 #include "launcher/sandbox_walls.h"
 #include "launcher/seccomp.h"
@@ -34,6 +35,7 @@
 struct sandbox_host {
     const struct cgroup_host *cgroups;
     struct cgroup_spares *spares; /* NULL: groups are always made */
+    struct network_spares *networks;
     struct disk_pool *pool;
     struct image_registry *images;
     struct id_range_table *ids;

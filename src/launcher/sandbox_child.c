@@ -116,10 +116,10 @@ static int take_late_shares(struct child *child)
     return CHILD_IS_OPEN(child, SHARES) ? 0 : process_limit_apply_shares(child->shares, true);
 }
 
+/* In a network of its own; others come with it. */
 static int bring_up_loopback(struct child *child)
 {
-    (void) child;
-    return network_loopback_up();
+    return CHILD_IS_OPEN(child, NETWORK_OWNER) ? network_loopback_up() : 0;
 }
 
 static int limit_process(struct child *child)

@@ -367,7 +367,8 @@ static int move(const char *from, const char *to)
  * elsewhere. */
 static int mount_system(const struct child *child)
 {
-    if (CHILD_IS_OPEN(child, NO_SYSFS))
+    /* The kernel shows it to those only who own their network. */
+    if (CHILD_IS_OPEN(child, NO_SYSFS) && CHILD_IS_OPEN(child, NETWORK_OWNER))
         return sys_mount_path_plain("sysfs", ROOT "/sys", "sysfs", 0, NULL);
     return show(EMPTY, ROOT "/sys", MS_RDONLY | MS_NOSUID | MS_NODEV);
 }

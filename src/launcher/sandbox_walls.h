@@ -22,6 +22,7 @@
     X(HIDDEN_PROC, "hidden_proc", "what /proc tells of the host's kernel, keys and memory")        \
     X(READ_ONLY_PROC, "read_only_proc", "settings of the kernel and of its namespaces")            \
     X(NO_SYSFS, "no_sysfs", "the host's hardware and devices")                                     \
+    X(NETWORK_OWNER, "network_owner", "rights over the network it is in, whatever it can do else") \
     X(SHARES, "shares", "nested namespaces and the host's watches, by counters of the kernel")     \
     X(PROCESS_LIMITS, "process_limits", "core dumps, queues and locked memory beyond its share")   \
     X(CGROUP_NAMESPACE, "cgroup_namespace", "the names of the host's groups")                      \

@@ -1,5 +1,6 @@
 /* The parts of the host in memory that only say yes, no, or that there is nothing. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -355,6 +356,17 @@ int network_sockets(int inside, int home, int family, int *ret_fds, size_t count
     for (size_t i = 0; i < count; i++)
         ret_fds[i] = eventfd(0, EFD_CLOEXEC);
     return 0;
+}
+
+/* Kept unless it is its turn to be spoilt. */
+bool network_spares_give(struct network_spares *spares, int network)
+{
+    (void) spares;
+    must(network >= 0 && fcntl(network, F_GETFD) >= 0);
+    if (host_fails(NULL, NULL))
+        return false;
+    (void) fd_close(network);
+    return true;
 }
 
 /* In place of the C library's: the machine that the fuzzer runs on keeps its name. */

@@ -1,6 +1,8 @@
+#include <net/if.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <sys/wait.h>
 
 #include "base/fault.h"
 #include "sys/sys_clone.h"
@@ -199,6 +201,39 @@ static void wrong_maps_and_names_are_refused(void **state)
     assert_true(fault_disarm(FAULT_SYSTEM_CALL));
 }
 
+/* --- networks that belong to nobody ------------------------------------------------------------
+ */
+
+static void make_network(void)
+{
+    AUTO(close) int network = -EBADF, home = sys_namespace_open(0, "net");
+    int before = count_descriptors();
+
+    if (geteuid() != 0)
+        _exit(CHILD_UNABLE);
+    fault_arm(FAULT_SYSTEM_CALL, 1, ENOSPC);
+    CHECK_EQUAL(sys_namespace_make_network(), -ENOSPC);
+    CHECK(fault_disarm(FAULT_SYSTEM_CALL));
+    CHECK_EQUAL(count_descriptors(), before);
+    network = sys_namespace_make_network();
+    if (network == -EPERM || network == -EUSERS)
+        _exit(CHILD_UNABLE);
+    CHECK(network >= 0);
+    CHECK(is_close_on_exec(network));
+    CHECK_EQUAL(waitpid(-1, NULL, WNOHANG), -1);
+    CHECK_EQUAL(errno, ECHILD);
+    CHECK_EQUAL(sys_namespace_enter(network, CLONE_NEWNET), 0);
+    CHECK_EQUAL(if_nametoindex("lo"), 1);
+    CHECK_EQUAL(if_nametoindex("eth0"), 0);
+    CHECK_EQUAL(sys_namespace_enter(home, CLONE_NEWNET), 0);
+}
+
+static void a_network_is_made_with_nobody_in_it(void **state)
+{
+    (void) state;
+    run_in_child(make_network, NEEDS_NAMESPACES);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -207,6 +242,7 @@ int main(void)
         cmocka_unit_test(setgroups_can_be_denied),
         cmocka_unit_test(several_namespaces_are_entered_by_pidfd),
         cmocka_unit_test(wrong_maps_and_names_are_refused),
+        cmocka_unit_test(a_network_is_made_with_nobody_in_it),
     };
 
     return cmocka_run_group_tests_name("sys_namespace", tests, NULL, NULL);

@@ -24,7 +24,7 @@ PRIVATE_NAMES = "10.255.0.53"
 CONNECTIONS = 8  # of the lab's router
 
 RULES = ("router_rules", "host_rules")
-RAW = ("seccomp.raw_sockets", "capability.net_raw")
+RAW = ("seccomp.raw_sockets", "capability.net_raw", "network_owner")
 
 # An attempt of a sandbox that has raw sockets, and the walls of the network that hold it. {other}
 # is the address of another sandbox, where somebody listens.
@@ -181,7 +181,7 @@ def abstract_sockets_are_seen_inside_only():
 
 @test
 def ipv6_is_held_inside_and_by_the_router_each_alone():
-    inside = ("read_only_proc", "capability.net_admin")
+    inside = ("read_only_proc", "capability.net_admin", "network_owner")
     outside = ("no_ipv6", "router_rules")
     with BombLab("--network") as lab:
         box, walled = lab.start(inside), lab.start([])

@@ -14,6 +14,7 @@
 #include "sys/sys_address.h"
 #include "sys/sys_file.h"
 #include "sys/sys_memfd.h"
+#include "sys/sys_namespace.h"
 #include "sys/sys_socket.h"
 
 #define PROGRAM_MAX   ((size_t) 64 << 20)
@@ -92,7 +93,11 @@ int wall_stage_set(struct wall_stage *stage, struct wall_box_options *options, s
     name_targets(stage, options->folder);
     stage->host.cgroups = stage->cgroups;
     stage->host.limits = &stage->limits;
-    return 0;
+    stage->host.networks = &stage->networks;
+    stage->networks.home = sys_namespace_open(0, "net");
+    return stage->networks.home < 0
+               ? error_set(err, ERR_INTERNAL, stage->networks.home, "open our network namespace")
+               : 0;
 }
 
 void wall_stage_strike(struct wall_stage *stage)
@@ -103,6 +108,7 @@ void wall_stage_strike(struct wall_stage *stage)
     id_range_table_free(stage->host.ids);
     image_registry_free(stage->host.images);
     free(stage->agent);
+    stage->networks.home = fd_close(stage->networks.home);
 }
 
 /* --- one sandbox ---------------------------------------------------------------------------- */
