@@ -161,6 +161,8 @@ static int check_disk(struct residents *all, const struct sandbox_plan *what, st
 
     if (what->existing_disk)
         return residents_find_stopped(all, &what->id, err);
+    if (residents_check_unneeded(all, &what->id, err) < 0)
+        return -1;
     if (disk_pool_open_disk(all->site->host.pool, &what->id, &disk, NULL) < 0)
         return 0;
     return error_set(err, ERR_CONFLICT, 0, "sandbox %s has a disk already", what->id.text);

@@ -210,13 +210,16 @@ int residents_find_disk(struct residents *all, const struct id *id, struct error
     return disk_pool_adopt(all->site->host.pool, id, err);
 }
 
-int residents_find_stopped(struct residents *all, const struct id *id, struct error *err)
+int residents_check_unneeded(struct residents *all, const struct id *id, struct error *err)
 {
-    if (residents_find_disk(all, id, err) < 0)
-        return -1;
     if (porter_needs(all->porter, id))
         return error_set(err, ERR_CONFLICT, 0, "the disk of sandbox %s is being copied", id->text);
     return 0;
+}
+
+int residents_find_stopped(struct residents *all, const struct id *id, struct error *err)
+{
+    return residents_find_disk(all, id, err) < 0 ? -1 : residents_check_unneeded(all, id, err);
 }
 
 /* For whoever takes over when we are killed: a disk that nobody was promised. */
@@ -235,6 +238,8 @@ int residents_begin_disk(struct residents *all, const struct id *id, struct erro
     if (residents_find(all, id, NULL) ||
         disk_pool_open_disk(all->site->host.pool, id, &disk, NULL) == 0)
         return error_set(err, ERR_CONFLICT, 0, "there is a sandbox %s already", id->text);
+    if (residents_check_unneeded(all, id, err) < 0)
+        return -1;
     r = write_unpromised(all, id);
     return r < 0 ? error_set(err, error_code_from_errno(r), r, "write down disk %s", id->text) : 0;
 }

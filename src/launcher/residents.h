@@ -163,6 +163,10 @@ int residents_find_stopped(struct residents *all, const struct id *id, struct er
 /* The same, whatever is done to it just now. */
 int residents_find_disk(struct residents *all, const struct id *id, struct error *err);
 
+/* ERR_CONFLICT: a copy or a roll back of its disk is under way, perhaps of one that was deleted
+ * since: nothing may be made in its place. */
+int residents_check_unneeded(struct residents *all, const struct id *id, struct error *err);
+
 /* A disk is being filled: should we be killed before residents_end_disk, the next launcher deletes
  * it. ERR_CONFLICT: there is such a disk or sandbox. */
 int residents_begin_disk(struct residents *all, const struct id *id, struct error *err);

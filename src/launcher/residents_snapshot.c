@@ -181,9 +181,8 @@ int residents_roll_back(struct residents *all, const struct wire_roll_back *aske
         return -1;
     if (running)
         return error_set(err, ERR_CONFLICT, 0, "sandbox %s runs: stop it first", asked->id.text);
-    if (porter_needs(all->porter, &asked->id))
-        return error_set(err, ERR_CONFLICT, 0, "the disk of sandbox %s is being copied",
-                         asked->id.text);
+    if (residents_check_unneeded(all, &asked->id, err) < 0)
+        return -1;
     if (residents_find_source(all, &from, &running, err) < 0)
         return -1;
     copy = mem_alloc(sizeof(*copy));
