@@ -139,8 +139,8 @@ class Sandboxes(unittest.TestCase):
         self.assertEqual((comparison.ours, comparison.peer), ([2, 2], [4, 4]))
         self.assertEqual(comparison.extra["single_ms"]["ours"]["p99"], 90)
 
-    def test_a_rate_is_taken_over_whole_windows(self):
-        self.assertEqual(sandbox.windows([3, 6, 9, 30, 30, 30, 1000]), [6, 30])
+    def test_a_turn_is_beside_what_came_before_and_after_it(self):
+        self.assertEqual(sandbox.beside([10, 20, 40]), [15, 30])
 
     def test_the_tree_holds_what_the_command_needs(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -22,7 +22,8 @@ PEER_LOOPS = 2
 # A client that waits for each answer leaves cores idle. Ours is one service with any number of
 # requests under way; more than so many for each core are no faster.
 UNDER_WAY = 4
-SUSTAINED_SECONDS, WINDOW_SECONDS, PEER_SECONDS = 30, 3, 6
+SUSTAINED_SECONDS, TURN_SECONDS, TURNS = 30, 10, 5
+SETTLED_SECONDS = 2  # what was put off is done
 QUEUE_EVERY_SECONDS = 0.5
 IDLE_FEW, IDLE_MANY = 200, 1000
 SETTLE_SECONDS, LOOKS, LOOK_SECONDS = 3, 5, 0.2
@@ -142,41 +143,46 @@ class Queue:
         self._thread.join()
 
 
-def windows(per_second: list) -> list:
-    """Rates over a few seconds each: single seconds jump."""
-    return [sum(per_second[at:at + WINDOW_SECONDS]) / WINDOW_SECONDS
-            for at in range(0, len(per_second) - WINDOW_SECONDS + 1, WINDOW_SECONDS)]
-
-
-@lru_cache(maxsize=None)
-def sustained_run(context) -> tuple:
-    """(Comparison of rates, lengths of the queue). Ours runs in one piece, or a queue that grows
-    would have time to shrink; the peer before and after it."""
-    seconds = SUSTAINED_SECONDS if context.rounds > 3 else SUSTAINED_SECONDS // 5
-    with sandboxes.burrow(context) as burrow:
-        peer = sandboxes.bubblewrap(context, burrow.tree)
-        burrow.ask("cold", 5)
-        before = peer.rate(PEER_SECONDS, PEER_LOOPS)
-        if context.self_check:
-            return Comparison([peer.rate(PEER_SECONDS, PEER_LOOPS)], [before]), [0]
-        with Queue(burrow.groups()) as queue:
-            rates = windows(burrow.ask("sustained", seconds, UNDER_WAY)["per_second"])
-        peers = [before, peer.rate(PEER_SECONDS, PEER_LOOPS)]
-    comparison = Comparison(rates, peers, paired=False)
-    comparison.extra = {"queue": queue.lengths}
-    return comparison, queue.lengths
+def beside(rates: list) -> list:
+    """Between each two, for the turn that came between them."""
+    return [(before + after) / 2 for before, after in zip(rates, rates[1:])]
 
 
 def sustained(context) -> Comparison:
-    return sustained_run(context)[0]
+    """In turns: a machine that others use, too, is a third faster or slower from one minute to the
+    next. The peer before and after each turn of ours."""
+    seconds = TURN_SECONDS if context.rounds > 3 else TURN_SECONDS // 5
+
+    def peer_rate():
+        time.sleep(SETTLED_SECONDS)
+        return peer.rate(seconds, PEER_LOOPS)
+
+    def our_rate():
+        if context.self_check:
+            return peer_rate()
+        return sum(burrow.ask("sustained", seconds, UNDER_WAY)["per_second"]) / seconds
+
+    with sandboxes.burrow(context) as burrow:
+        peer = sandboxes.bubblewrap(context, burrow.tree)
+        burrow.ask("cold", 5)
+        ours, peers = [], [peer_rate()]
+        for _ in range(TURNS):
+            ours.append(our_rate())
+            peers.append(peer_rate())
+    return Comparison(ours, beside(peers))
 
 
 def queue_growth(context) -> Comparison:
-    """The last third against the first."""
-    lengths = sustained_run(context)[1]
-    third = max(1, len(lengths) // 3)
-    growth = median(lengths[-third:]) - median(lengths[:third])
-    return Comparison([max(0, growth)], extra={"queue": lengths})
+    """The last third against the first, of a run in one piece: in turns it would have time to
+    shrink."""
+    seconds = SUSTAINED_SECONDS if context.rounds > 3 else SUSTAINED_SECONDS // 5
+    with sandboxes.burrow(context) as burrow:
+        burrow.ask("cold", 5)
+        with Queue(burrow.groups()) as queue:
+            rates = burrow.ask("sustained", seconds, UNDER_WAY)["per_second"]
+    third = max(1, len(queue.lengths) // 3)
+    growth = median(queue.lengths[-third:]) - median(queue.lengths[:third])
+    return Comparison([max(0, growth)], extra={"queue": queue.lengths, "per_second": rates})
 
 
 # --- many -------------------------------------------------------------------------------------
