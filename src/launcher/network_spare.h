@@ -2,31 +2,37 @@
  * sandbox, and most of those never send a packet.
  *
  *     network_spares_take ──► the sandbox lives and dies ──► network_spares_give
- *              ▲                                                   │ as new
- *              └──────────────────── kept ◄────────────────────────┘
+ *              ▲                                                   │
+ *              └── looked at ◄── rests for a moment ◄──────────────┘
  *
  * Each has loopback, up, and belongs to nobody (sys_namespace_make_network): root of a sandbox has
  * no rights over it, so it can change no address, setting or filter. What root and others may do
  * there instead of by a capability is to listen on any port.
  *
- * Nothing of who had it may be seen in it, so one is kept only
+ * Nothing of who had it may be seen in it, so one is used again only
  *
  *     - when the launcher that gave it saw the sandbox's last process end;
  *     - when nobody outside was ever given a socket in it, and it never had a link;
- *     - when everything that the kernel counts in it is what it was when it was new: packets,
- *       attempts, sockets that are left, flow labels. Who tried to connect anywhere, has used it.
+ *     - when everything that the kernel counts in it is what it is in a new one: packets, attempts,
+ *       sockets that are left, flow labels, routes. Who tried to connect anywhere, has used it.
  *
- * All others end. What is the same for those who have it one after the other is its number.
- * One thread; nothing is left when the launcher ends. */
+ * It is looked at after a rest, because some of what was done there shows later: the kernel tells
+ * others of groups that were joined and left some hundredths of a second after the last process
+ * ended, and counts closed sockets for as long. Cached routes are dropped.
+ *
+ * All others end. What is the same for those who have it one after the other is its number, its
+ * cookie and its age. One thread; nothing is left when the launcher ends. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-/* So many are kept. */
-#define NETWORK_SPARES_MAX 16
+/* So many are kept, about 50 kB each: in use again they are at most so many in a rest. */
+#define NETWORK_SPARES_MAX     64
+#define NETWORK_SPARES_REST_MS 250
 
-/* Twice of what this kernel has to say. Where it is more, none is kept. */
+/* Twice of what this kernel has to say. Where it is more, none is used again. */
 #define NETWORK_LOOK_SIZE 10000
 
 /* Everything that is counted in a namespace, as text. */
@@ -35,11 +41,19 @@ struct network_look {
     char text[NETWORK_LOOK_SIZE];
 };
 
+struct network_spare {
+    int fd;             /* owned */
+    uint64_t rested_ns; /* from then on it can be looked at */
+};
+
 struct network_spares {
-    int home;                    /* borrowed: the caller's own namespace, where it always is */
-    int fds[NETWORK_SPARES_MAX]; /* owned */
-    size_t count;
-    struct network_look fresh; /* of a new one */
+    int home; /* borrowed: the caller's own namespace, where it always is */
+    struct network_spare spares[NETWORK_SPARES_MAX]; /* a ring, the oldest first */
+    size_t first, count;
+    bool has_model;
+    struct network_spare model; /* nobody's; to learn what a new one looks like */
+    struct network_look fresh;
+    unsigned int refused; /* in a row */
 };
 
 /* One as new, the caller's descriptor. Returns 0 or -errno. */

@@ -26,14 +26,27 @@ struct flow_label {
 
 static const struct sockaddr_in here = {.sin_family = AF_INET};
 
+static void rest(void)
+{
+    (void) usleep((NETWORK_SPARES_REST_MS + 150) * 1000);
+}
+
+/* It knows what a new one looks like. */
 static struct network_spares begin(void)
 {
     struct network_spares spares = {.count = 0};
+    int network = -EBADF;
 
     if (geteuid() != 0 || unshare(CLONE_NEWNET) < 0)
         _exit(CHILD_UNABLE);
     spares.home = sys_namespace_open(0, "net");
     CHECK(spares.home >= 0);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQUAL(network_spares_take(&spares, &network), 0);
+        (void) close(network);
+        rest();
+    }
+    CHECK(spares.fresh.length > 0 && !spares.has_model);
     return spares;
 }
 
@@ -131,6 +144,35 @@ static void send_to_nobody_6(void)
     CHECK_EQUAL(sendto(fd, "x", 1, 0, (struct sockaddr *) &there, sizeof(there)), 1);
 }
 
+/* The kernel tells of it after the process has ended. */
+static void join_a_group(void)
+{
+    struct ip_mreqn group = {.imr_ifindex = 1};
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+    CHECK_EQUAL(inet_pton(AF_INET, "239.1.2.3", &group.imr_multiaddr), 1);
+    CHECK_EQUAL(setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &group, sizeof(group)), 0);
+}
+
+static void join_a_group_6(void)
+{
+    struct ipv6_mreq group = {.ipv6mr_interface = 1};
+    int fd = open_6(SOCK_DGRAM);
+
+    CHECK_EQUAL(inet_pton(AF_INET6, "ff0e::1234", &group.ipv6mr_multiaddr), 1);
+    CHECK_EQUAL(setsockopt(fd, IPPROTO_IPV6, IPV6_ADD_MEMBERSHIP, &group, sizeof(group)), 0);
+}
+
+/* Nothing is sent: it only asks for the route. */
+static void ask_for_a_route_6(void)
+{
+    struct sockaddr_in6 there = {.sin6_family = AF_INET6, .sin6_port = htons(9)};
+    int fd = open_6(SOCK_DGRAM);
+
+    there.sin6_addr = in6addr_loopback;
+    CHECK_EQUAL(connect(fd, (struct sockaddr *) &there, sizeof(there)), 0);
+}
+
 /* It stays for some seconds after its socket, and is in nobody's counters. */
 static void take_a_label(void)
 {
@@ -144,7 +186,7 @@ static void take_a_label(void)
 static const struct use {
     const char *name;
     void (*run)(void);
-    bool is_kept;
+    bool goes_on;
 } uses[] = {
     {"nothing", do_nothing, true},
     {"unix sockets", talk_by_unix, true},
@@ -154,6 +196,9 @@ static const struct use {
     {"an attempt without a route", try_the_internet, false},
     {"a datagram by IPv6", send_to_nobody_6, false},
     {"a flow label", take_a_label, false},
+    {"a group that was joined", join_a_group, false},
+    {"a group of IPv6", join_a_group_6, false},
+    {"a route of IPv6 that was asked for", ask_for_a_route_6, false},
 };
 
 /* As a sandbox does: in a process of its own, which ends. */
@@ -179,18 +224,22 @@ static void use_network(const struct network_spares *spares, int network, void (
     CHECK_EQUAL(ended.value, 0);
 }
 
-#define AT_MOST 200 /* looks, where it is to be kept */
-#define ENOUGH  30  /* where it is not */
-
-/* The kernel counts a socket for a moment after it is closed. */
-static bool give_soon(struct network_spares *spares, int network, int looks)
+/* Whether the next one gets it, after its rest. Takes the descriptor. */
+static bool goes_on(struct network_spares *spares, int network)
 {
-    for (int i = 0; i < looks; i++) {
-        if (network_spares_give(spares, network))
-            return true;
-        (void) usleep(10000);
+    /* Ours, so that its number is nobody else's meanwhile. */
+    AUTO(close) int same = fcntl(network, F_DUPFD_CLOEXEC, 0);
+    AUTO(close) int next = -EBADF;
+
+    if (!network_spares_give(spares, network)) {
+        (void) close(network);
+        return false;
     }
-    return false;
+    rest();
+    CHECK_EQUAL(network_spares_take(spares, &next), 0);
+    CHECK_EQUAL(spares->count, 0);
+    CHECK(is_close_on_exec(next));
+    return number_of(next) == number_of(same);
 }
 
 static void use_and_give(void)
@@ -200,26 +249,19 @@ static void use_and_give(void)
 
     for (size_t i = 0; i < ARRAY_COUNT(uses); i++) {
         const struct use *use = &uses[i];
-        int network = -EBADF, again = -EBADF;
+        int network = -EBADF;
 
         CHECK_EQUAL(network_spares_take(&spares, &network), 0);
-        CHECK(is_close_on_exec(network));
         use_network(&spares, network, use->run);
-        if (use->is_kept) {
-            CHECK(give_soon(&spares, network, AT_MOST));
-            CHECK_EQUAL(network_spares_take(&spares, &again), 0);
-            CHECK_EQUAL(again, network);
-        } else if (give_soon(&spares, network, ENOUGH)) {
-            (void) dprintf(STDERR_FILENO, "kept after %s\n", use->name);
+        if (goes_on(&spares, network) != use->goes_on) {
+            (void) dprintf(STDERR_FILENO, "after %s\n", use->name);
             CHECK(false);
         }
-        CHECK_EQUAL(spares.count, 0);
         CHECK(own_number() == home);
-        (void) close(network);
     }
 }
 
-static void only_those_are_kept_that_nobody_used(void **state)
+static void only_those_go_on_that_nobody_used(void **state)
 {
     (void) state;
     run_in_child(use_and_give, NEEDS_ROOT);
@@ -235,17 +277,40 @@ static void leave_a_socket(void)
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     CHECK(fd >= 0);
     CHECK_EQUAL(sys_namespace_enter(spares.home, CLONE_NEWNET), 0);
-    CHECK(!network_spares_give(&spares, network));
+    CHECK(!goes_on(&spares, network));
     (void) close(fd);
-    CHECK(give_soon(&spares, network, AT_MOST));
-    network_spares_clear(&spares);
-    CHECK_EQUAL(fcntl(network, F_GETFD), -1);
 }
 
 static void not_while_somebody_has_a_socket_there(void **state)
 {
     (void) state;
     run_in_child(leave_a_socket, NEEDS_ROOT);
+}
+
+/* Settings of the host that new ones begin with may change. */
+static void change_what_is_new(void)
+{
+    struct network_spares spares = begin();
+    int network = -EBADF;
+
+    spares.fresh.text[spares.fresh.length - 2]++;
+    for (unsigned int i = 0; i < 16; i++) {
+        CHECK_EQUAL(network_spares_take(&spares, &network), 0);
+        CHECK(network_spares_give(&spares, network));
+    }
+    rest();
+    CHECK_EQUAL(network_spares_take(&spares, &network), 0);
+    CHECK_EQUAL(spares.count, 0);
+    CHECK(spares.fresh.length == 0 && spares.has_model);
+    rest();
+    CHECK(goes_on(&spares, network));
+    network_spares_clear(&spares);
+}
+
+static void what_is_new_is_learnt_again(void **state)
+{
+    (void) state;
+    run_in_child(change_what_is_new, NEEDS_ROOT);
 }
 
 /* --- what is in them -------------------------------------------------------------------------- */
@@ -286,18 +351,23 @@ static void root_of_a_sandbox_has_no_rights_in_it(void **state)
 static void give_too_many(void)
 {
     struct network_spares spares = begin();
-    int networks[NETWORK_SPARES_MAX + 1];
+    int networks[NETWORK_SPARES_MAX + 1], first = -EBADF, before = count_descriptors();
 
-    for (size_t i = 0; i <= NETWORK_SPARES_MAX; i++) {
+    for (size_t i = 0; i <= NETWORK_SPARES_MAX; i++)
         CHECK_EQUAL(network_spares_take(&spares, &networks[i]), 0);
-        CHECK(i == 0 || number_of(networks[i]) != number_of(networks[i - 1]));
-    }
     for (size_t i = 0; i < NETWORK_SPARES_MAX; i++)
-        CHECK(give_soon(&spares, networks[i], AT_MOST));
+        CHECK(network_spares_give(&spares, networks[i]));
     CHECK(!network_spares_give(&spares, networks[NETWORK_SPARES_MAX]));
     CHECK(!network_spares_give(&spares, -EBADF));
+    CHECK_EQUAL(close(networks[NETWORK_SPARES_MAX]), 0);
+    rest();
+    CHECK_EQUAL(network_spares_take(&spares, &first), 0);
+    CHECK_EQUAL(first, networks[0]);
+    CHECK(network_spares_give(&spares, first)); /* goes round */
+    CHECK_EQUAL(spares.count, NETWORK_SPARES_MAX);
     network_spares_clear(&spares);
     CHECK_EQUAL(spares.count, 0);
+    CHECK_EQUAL(count_descriptors(), before);
 }
 
 static void some_are_kept_not_all(void **state)
@@ -309,8 +379,9 @@ static void some_are_kept_not_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_those_are_kept_that_nobody_used),
+        cmocka_unit_test(only_those_go_on_that_nobody_used),
         cmocka_unit_test(not_while_somebody_has_a_socket_there),
+        cmocka_unit_test(what_is_new_is_learnt_again),
         cmocka_unit_test(root_of_a_sandbox_has_no_rights_in_it),
         cmocka_unit_test(some_are_kept_not_all),
     };

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "base/auto.h"
 #include "base/memory.h"
@@ -204,14 +205,22 @@ static void answer_freeze(struct resident *resident)
     resident_answer_freeze(resident, &err);
 }
 
-/* No process is left in it. Of one that is not our child we would not know which it was in. */
+/* Whether it is the one that this launcher gave, and never had a way out. */
+static bool is_its_network(const struct resident *resident, int network)
+{
+    struct stat stat;
+
+    return network >= 0 && resident->is_child && !resident->was_reached && !resident->record.nat &&
+           fstat(network, &stat) == 0 && stat.st_ino == resident->sandbox.network;
+}
+
+/* No process is left in it. */
 static void keep_network(struct resident *resident)
 {
     struct network_spares *networks = &resident->all->site->networks;
     int network = resident->hold.network;
 
-    if (network >= 0 && resident->is_child && !resident->was_reached && !resident->record.nat &&
-        network_spares_give(networks, network))
+    if (is_its_network(resident, network) && network_spares_give(networks, network))
         resident->hold.network = -EBADF;
 }
 

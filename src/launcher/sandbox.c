@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/auto.h"
@@ -252,6 +253,7 @@ static pid_t clone_into_network(struct child *child, struct starting *starting, 
 {
     struct network_spares *networks = starting->host->networks;
     AUTO(close) int network = -EBADF;
+    struct stat stat = {.st_ino = 0};
     pid_t pid;
     int r;
 
@@ -259,9 +261,10 @@ static pid_t clone_into_network(struct child *child, struct starting *starting, 
         return try_clone(child, starting, group);
     r = network_spares_take(networks, &network);
     if (r == 0)
-        r = network_namespace_enter(network);
+        r = fstat(network, &stat) < 0 ? -errno : network_namespace_enter(network);
     if (r < 0)
         return r;
+    starting->sandbox->network = stat.st_ino;
     pid = try_clone(child, starting, group);
     network_namespace_return(networks->home);
     return pid;

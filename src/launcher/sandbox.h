@@ -75,6 +75,7 @@ struct sandbox {
     struct cgroup cgroup;
     pid_t pid;
     uint64_t started; /* sys_process_start_time: with the pid it names the process for good */
+    ino_t network;    /* the number of its namespace; 0: of its own */
     int pidfd;        /* owned */
     int status;       /* owned: readable when the child is PID 1, or has failed */
 };

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/auto.h"
@@ -178,6 +179,15 @@ static void check_plan(const struct sandbox_plan *plan)
         must(wire_text_is_path(plan->binds[i].place) && plan->binds[i].source >= 0);
 }
 
+/* All descriptors of our namespaces are of one kind, which has one number. */
+static ino_t number_of(int fd)
+{
+    struct stat stat;
+
+    must(fstat(fd, &stat) == 0);
+    return stat.st_ino;
+}
+
 int sandbox_start(const struct sandbox_host *host, const struct sandbox_plan *plan, int listener,
                   struct sandbox *ret_sandbox, struct error *err)
 {
@@ -201,6 +211,7 @@ int sandbox_start(const struct sandbox_host *host, const struct sandbox_plan *pl
                                     .ids = {65536, 65536},
                                     .pid = (pid_t) (box - the_host.boxes) + 2,
                                     .started = box->deaths,
+                                    .network = number_of(box->process),
                                     .pidfd = box->process,
                                     .status = ends[0]};
     return 0;

@@ -4,6 +4,7 @@
 
 import os
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
@@ -13,25 +14,29 @@ from launcher import need_launcher  # noqa: E402
 from program import wait_until  # noqa: E402
 from tap import equal, main, test  # noqa: E402
 
-NUMBER = "readlink /proc/self/ns/net"
+# The cookie of the namespace, which no other ever has; numbers are used again by the kernel.
+COOKIE = ["python3", "-c", "import socket\nprint(int.from_bytes("
+          "socket.socket(socket.AF_UNIX).getsockopt(socket.SOL_SOCKET, 71, 8), 'little'))"]
 # Counters of packets, addresses in use, and links: what tells of another.
 TRACES = "cat /proc/net/dev /proc/net/snmp /proc/net/tcp /proc/net/udp /proc/net/ip6_flowlabel"
 
+REST_SECONDS = 0.5  # more than NETWORK_SPARES_REST_MS
+
 
 def live(plane, use=lambda box: None, **fields):
-    """One life: (the number of its network, what it saw in it)."""
+    """One life: (the cookie of its network, what it saw in it)."""
     box = plane.create(**fields)["id"]
-    seen = plane.execute(box, NUMBER)["stdout"].strip(), plane.execute(box, TRACES)["stdout"]
+    seen = int(plane.execute(box, COOKIE)["stdout"]), plane.execute(box, TRACES)["stdout"]
     use(box)
     plane.call("DELETE", f"{NATIVE}/sandboxes/{box}")
     return seen
 
 
 def give_one_back(plane):
-    """Until a network was used again: right after an end the kernel may still count what was closed,
-    and then it is not kept. Returns what is seen in a new one."""
+    """Until a network was used again: they rest for a moment first. Returns what is seen in a new
+    one."""
     lives = [live(plane)]
-    wait_until(lambda: lives.append(live(plane)) or lives[-1][0] == lives[-2][0],
+    wait_until(lambda: lives.append(live(plane)) or len({cookie for cookie, _ in lives}) < len(lives),
                "a network is used again")
     equal(lives[-1][1], lives[0][1], "what the next one sees")
     return lives[-1][1]
@@ -60,10 +65,11 @@ def one_that_was_used_does_not():
                           ("a call to nowhere", connect("192.0.2.1/80")),
                           ("a visit from outside", reach)):
             fresh = give_one_back(plane)
-            number, seen = live(plane, use)
+            cookie, seen = live(plane, use)
             equal(seen, fresh, f"the network before {name}")
-            after = [live(plane) for _ in range(3)]
-            assert number not in [other for other, _ in after], name
+            time.sleep(REST_SECONDS)
+            after = [live(plane) for _ in range(5)]
+            assert cookie not in [other for other, _ in after], name
             equal({seen for _, seen in after}, {fresh}, f"the networks after {name}")
 
 
