@@ -32,9 +32,6 @@ static int result(long r)
     return r < 0 ? -errno : 0;
 }
 
-/* Whether a test left this wall out; never so in production. */
-#define CHILD_IS_OPEN(child, name) (((child)->host->open_walls & SANDBOX_WALL_BIT(name)) != 0)
-
 /* The launcher has written the id maps: from here on there is a root to become. */
 static int wait_for_maps(struct child *child)
 {

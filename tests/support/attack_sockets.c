@@ -71,6 +71,12 @@ static int machine_socket(void)
     return make(AF_VSOCK_NUMBER, SOCK_STREAM, 0);
 }
 
+/* Of sctp, which the kernel would load. */
+static int sequenced_socket(void)
+{
+    return make(AF_INET, SOCK_SEQPACKET, 0);
+}
+
 static int multipath_socket(void)
 {
     return make(AF_INET, SOCK_STREAM, 262 /* IPPROTO_MPTCP */);
@@ -164,6 +170,7 @@ const struct attack attack_sockets[] = {
     {"crypto_socket", crypto_socket},
     {"machine_socket", machine_socket},
     {"multipath_socket", multipath_socket},
+    {"sequenced_socket", sequenced_socket},
     {"old_filter_option", old_filter_option},
     {"add_address", add_address},
     {"connect_abstract", connect_abstract},
