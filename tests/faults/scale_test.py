@@ -6,6 +6,7 @@ leaving anything behind.
     BURROW_FULL=1        300 watches, 1,000 alive, 3,000 made and destroyed, instead of a part of it
 """
 
+import contextlib
 import os
 import sys
 import time
@@ -37,6 +38,8 @@ MEGABYTE = 1 << 20
 LAUNCHER_GROWTH = 1 * MEGABYTE
 DISK_GROWTH = 32 * MEGABYTE
 MEMORY_GROWTH = 100 * MEGABYTE
+# Those kept for the next (NETWORK_SPARES_MAX), the model of a new one, and each process's way home.
+NETWORKS = 64 + 1 + 3
 
 # Waits for the kernel to tell of a change, then says which file it was.
 WATCHER = """
@@ -154,22 +157,35 @@ class Footprint:
         janitor = [pid for pid in children(demo.pid) if pid != demo.daemon_pid()]
         self.disk = (pool.f_blocks - pool.f_bfree) * pool.f_frsize
         self.launcher = sum(resident(pid) for pid in [demo.pid, *janitor])
-        self.descriptors = sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in [demo.pid, *janitor])
+        opened = [link for pid in [demo.pid, *janitor] for link in descriptors(pid)]
+        self.networks = sum(link.startswith("net:") for link in opened)
+        self.descriptors = len(opened) - self.networks
         self.memory = available()
 
     def __str__(self):
-        return (f"launcher {self.launcher >> 10} kB with {self.descriptors} descriptors, "
+        return (f"launcher {self.launcher >> 10} kB with {self.descriptors} descriptors "
+                f"and {self.networks} networks, "
                 f"{self.disk >> 10} kB on disk, {self.memory >> 20} MB of memory available")
 
     def has_grown(self, before):
         """In which respect, or None."""
         grown = {
             "descriptors": (self.descriptors - before.descriptors, 0),
+            "networks": (self.networks, NETWORKS),
             "memory of the launcher": (self.launcher - before.launcher, LAUNCHER_GROWTH),
             "disk": (self.disk - before.disk, DISK_GROWTH),
             "memory of the machine": (before.memory - self.memory, MEMORY_GROWTH),
         }
         return {what: by for what, (by, most) in grown.items() if by > most}
+
+
+def descriptors(pid):
+    """What each of them is. One that is closed meanwhile is none."""
+    found = []
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            found.append(os.readlink(f"/proc/{pid}/fd/{name}"))
+    return found
 
 
 def resident(pid):
