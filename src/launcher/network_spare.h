@@ -28,7 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* So many are kept, about 50 kB each: in use again they are at most so many in a rest. */
+/* So many are kept, about 50 kB each; that is also how many can be used again in one rest. */
 #define NETWORK_SPARES_MAX     64
 #define NETWORK_SPARES_REST_MS 250
 
