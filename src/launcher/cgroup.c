@@ -81,25 +81,22 @@ static int make_groups(const struct cgroup_hierarchy *hierarchy, const struct cg
     return 0;
 }
 
-/* From the spare, which may be NULL or lack this hierarchy. */
-static int take_groups(const struct cgroup_hierarchy *hierarchy, const struct cgroup *cgroup,
-                       const struct id *spare)
-{
-    if (spare && cgroup_spare_use(hierarchy, cgroup, spare) == 0)
-        return 0;
-    return make_groups(hierarchy, cgroup);
-}
-
-/* The hierarchies from `first` on. `*ret_made`: those up to this one are ours to remove. */
-static int make_from(const struct cgroup *cgroup, size_t first, size_t end, const struct id *spare,
-                     size_t *ret_made, struct error *err)
+/* The hierarchies from `first` on, from the spare where it has any. `*ret_made`: those up to this
+ * one are ours to remove; `*ret_used`: a bit for each that is the spare's. */
+static int make_from(const struct cgroup *cgroup, size_t first, size_t end,
+                     const struct cgroup_spare *spare, size_t *ret_made, unsigned int *ret_used,
+                     struct error *err)
 {
     const struct cgroup_host *host = cgroup->host;
 
+    *ret_used = 0;
     for (*ret_made = first; *ret_made < end; ++*ret_made) {
         const struct cgroup_hierarchy *hierarchy = &host->hierarchies[*ret_made];
-        int result = take_groups(hierarchy, cgroup, spare);
+        bool is_used = spare && cgroup_spare_use(hierarchy, cgroup, &spare->id) == 0;
+        int result = is_used ? 0 : make_groups(hierarchy, cgroup);
 
+        if (is_used)
+            *ret_used |= 1u << *ret_made;
         if (result == 0)
             continue;
         /* Of a sandbox that exists nothing must be taken away: then this one is not ours. */
@@ -129,12 +126,13 @@ int cgroup_create_first(const struct cgroup_host *host, const struct id *id,
 {
     struct cgroup cgroup = {.host = host, .id = *id};
     char path[CGROUP_FILE_PATH_SIZE];
+    unsigned int used;
     size_t made;
 
     *ret_directory = -EBADF;
     if (!id_is_valid(id->text))
         return error_set(err, ERR_INVALID, 0, "no sandbox id");
-    if (make_from(&cgroup, 0, count_v2(host), NULL, &made, err) < 0) {
+    if (make_from(&cgroup, 0, count_v2(host), NULL, &made, &used, err) < 0) {
         remove_made(&cgroup, 0, made);
         return -1;
     }
@@ -153,23 +151,23 @@ int cgroup_create_first(const struct cgroup_host *host, const struct id *id,
 
 /* What fails is removed, from the hierarchy `first` on. */
 static int create_rest(const struct cgroup *cgroup, const struct cgroup_limits *limits,
-                       const struct id *spare, size_t first, struct error *err)
+                       const struct cgroup_spare *spare, size_t first, struct error *err)
 {
     const struct cgroup_host *host = cgroup->host;
+    bool are_same = spare && cgroup_limits_are(&spare->limits, limits);
     size_t made = count_v2(host);
+    unsigned int used;
 
     if (cgroup_limits_check(limits, err) == 0 &&
-        make_from(cgroup, count_v2(host), host->count, spare, &made, err) == 0 &&
-        cgroup_set_limits(cgroup, limits, err) == 0)
+        make_from(cgroup, count_v2(host), host->count, spare, &made, &used, err) == 0 &&
+        cgroup_set_limits_but(cgroup, limits, are_same ? used : 0, err) == 0)
         return 0;
     remove_made(cgroup, first, made);
     return -1;
 }
 
-/* The janitor may be removing a spare of the same name, of another life of that sandbox, in the
- * very moment: what is taken then lacks parts. */
 int cgroup_create_rest(const struct cgroup *cgroup, const struct cgroup_limits *limits,
-                       const struct id *spare, struct error *err)
+                       const struct cgroup_spare *spare, struct error *err)
 {
     if (spare && create_rest(cgroup, limits, spare, count_v2(cgroup->host), NULL) == 0)
         return 0;

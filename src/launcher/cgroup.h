@@ -27,6 +27,7 @@
 #include "base/id.h"
 #include "launcher/cgroup_host.h"
 #include "launcher/cgroup_limits.h"
+#include "launcher/cgroup_spare.h"
 
 enum cgroup_part { CGROUP_WHOLE, CGROUP_AGENT, CGROUP_WORK };
 
@@ -49,7 +50,7 @@ int cgroup_create(const struct cgroup_host *host, const struct id *id,
 int cgroup_create_first(const struct cgroup_host *host, const struct id *id,
                         struct cgroup *ret_cgroup, int *ret_directory, struct error *err);
 int cgroup_create_rest(const struct cgroup *cgroup, const struct cgroup_limits *limits,
-                       const struct id *spare, struct error *err);
+                       const struct cgroup_spare *spare, struct error *err);
 
 /* Find the groups of a sandbox made before we started. ERR_NOT_FOUND: there are none.
  * `*ret_complete` (may be NULL) is false when they are missing in some hierarchy, because somebody

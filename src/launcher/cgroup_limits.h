@@ -15,6 +15,7 @@
  * sandboxes everybody weighs the same. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -41,6 +42,15 @@ struct cgroup_limits {
     uint32_t pids;
     uint32_t cpu_millis; /* thousandths of a CPU: 1500 is one and a half */
 };
+
+/* What groups are known to have; after a restart or a change that failed that is nothing. */
+struct cgroup_known_limits {
+    bool is_known;
+    struct cgroup_limits limits;
+};
+
+/* Whether groups that have these need no change to have `limits`. Pure. */
+bool cgroup_limits_are(const struct cgroup_known_limits *known, const struct cgroup_limits *limits);
 
 /* ERR_INVALID with a sentence when a limit is out of range. Pure. */
 int cgroup_limits_check(const struct cgroup_limits *limits, struct error *err);

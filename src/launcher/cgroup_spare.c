@@ -27,21 +27,35 @@ bool cgroup_spares_await(struct cgroup_spares *spares)
     return true;
 }
 
-void cgroup_spares_add(struct cgroup_spares *spares, const struct id *id)
+void cgroup_spares_add(struct cgroup_spares *spares, const struct cgroup_spare *spare)
 {
     if (spares->awaited == 0)
         return; /* of a janitor that died since */
     spares->awaited--;
-    if (id)
-        spares->ids[spares->count++] = *id;
+    if (spare)
+        spares->spares[spares->count++] = *spare;
 }
 
-bool cgroup_spares_take(struct cgroup_spares *spares, struct id *ret_id)
+static bool take_last(struct cgroup_spares *spares, struct cgroup_spare *ret_spare)
 {
     if (spares->count == 0)
         return false;
-    *ret_id = spares->ids[--spares->count];
+    *ret_spare = spares->spares[--spares->count];
     return true;
+}
+
+bool cgroup_spares_take(struct cgroup_spares *spares, struct cgroup_spare *ret_spare)
+{
+    spares->was_taken = true;
+    return take_last(spares, ret_spare);
+}
+
+bool cgroup_spares_age(struct cgroup_spares *spares, struct cgroup_spare *ret_spare)
+{
+    bool was_taken = spares->was_taken;
+
+    spares->was_taken = false;
+    return !was_taken && take_last(spares, ret_spare);
 }
 
 void cgroup_spares_clear(struct cgroup_spares *spares)
@@ -62,11 +76,20 @@ int cgroup_spare_use(const struct cgroup_hierarchy *hierarchy, const struct cgro
                      const struct id *spare)
 {
     char from[CGROUP_FILE_PATH_SIZE];
+    bool found = false;
 
     if (hierarchy->version != CGROUP_V1)
         return -EOPNOTSUPP;
     spare_path(spare, "", from);
-    return renameat(hierarchy->base, from, hierarchy->base, cgroup->id.text) < 0 ? -errno : 0;
+    if (renameat(hierarchy->base, from, hierarchy->base, cgroup->id.text) < 0)
+        return -errno;
+    if (cgroup_is_complete_in(hierarchy, cgroup, &found))
+        return 0;
+    /* The janitor was removing it, in another life of that sandbox; from now on it does not find
+     * it.
+     */
+    (void) cgroup_remove_in(hierarchy, cgroup);
+    return -ENOENT;
 }
 
 /* --- making them ------------------------------------------------------------------------------ */
@@ -225,6 +248,14 @@ static void remove_in(const struct cgroup_hierarchy *hierarchy)
             continue;
         memcpy(id.text, entry->d_name + prefix, ID_SIZE);
         remove_spare(hierarchy, &id);
+    }
+}
+
+void cgroup_spare_remove(const struct cgroup_host *host, const struct id *id)
+{
+    for (size_t i = 0; i < host->count; i++) {
+        if (host->hierarchies[i].version == CGROUP_V1)
+            remove_spare(&host->hierarchies[i], id);
     }
 }
 

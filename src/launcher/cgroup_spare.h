@@ -14,7 +14,8 @@
  *       others' objects, too (CGROUP_SPARE_MEMORY_MAX). Page cache that it brought in for all stays
  *       where it is, and the group is removed instead.
  *
- * All other groups are removed. Limits are written anew whenever a group gets an owner.
+ * All other groups are removed. Limits are written anew when a group gets an owner, unless it is
+ * known to have the same already: that was a twentieth of all the work.
  *
  * The janitor makes spares, the launcher uses them and has the list. The list may lack some or name
  * some that are gone: then groups are made. Spares that nobody knows are found by their name. */
@@ -27,9 +28,11 @@
 #include "base/error.h"
 #include "base/id.h"
 #include "launcher/cgroup_host.h"
+#include "launcher/cgroup_limits.h"
 
-/* At most so many are kept: what a busy janitor gives back at a time. */
-#define CGROUP_SPARES_MAX 128
+/* At most so many are kept, about 90 kB each: what a busy janitor gives back at a time. When nobody
+ * wants them any more they go, a few at a time. */
+#define CGROUP_SPARES_MAX 256
 
 /* Measured 12 to 32 kB after short commands. The kernel charges up to 256 kB per CPU in advance,
  * which goes to others as soon as others work there: on a host where nothing else happens groups
@@ -38,20 +41,30 @@
 
 /* --- the list: no system calls ---------------------------------------------------------------- */
 
+struct cgroup_spare {
+    struct id id; /* of who had it */
+    struct cgroup_known_limits limits;
+};
+
 struct cgroup_spares {
-    struct id ids[CGROUP_SPARES_MAX]; /* of who had them */
+    struct cgroup_spare spares[CGROUP_SPARES_MAX];
     size_t count;
     size_t awaited; /* the janitor may still give back */
+    bool was_taken; /* since cgroup_spares_age was asked */
 };
 
 /* Whether one more may be kept. If so it is awaited from now on, until cgroup_spares_add. */
 bool cgroup_spares_await(struct cgroup_spares *spares);
 
 /* One that was awaited came, or (NULL) it did not. */
-void cgroup_spares_add(struct cgroup_spares *spares, const struct id *id);
+void cgroup_spares_add(struct cgroup_spares *spares, const struct cgroup_spare *spare);
 
 /* Take the last one off the list. False when there is none. */
-bool cgroup_spares_take(struct cgroup_spares *spares, struct id *ret_id);
+bool cgroup_spares_take(struct cgroup_spares *spares, struct cgroup_spare *ret_spare);
+
+/* Take one that nobody needs, to be removed; for every few seconds. False when there is none, or
+ * when somebody took one since this was last asked. */
+bool cgroup_spares_age(struct cgroup_spares *spares, struct cgroup_spare *ret_spare);
 
 /* Forget all, those that are awaited, too. */
 void cgroup_spares_clear(struct cgroup_spares *spares);
@@ -65,6 +78,9 @@ int cgroup_retire(const struct cgroup_host *host, const struct id *id, bool *ret
 
 /* Once its mounts are gone, too. False when nothing can be kept after all; it is removed then. */
 bool cgroup_spare_settle(const struct cgroup_host *host, const struct id *id);
+
+/* Remove one. 0.3 ms; what cannot be removed is removed with all others. */
+void cgroup_spare_remove(const struct cgroup_host *host, const struct id *id);
 
 /* Remove all spares: when a janitor starts, for those of a dead one, and when a launcher ends.
  * Never fails; what cannot be removed is there the next time. */

@@ -12,7 +12,8 @@ static const struct cgroup_limits some_limits = {
 static void the_list_is_bounded(void **state)
 {
     struct cgroup_spares spares = {.count = 0};
-    struct id id = id_new(), taken;
+    const struct cgroup_spare spare = {id_new(), {true, some_limits}};
+    struct cgroup_spare taken;
 
     (void) state;
     assert_false(cgroup_spares_take(&spares, &taken));
@@ -22,27 +23,49 @@ static void the_list_is_bounded(void **state)
     cgroup_spares_add(&spares, NULL); /* one came to nothing: there is room for another */
     assert_true(cgroup_spares_await(&spares));
     for (size_t i = 0; i < CGROUP_SPARES_MAX; i++)
-        cgroup_spares_add(&spares, &id);
+        cgroup_spares_add(&spares, &spare);
     assert_int_equal(spares.count, CGROUP_SPARES_MAX);
     assert_false(cgroup_spares_await(&spares));
     assert_true(cgroup_spares_take(&spares, &taken));
-    assert_string_equal(taken.text, id.text);
+    assert_string_equal(taken.id.text, spare.id.text);
+    assert_true(cgroup_limits_are(&taken.limits, &some_limits));
     assert_true(cgroup_spares_await(&spares));
 }
 
 static void what_a_dead_janitor_owed_is_not_listed(void **state)
 {
+    const struct cgroup_spare spare = {.id = id_new()};
     struct cgroup_spares spares = {.count = 0};
-    struct id id = id_new();
 
     (void) state;
     assert_true(cgroup_spares_await(&spares));
     assert_true(cgroup_spares_await(&spares));
-    cgroup_spares_add(&spares, &id);
+    cgroup_spares_add(&spares, &spare);
     cgroup_spares_clear(&spares);
     assert_int_equal(spares.count, 0);
-    cgroup_spares_add(&spares, &id);
+    cgroup_spares_add(&spares, &spare);
     assert_int_equal(spares.count, 0);
+}
+
+static void spares_that_nobody_takes_grow_old(void **state)
+{
+    const struct cgroup_spare spare = {.id = id_new()};
+    struct cgroup_spares spares = {.count = 0};
+    struct cgroup_spare taken;
+
+    (void) state;
+    assert_false(cgroup_spares_age(&spares, &taken));
+    for (int i = 0; i < 3; i++) {
+        assert_true(cgroup_spares_await(&spares));
+        cgroup_spares_add(&spares, &spare);
+    }
+    assert_true(cgroup_spares_take(&spares, &taken));
+    assert_false(cgroup_spares_age(&spares, &taken)); /* somebody needs them */
+    assert_true(cgroup_spares_age(&spares, &taken));
+    assert_string_equal(taken.id.text, spare.id.text);
+    assert_int_equal(spares.count, 1);
+    assert_true(cgroup_spares_age(&spares, &taken));
+    assert_false(cgroup_spares_age(&spares, &taken));
 }
 
 /* --- groups ----------------------------------------------------------------------------------- */
@@ -83,22 +106,33 @@ static bool retire(const struct real *real, const struct id *id)
     return is_kept;
 }
 
-static struct cgroup create_from(const struct real *real, const struct id *spare,
-                                 const struct cgroup_limits *limits)
+/* From groups that are known to have these limits, or (NULL) of which nothing is known. */
+static struct cgroup create_from_known(const struct real *real, const struct id *old,
+                                       const struct cgroup_limits *known,
+                                       const struct cgroup_limits *limits)
 {
+    struct cgroup_spare spare = {.id = *old, .limits.is_known = known != NULL};
     struct id id = id_new();
     struct error err = ERROR_INIT;
     struct cgroup cgroup;
     bool is_complete = false;
     int directory;
 
+    if (known)
+        spare.limits.limits = *known;
     if (cgroup_create_first(real->host, &id, &cgroup, &directory, &err) < 0 ||
-        cgroup_create_rest(&cgroup, limits, spare, &err) < 0 ||
+        cgroup_create_rest(&cgroup, limits, &spare, &err) < 0 ||
         cgroup_adopt(real->host, &id, &cgroup, &is_complete, &err) < 0)
         fail_msg("%s", err.message);
     (void) fd_close(directory);
     assert_true(is_complete);
     return cgroup;
+}
+
+static struct cgroup create_from(const struct real *real, const struct id *old,
+                                 const struct cgroup_limits *limits)
+{
+    return create_from_known(real, old, NULL, limits);
 }
 
 static void eat_memory(struct real *real)
@@ -173,6 +207,79 @@ static void a_smaller_limit_holds_in_a_group_that_had_a_larger_one(void **state)
     next = create_from(real, &first.id, &some_limits);
     assert_ended_well(run_eater(real, &next, 20));
     assert_killed(run_eater(real, &next, 56));
+}
+
+/* A limit as the kernel has it. */
+static uint64_t limit_in(const struct real *real, const struct cgroup *cgroup,
+                         enum cgroup_controller controller, const char *file)
+{
+    char path[PATH_MAX];
+    uint64_t number = 0;
+
+    (void) snprintf(path, sizeof(path), "%s/%s/%s", cgroup_host_place(real->host, controller),
+                    cgroup->id.text, file);
+    assert_int_equal(cgroup_file_number(AT_FDCWD, path, &number), 0);
+    return number;
+}
+
+static void set_by_hand(const struct real *real, const struct cgroup *cgroup, const char *text)
+{
+    char path[PATH_MAX];
+
+    (void) snprintf(path, sizeof(path), "%s/%s/pids.max",
+                    cgroup_host_place(real->host, CGROUP_PIDS), cgroup->id.text);
+    assert_int_equal(cgroup_file_write(AT_FDCWD, path, text), 0);
+}
+
+/* Seen by a limit that somebody else has changed meanwhile. */
+static void limits_are_written_unless_they_are_known_to_be_the_same(void **state)
+{
+    static const struct cgroup_limits other = {
+        .memory_bytes = 64 * MEGABYTE, .pids = 41, .cpu_millis = 1000};
+    static const struct {
+        const struct cgroup_limits *known, *wanted;
+        uint64_t pids;
+    } cases[] = {
+        {&some_limits, &some_limits, 30},
+        {&other, &some_limits, 40},
+        {&some_limits, &other, 41},
+        {NULL, &some_limits, 40},
+    };
+    struct real *real = *state;
+
+    needs_v1(real, CGROUP_PIDS);
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct cgroup first = real_create(real, &some_limits), next;
+
+        set_by_hand(real, &first, "30");
+        assert_true(retire(real, &first.id));
+        assert_true(cgroup_spare_settle(real->host, &first.id));
+        next = create_from_known(real, &first.id, cases[i].known, cases[i].wanted);
+        assert_int_equal(limit_in(real, &next, CGROUP_PIDS, "pids.max"), cases[i].pids);
+        assert_int_equal(cgroup_remove(&next, 0, NULL), 0);
+    }
+}
+
+/* The others keep theirs; this one never had any. */
+static void a_group_that_is_made_anew_gets_limits_that_the_others_have(void **state)
+{
+    struct real *real = *state;
+    struct cgroup first = real_create(real, &some_limits), next;
+    struct error err = ERROR_INIT;
+
+    needs_v1(real, CGROUP_MEMORY);
+    needs_v1(real, CGROUP_PIDS);
+    assert_killed(run_eater(real, &first, 80)); /* not fit for anybody else */
+    assert_true(retire(real, &first.id));
+    assert_false(is_spare(real, CGROUP_MEMORY, &first.id));
+    assert_true(cgroup_spare_settle(real->host, &first.id));
+    next = create_from_known(real, &first.id, &some_limits, &some_limits);
+    assert_int_equal(limit_in(real, &next, CGROUP_PIDS, "pids.max"), some_limits.pids);
+    assert_int_equal(limit_in(real, &next, CGROUP_MEMORY, "memory.limit_in_bytes"),
+                     some_limits.memory_bytes);
+    assert_killed(run_eater(real, &next, 80));
+    if (cgroup_remove(&next, PATIENCE_MS, &err) < 0)
+        fail_msg("%s", err.message);
 }
 
 /* What was counted there cannot be forgotten. */
@@ -332,6 +439,21 @@ static void a_spare_that_is_gone_costs_nothing_but_time(void **state)
     assert_int_equal(cgroup_remove(&next, 0, NULL), 0);
 }
 
+static void one_spare_is_removed_and_others_stay(void **state)
+{
+    struct real *real = *state;
+    struct cgroup first = real_create(real, &some_limits);
+    struct cgroup second = real_create(real, &some_limits);
+
+    needs_v1(real, CGROUP_PIDS);
+    assert_true(retire(real, &first.id));
+    assert_true(retire(real, &second.id));
+    cgroup_spare_remove(real->host, &first.id);
+    for (unsigned int i = 0; i < CGROUP_CONTROLLER_COUNT; i++)
+        assert_false(cgroup_host_place(real->host, i) && is_spare(real, i, &first.id));
+    assert_true(is_spare(real, CGROUP_PIDS, &second.id));
+}
+
 /* As one that is being removed, of which nobody knows yet. */
 static void a_spare_that_lacks_parts_is_made_anew(void **state)
 {
@@ -343,12 +465,14 @@ static void a_spare_that_lacks_parts_is_made_anew(void **state)
     (void) snprintf(path, sizeof(path), "spare-%s/work", first.id.text);
     for (size_t i = 0; i < real->host->count; i++)
         (void) unlinkat(real->host->hierarchies[i].base, path, AT_REMOVEDIR);
-    next = create_from(real, &first.id, &some_limits);
+    next = create_from_known(real, &first.id, &some_limits, &some_limits);
     for (size_t i = 0; i < real->host->count; i++) {
         bool found = false;
 
         assert_true(cgroup_is_complete_in(&real->host->hierarchies[i], &next, &found));
     }
+    if (cgroup_host_version(real->host, CGROUP_PIDS) == CGROUP_V1)
+        assert_int_equal(limit_in(real, &next, CGROUP_PIDS, "pids.max"), some_limits.pids);
     assert_int_equal(cgroup_remove(&next, 0, NULL), 0);
 }
 
@@ -370,8 +494,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_list_is_bounded),
         cmocka_unit_test(what_a_dead_janitor_owed_is_not_listed),
+        cmocka_unit_test(spares_that_nobody_takes_grow_old),
         REAL_TESTS(groups_of_the_dead_are_used_again),
         REAL_TESTS(a_smaller_limit_holds_in_a_group_that_had_a_larger_one),
+        REAL_TESTS(limits_are_written_unless_they_are_known_to_be_the_same),
+        REAL_TESTS(a_group_that_is_made_anew_gets_limits_that_the_others_have),
         REAL_TESTS(a_group_that_ran_out_of_memory_is_not_kept),
         REAL_TESTS(a_group_that_refused_a_process_is_not_kept),
         REAL_TESTS(a_group_that_was_throttled_is_not_kept),
@@ -379,6 +506,7 @@ int main(void)
         REAL_TESTS(a_group_that_memory_is_charged_to_is_not_kept),
         REAL_TESTS(half_made_groups_are_not_kept),
         REAL_TESTS(a_spare_that_is_gone_costs_nothing_but_time),
+        REAL_TESTS(one_spare_is_removed_and_others_stay),
         REAL_TESTS(a_spare_that_lacks_parts_is_made_anew),
         REAL_TESTS(a_spare_is_not_listed),
     };

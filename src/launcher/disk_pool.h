@@ -65,7 +65,7 @@
 #define DISK_POOL_COMMIT_SECONDS 5
 
 /* Spare disks in a pool, and what may be in a disk that becomes one. */
-#define DISK_POOL_SPARES_MAX  128
+#define DISK_POOL_SPARES_MAX  256
 #define DISK_POOL_SPARE_FILES 128
 
 /* Layers beneath a disk of a plain pool. The next copy of one that has as many is copied file by

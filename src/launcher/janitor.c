@@ -16,8 +16,10 @@
 /* What became of the groups of a task that may have kept them. */
 static void note_groups(struct janitor *janitor, const struct janitor_job *job, bool are_kept)
 {
+    const struct cgroup_spare spare = {job->task.id, job->limits};
+
     if (job->task.keep_groups)
-        cgroup_spares_add(janitor->spares, are_kept ? &job->task.id : NULL);
+        cgroup_spares_add(janitor->spares, are_kept ? &spare : NULL);
 }
 
 void janitor_hold_done(struct janitor_hold *hold)

@@ -41,9 +41,9 @@
 #define JANITOR_SENT_MAX 256
 /* Namespaces of deleted sandboxes that are kept to be closed together, and for how long. The
  * filesystem commits once or twice for all of them: twice as long is 3 % less work for short
- * sandboxes. Spares of groups and disks (CGROUP_SPARES_MAX, DISK_POOL_SPARES_MAX) are as many as
- * one time gives back. */
-#define JANITOR_LINGER_MAX 128
+ * sandboxes, four times as long no less. Spares of groups and disks (CGROUP_SPARES_MAX,
+ * DISK_POOL_SPARES_MAX) are as many as one time gives back. */
+#define JANITOR_LINGER_MAX 256
 #define JANITOR_LINGER_MS  400
 /* A task during which so many janitors died is given up. */
 #define JANITOR_TRIES_MAX 3
@@ -71,6 +71,7 @@ struct janitor_job {
     struct list link;
     struct janitor_task task; /* the number is the janitor's business */
     struct janitor_hold hold;
+    struct cgroup_known_limits limits; /* of its groups, for who gets them next */
     bool is_sent;
     unsigned int tries;
     void (*done)(struct janitor_job *job, const struct error *failure); /* NULL: all is gone */

@@ -17,6 +17,7 @@
 
 #define CGROUP_NAME_SIZE 65
 #define LOOK_AROUND_MS   5000
+#define SPARES_AT_ONCE   3
 /* Looking around so many times, and the router's rules are made sure of. */
 #define REFRESH_EVERY 6
 /* At the end, for those in stock: how long they may take, and how often is looked. */
@@ -162,6 +163,16 @@ static void give_back_ranges(struct launcher *launcher)
                     log_text("reason", err.message));
 }
 
+/* After a rush. Few at a time: requests wait meanwhile. */
+static void let_spares_go(struct site *site)
+{
+    struct cgroup_spare groups;
+
+    network_spares_age(&site->networks);
+    for (int i = 0; i < SPARES_AT_ONCE && cgroup_spares_age(&site->spares, &groups); i++)
+        cgroup_spare_remove(site->cgroups, &groups.id);
+}
+
 static void look_around(struct event_timer *timer)
 {
     struct launcher *launcher = CONTAINER_OF(timer, struct launcher, look_around);
@@ -176,6 +187,7 @@ static void look_around(struct event_timer *timer)
         give_back_ranges(launcher);
     if (++launcher->looked % REFRESH_EVERY == 0 && launcher->site.router)
         refresh_router(launcher);
+    let_spares_go(&launcher->site);
     log_flush(launcher->log);
     event_timer_set(&launcher->loop, timer, LOOK_AROUND_MS);
 }

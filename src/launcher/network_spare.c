@@ -171,12 +171,12 @@ static bool is_as_new(struct network_spares *spares, int network)
     return is_new;
 }
 
-/* The oldest, if its rest is over; the caller's. */
-static bool next_rested(struct network_spares *spares, int *ret_network)
+/* The oldest, if it has been ready for so long; the caller's. */
+static bool next_ready(struct network_spares *spares, uint64_t milliseconds, int *ret_network)
 {
     const struct network_spare *oldest = &spares->spares[spares->first];
 
-    if (spares->count == 0 || now_ns() < oldest->rested_ns)
+    if (spares->count == 0 || now_ns() < oldest->rested_ns + milliseconds * NANOSECONDS_PER_MS)
         return false;
     *ret_network = oldest->fd;
     spares->first = (spares->first + 1) % NETWORK_SPARES_MAX;
@@ -188,7 +188,7 @@ int network_spares_take(struct network_spares *spares, int *ret_network)
 {
     int network;
 
-    while (know_fresh(spares) && next_rested(spares, &network)) {
+    while (know_fresh(spares) && next_ready(spares, 0, &network)) {
         if (is_as_new(spares, network)) {
             spares->refused = 0;
             *ret_network = network;
@@ -214,6 +214,14 @@ bool network_spares_give(struct network_spares *spares, int network)
     spares->spares[place] = (struct network_spare){network, after_a_rest()};
     spares->count++;
     return true;
+}
+
+void network_spares_age(struct network_spares *spares)
+{
+    int network;
+
+    while (next_ready(spares, NETWORK_SPARES_KEEP_MS, &network))
+        (void) fd_close(network);
 }
 
 void network_spares_clear(struct network_spares *spares)

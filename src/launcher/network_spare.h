@@ -28,9 +28,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* So many are kept, about 50 kB each; that is also how many can be used again in one rest. */
-#define NETWORK_SPARES_MAX     64
+/* So many are kept, about 50 kB each; that is also how many can be used again in one rest: a
+ * thousand a second. Those that nobody wanted for a while are let go. */
+#define NETWORK_SPARES_MAX     256
 #define NETWORK_SPARES_REST_MS 250
+#define NETWORK_SPARES_KEEP_MS 10000
 
 /* Twice of what this kernel has to say. Where it is more, none is used again. */
 #define NETWORK_LOOK_SIZE 10000
@@ -62,6 +64,9 @@ int network_spares_take(struct network_spares *spares, int *ret_network);
 /* One whose processes are gone. True: it is kept, and so is the descriptor. False: that is still
  * the caller's. */
 bool network_spares_give(struct network_spares *spares, int network);
+
+/* Let go of those that nobody wanted for NETWORK_SPARES_KEEP_MS; for every few seconds. */
+void network_spares_age(struct network_spares *spares);
 
 /* Let go of all. */
 void network_spares_clear(struct network_spares *spares);

@@ -376,6 +376,36 @@ static void some_are_kept_not_all(void **state)
     run_in_child(give_too_many, NEEDS_ROOT);
 }
 
+static void grow_old(void)
+{
+    struct network_spares spares = begin();
+    int networks[3], before = count_descriptors();
+
+    for (size_t i = 0; i < ARRAY_COUNT(networks); i++)
+        CHECK_EQUAL(network_spares_take(&spares, &networks[i]), 0);
+    for (size_t i = 0; i < ARRAY_COUNT(networks); i++)
+        CHECK(network_spares_give(&spares, networks[i]));
+    network_spares_age(&spares);
+    CHECK_EQUAL(spares.count, ARRAY_COUNT(networks));
+    for (size_t i = 0; i + 1 < ARRAY_COUNT(networks); i++)
+        spares.spares[spares.first + i].rested_ns -=
+            (NETWORK_SPARES_REST_MS + NETWORK_SPARES_KEEP_MS) * UINT64_C(1000000);
+    network_spares_age(&spares);
+    CHECK_EQUAL(spares.count, 1);
+    CHECK_EQUAL(count_descriptors(), before + 1);
+    rest();
+    CHECK_EQUAL(network_spares_take(&spares, &networks[0]), 0);
+    CHECK_EQUAL(networks[0], networks[2]); /* the youngest */
+    CHECK_EQUAL(close(networks[0]), 0);
+    network_spares_clear(&spares);
+}
+
+static void those_that_nobody_wants_are_let_go(void **state)
+{
+    (void) state;
+    run_in_child(grow_old, NEEDS_ROOT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -384,6 +414,7 @@ int main(void)
         cmocka_unit_test(what_is_new_is_learnt_again),
         cmocka_unit_test(root_of_a_sandbox_has_no_rights_in_it),
         cmocka_unit_test(some_are_kept_not_all),
+        cmocka_unit_test(those_that_nobody_wants_are_let_go),
     };
 
     return cmocka_run_group_tests_name("network_spare", tests, NULL, NULL);

@@ -98,6 +98,18 @@ int resident_thaw(struct resident *resident, struct error *err)
 
 /* --- limits ---------------------------------------------------------------------------------- */
 
+int resident_limit_groups(struct resident *resident, const struct cgroup_limits *limits,
+                          struct error *err)
+{
+    struct sandbox *sandbox = &resident->sandbox;
+
+    sandbox->limits.is_known = false;
+    if (cgroup_set_limits(&sandbox->cgroup, limits, err) < 0)
+        return -1;
+    sandbox->limits = (struct cgroup_known_limits){true, *limits};
+    return 0;
+}
+
 int resident_set_limits(struct resident *resident, const struct wire_limits *limits,
                         struct error *err)
 {
@@ -114,7 +126,7 @@ int resident_set_limits(struct resident *resident, const struct wire_limits *lim
         return error_set(err, ERR_CONFLICT, 0,
                          "the sandbox uses %llu bytes of memory now, more than the new limit",
                          (unsigned long long) now.memory_bytes);
-    if (cgroup_set_limits(&resident->sandbox.cgroup, &groups, err) < 0)
+    if (resident_limit_groups(resident, &groups, err) < 0)
         return -1;
     if (disk_pool_is_limited(all->site->host.pool) &&
         disk_pool_set_limit(all->site->host.pool, &resident->sandbox.id, limits->disk_bytes, err) <

@@ -251,6 +251,7 @@ void resident_ended(struct resident *resident, const struct wire_ending *ending)
                  .has_network = resident->record.nat},
         .hold = {.mounts = TAKE_FD(resident->hold.mounts),
                  .network = TAKE_FD(resident->hold.network)},
+        .limits = resident->sandbox.limits,
         .done = taken_down,
     };
     janitor_add(all->janitor, &resident->job);

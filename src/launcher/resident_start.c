@@ -326,12 +326,13 @@ static int apply_plan(struct resident *resident, const struct wire_plan *plan, s
 {
     struct residents *all = resident->all;
     struct cgroup_limits limits = plan_limits(&plan->limits);
+    bool has_limits = cgroup_limits_are(&resident->sandbox.limits, &limits);
 
     resident->record.pooled = resident->record.ready = false; /* neither, until all is done */
     resident->record.nat = plan->network == WIRE_NETWORK_NAT;
     resident->unenforced = plan_unenforced(&plan->limits, all->enforced);
     if (resident_write_record(resident, err) < 0 ||
-        cgroup_set_limits(&resident->sandbox.cgroup, &limits, err) < 0 ||
+        (!has_limits && resident_limit_groups(resident, &limits, err) < 0) ||
         rename_machine(resident, plan->hostname, err) < 0)
         return -1;
     if (disk_pool_is_limited(all->site->host.pool) &&

@@ -225,6 +225,9 @@ int resident_freeze(struct resident *resident, uint64_t request, struct error *e
 int resident_thaw(struct resident *resident, struct error *err);
 int resident_set_limits(struct resident *resident, const struct wire_limits *limits,
                         struct error *err);
+/* Those of its groups alone; what they have now is noted. */
+int resident_limit_groups(struct resident *resident, const struct cgroup_limits *limits,
+                          struct error *err);
 /* Answered by `counted`. ERR_CONFLICT unless it is frozen. */
 int resident_reclaim(struct resident *resident, uint64_t request, struct error *err);
 void resident_stats(struct resident *resident, struct wire_stats_read *ret_stats);

@@ -69,11 +69,14 @@ static int take_groups(struct starting *starting, const struct sandbox_plan *pla
                        struct error *err)
 {
     struct cgroup_spares *spares = starting->host->spares;
-    struct id spare;
+    struct cgroup_spare spare;
     bool has_spare = spares && cgroup_spares_take(spares, &spare);
 
-    return cgroup_create_rest(&starting->sandbox->cgroup, &plan->limits, has_spare ? &spare : NULL,
-                              err);
+    if (cgroup_create_rest(&starting->sandbox->cgroup, &plan->limits, has_spare ? &spare : NULL,
+                           err) < 0)
+        return -1;
+    starting->sandbox->limits = (struct cgroup_known_limits){true, plan->limits};
+    return 0;
 }
 
 /* --- the mounts that need the child's user namespace ---------------------------------------- */

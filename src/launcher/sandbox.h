@@ -73,6 +73,7 @@ struct sandbox {
     struct id id;
     struct id_range ids;
     struct cgroup cgroup;
+    struct cgroup_known_limits limits; /* of its groups */
     pid_t pid;
     uint64_t started; /* sys_process_start_time: with the pid it names the process for good */
     ino_t network;    /* the number of its namespace; 0: of its own */

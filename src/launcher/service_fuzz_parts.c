@@ -41,6 +41,13 @@ int cgroup_limits_check(const struct cgroup_limits *limits, struct error *err)
     return 0;
 }
 
+/* Whether those that are known are the same is the input's to say. */
+bool cgroup_limits_are(const struct cgroup_known_limits *known, const struct cgroup_limits *limits)
+{
+    must(!known->is_known || cgroup_limits_check(&known->limits, NULL) == 0);
+    return known->is_known && cgroup_limits_check(limits, NULL) == 0 && !host_fails(NULL, NULL);
+}
+
 int cgroup_set_limits(const struct cgroup *cgroup, const struct cgroup_limits *limits,
                       struct error *err)
 {

@@ -39,7 +39,7 @@ LAUNCHER_GROWTH = 1 * MEGABYTE
 DISK_GROWTH = 32 * MEGABYTE
 MEMORY_GROWTH = 100 * MEGABYTE
 # Those kept for the next (NETWORK_SPARES_MAX), the model of a new one, and each process's way home.
-NETWORKS = 64 + 1 + 3
+NETWORKS = 256 + 1 + 3
 
 # Waits for the kernel to tell of a change, then says which file it was.
 WATCHER = """
