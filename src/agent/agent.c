@@ -19,6 +19,7 @@
 #include "agent/services.h"
 #include "agent/session_set.h"
 #include "base/memory.h"
+#include "json/json_read.h"
 #include "sys/sys_file.h"
 #include "sys/sys_signal.h"
 
@@ -332,6 +333,7 @@ int agent_run(const struct agent_options *options, struct error *err)
     last_words_begin(agent);
     agent->scratch = (struct text) TEXT_INIT(SCRATCH_MAX);
     agent->born = agent->last_work = loop_now(&agent->loop);
+    json_seed();
     make_environment(agent, options->environment);
     r = start_services(agent, options, &mount, err);
     if (r == 0)

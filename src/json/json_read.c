@@ -1,6 +1,7 @@
 #include "json/json_read.h"
 
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/text.h"
 #include "json/json_parser.h"
@@ -14,6 +15,14 @@ static const struct json_limits default_limits = {
     .depth = JSON_DEPTH_MAX,
     .values = JSON_VALUES_MAX,
 };
+
+void json_seed(void)
+{
+    size_t seed;
+
+    if (getrandom(&seed, sizeof(seed), 0) == (ssize_t) sizeof(seed))
+        json_object_seed(seed | 1); /* 0 would leave it to jansson */
+}
 
 static const char *const type_names[] = {
     [JSON_OBJECT] = "an object", [JSON_ARRAY] = "an array", [JSON_STRING] = "a string",

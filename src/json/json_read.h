@@ -45,6 +45,11 @@ AUTO_DEFINE_PTR(json, json_t, json_decref);
 json_t *json_read(const char *bytes, size_t length, const struct json_limits *limits,
                   struct error *err);
 
+/* Once, before the first value: objects are hashed with a number that nobody can guess. Without
+ * this jansson reads /dev/urandom when it makes its first object, and guesses where there is none.
+ */
+void json_seed(void);
+
 /* A value and the way to it, for messages. Places live on the stack of who descends: `parent` and
  * `key` are borrowed and must outlive the place. */
 struct json_place {

@@ -20,25 +20,26 @@
 
 /* --- what is counted -------------------------------------------------------------------------- */
 
-#define PACKETS "/proc/thread-self/net/dev"
+/* Shows the namespace that its thread is in at the time: opened once, since the way to it is longer
+ * than what is read there. */
+#define COUNTERS "/proc/thread-self/net"
+#define PACKETS  "dev"
 
 /* Not `netstat`, which is dearer than all of these: what is in there takes packets. */
 static const struct {
-    const char *path;
+    const char *name;
     bool is_first_line; /* the rest is about all namespaces together */
 } counted[] = {
-    {PACKETS, false},
-    {"/proc/thread-self/net/sockstat", true}, /* sockets of every kind */
-    {"/proc/thread-self/net/snmp", false},
-    {"/proc/thread-self/net/snmp6", false},
-    {"/proc/thread-self/net/ip6_flowlabel", false}, /* they outlive their sockets */
-    {"/proc/thread-self/net/rt6_stats", false},     /* routes that were only asked for */
+    {PACKETS, false},         {"sockstat", true}, /* sockets of every kind */
+    {"snmp", false},          {"snmp6", false},
+    {"ip6_flowlabel", false}, /* they outlive their sockets */
+    {"rt6_stats", false},     /* routes that were only asked for */
 };
 
 /* Add a file to the look. What this kernel has not is the same in all namespaces. */
-static int add_file(struct network_look *look, const char *path, bool is_first_line)
+static int add_file(struct network_look *look, int counters, const char *name, bool is_first_line)
 {
-    AUTO(close) int fd = sys_file_open(AT_FDCWD, path, O_RDONLY, 0);
+    AUTO(close) int fd = sys_file_open(counters, name, O_RDONLY, 0);
     char *text = look->text + look->length;
     size_t room = sizeof(look->text) - look->length;
     const char *end;
@@ -57,10 +58,10 @@ static int add_file(struct network_look *look, const char *path, bool is_first_l
 }
 
 /* Of the namespace we are in. */
-static int look_around(struct network_look *ret_look)
+static int look_around(int counters, struct network_look *ret_look)
 {
     for (size_t i = 0; i < ARRAY_COUNT(counted); i++) {
-        int r = add_file(ret_look, counted[i].path, counted[i].is_first_line);
+        int r = add_file(ret_look, counters, counted[i].name, counted[i].is_first_line);
 
         if (r < 0)
             return r;
@@ -69,19 +70,29 @@ static int look_around(struct network_look *ret_look)
 }
 
 /* Of the namespace we are in; for what is seen long before its rest is over. */
-static int look_at_packets(struct network_look *ret_look)
+static int look_at_packets(int counters, struct network_look *ret_look)
 {
-    return add_file(ret_look, PACKETS, false);
+    return add_file(ret_look, counters, PACKETS, false);
+}
+
+static bool find_counters(struct network_spares *spares)
+{
+    if (!spares->has_counters) {
+        spares->counters = sys_file_open(AT_FDCWD, COUNTERS, O_PATH | O_DIRECTORY, 0);
+        spares->has_counters = spares->counters >= 0;
+    }
+    return spares->has_counters;
 }
 
 /* The length is 0 when something failed. */
-static void look_into(const struct network_spares *spares, int network,
-                      int (*look)(struct network_look *ret_look), struct network_look *ret_look)
+static void look_into(struct network_spares *spares, int network,
+                      int (*look)(int counters, struct network_look *ret_look),
+                      struct network_look *ret_look)
 {
     ret_look->length = 0;
-    if (network_namespace_enter(network) < 0)
+    if (!find_counters(spares) || network_namespace_enter(network) < 0)
         return;
-    if (look(ret_look) < 0)
+    if (look(spares->counters, ret_look) < 0)
         ret_look->length = 0;
     network_namespace_return(spares->home);
 }
@@ -232,5 +243,7 @@ void network_spares_clear(struct network_spares *spares)
     }
     if (spares->has_model)
         (void) fd_close(spares->model.fd);
-    spares->has_model = false;
+    if (spares->has_counters)
+        (void) fd_close(spares->counters);
+    spares->has_model = spares->has_counters = false;
 }

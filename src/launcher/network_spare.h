@@ -52,7 +52,8 @@ struct network_spares {
     int home; /* borrowed: the caller's own namespace, where it always is */
     struct network_spare spares[NETWORK_SPARES_MAX]; /* a ring, the oldest first */
     size_t first, count;
-    bool has_model;
+    bool has_counters, has_model;
+    int counters;               /* owned: where this thread's namespace is counted */
     struct network_spare model; /* nobody's; to learn what a new one looks like */
     struct network_look fresh;
     unsigned int refused; /* in a row */

@@ -4,9 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 
 #include "base/auto.h"
+#include "base/clock.h"
+
+#define MS_PER_DAY    INT64_C(86400000)
+#define EPOCH_WEEKDAY 4 /* a Thursday */
 
 static bool has_name(const struct http_header *header, const char *name, size_t length)
 {
@@ -164,14 +167,15 @@ void http_date(int64_t wall_ms, char ret_text[static HTTP_DATE_SIZE])
 {
     static const char days[] = "SunMonTueWedThuFriSat";
     static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
-    time_t seconds = (time_t) (wall_ms / 1000);
-    struct tm t = {0};
+    char time[CLOCK_TEXT_SIZE]; /* 2026-11-15T20:18:28.123Z */
+    int64_t day = wall_ms / MS_PER_DAY - (wall_ms % MS_PER_DAY < 0);
+    int month;
 
-    /* Not strftime: its names follow the locale, these must not. */
-    (void) gmtime_r(&seconds, &t);
-    (void) snprintf(ret_text, HTTP_DATE_SIZE, "%.3s, %02u %.3s %04u %02u:%02u:%02u GMT",
-                    days + 3 * (t.tm_wday % 7), (unsigned int) t.tm_mday % 100,
-                    months + 3 * (t.tm_mon % 12), (unsigned int) (t.tm_year + 1900) % 10000,
-                    (unsigned int) t.tm_hour % 100, (unsigned int) t.tm_min % 100,
-                    (unsigned int) t.tm_sec % 100);
+    /* Not strftime: its names follow the locale, these must not. Nor gmtime_r, which reads the
+     * description of the local time zone when it is first called. */
+    clock_format(wall_ms, time);
+    month = (time[5] - '0') * 10 + time[6] - '0';
+    (void) snprintf(ret_text, HTTP_DATE_SIZE, "%.3s, %.2s %.3s %.4s %.8s GMT",
+                    days + 3 * ((day % 7 + 7 + EPOCH_WEEKDAY) % 7), time + 8,
+                    months + 3 * (month - 1), time, time + 11);
 }
