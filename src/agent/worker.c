@@ -58,7 +58,9 @@ static int prepare(struct worker *worker, const struct worker_settings *settings
 
     if (r < 0)
         return r;
-    (void) setsid(); /* fails only when we lead a group already */
+    /* Away from whoever presses Ctrl-C on the agent's terminal. A session would do as well, but the
+     * kernel makes a group of its scheduler for each; every command has one of its own anyway. */
+    (void) setpgid(0, 0);
     worker->socket = settings->socket;
     worker->notes = settings->notes;
     worker->buffer = mem_alloc(LAUNCH_INLINE_MAX);
