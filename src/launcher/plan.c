@@ -38,6 +38,7 @@ int plan_expand(const struct wire_plan *plan, struct sandbox_plan *ret_plan, str
         .limits = plan_limits(&plan->limits),
         .disk = plan->limits.disk_bytes,
         .files = plan->limits.files,
+        .is_pooled = plan->flags & WIRE_BIT(WIRE_PLAN_POOLED),
         .existing_disk = plan->flags & WIRE_BIT(WIRE_PLAN_EXISTING_DISK),
     };
     return 0;

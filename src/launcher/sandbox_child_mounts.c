@@ -69,7 +69,7 @@ static int show(const char *source, const char *target, unsigned long flags)
  * what there is, no command could run any more to delete them. */
 static int mount_stage(const struct child *child)
 {
-    uint64_t half = child->plan->limits.memory_bytes / 2;
+    uint64_t half = child->plan->is_pooled ? 0 : child->plan->limits.memory_bytes / 2;
     char options[96];
 
     (void) snprintf(options, sizeof(options), "mode=0755,size=%" PRIu64 ",nr_inodes=%" PRIu64, half,

@@ -35,7 +35,7 @@ static inline void play_create(struct played_launcher *launcher, struct wire_inc
     sandbox->entry.state =
         plan.flags & WIRE_BIT(WIRE_PLAN_POOLED) ? WIRE_SANDBOX_POOLED : WIRE_SANDBOX_RUNNING;
     sandbox->entry.pid = 1000;
-    sandbox->plan = plan;
+    sandbox->made = sandbox->plan = plan;
     play_sandbox(launcher, request, sandbox);
 }
 

@@ -14,8 +14,8 @@
 
 struct played_sandbox {
     struct wire_entry entry;
-    struct wire_plan plan; /* the last one */
-    bool told;             /* its exit was sent */
+    struct wire_plan made, plan; /* the first one, and the last */
+    bool told;                   /* its exit was sent */
 };
 
 struct played_launcher {

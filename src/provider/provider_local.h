@@ -4,8 +4,9 @@
  * Opening agrees on a version, takes over every sandbox that is there, and subscribes to exits. A
  * stock of ready sandboxes, each used once, is kept beside the request path: a create that names no
  * other image, no binds and does not insist on its id is answered with one of them, told its host
- * name, limits, network and environment as it is handed out. The stock is filled again one by one
- * when calls have been quiet for a moment; when that fails, later and later.
+ * name, limits, network and environment as it is handed out. The stock has the limits that were
+ * asked for last, since whoever asks for the same again need not wait for them. It is filled again
+ * one by one when calls have been quiet for a moment; when that fails, later and later.
  *
  * A launcher that closes the conversation or breaks its rules makes the provider lost. */
 #pragma once

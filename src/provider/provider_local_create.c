@@ -225,6 +225,7 @@ static void on_assigned(void *context, struct wire_incoming *reply, const struct
     struct creation *creation = context;
 
     if (!failure) {
+        stock_note_limits(&creation->local->stock, &creation->plan.limits);
         on_runs(creation, &reply->message.sandbox);
         return;
     }

@@ -12,6 +12,9 @@
 #define REFILL_RETRY_MS     100
 #define REFILL_RETRY_MAX_MS 30000
 
+/* With less, in thousandths of a CPU, the next one would take long to start. */
+#define STOCK_CPU_MIN 100
+
 /* Nobody sees this name: the one of the spec comes with the assignment. */
 #define STOCK_HOSTNAME "burrow"
 
@@ -62,7 +65,8 @@ static void make_one(struct local *local)
     struct wire_plan plan = {.id = id_new(),
                              .hostname = STOCK_HOSTNAME,
                              .flags = WIRE_BIT(WIRE_PLAN_POOLED),
-                             .network = WIRE_NETWORK_NONE};
+                             .network = WIRE_NETWORK_NONE,
+                             .limits = local->stock.limits};
     struct wire_message message = {.number = WIRE_MESSAGE_CREATE};
     struct wire_answer answer = {.call = on_made, .context = local};
     struct error err = ERROR_INIT;
@@ -161,6 +165,12 @@ bool stock_take(struct local *local, struct id *ret_id)
     stock->exits = 0;
     consider(local);
     return true;
+}
+
+void stock_note_limits(struct stock *stock, const struct wire_limits *limits)
+{
+    if (limits->cpu_millis == 0 || limits->cpu_millis >= STOCK_CPU_MIN)
+        stock->limits = *limits;
 }
 
 bool stock_exited(struct local *local, const struct id *id)

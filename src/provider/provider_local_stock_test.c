@@ -68,6 +68,45 @@ static void a_create_is_answered_from_stock(void **state)
     assert_int_equal(played(contract)->asked[WIRE_MESSAGE_CREATE], STOCK + 1);
 }
 
+/* Limits with which the next one was made, that is handed out for these. */
+static struct wire_limits made_with(struct contract *contract, const struct provider_limits *wanted)
+{
+    struct id id = id_new();
+    struct provider_spec spec = easy_spec(contract, &id);
+    struct reply reply;
+
+    spec.limits = *wanted;
+    reply = ask_create(contract, &spec);
+    expect_ok(&reply);
+    await_stock(contract);
+    return play_find(played(contract), &reply.sandbox.id)->made.limits;
+}
+
+/* The youngest is handed out first. */
+static void new_ones_have_the_limits_that_were_asked_for_last(void **state)
+{
+    static const struct provider_limits usual = {
+        .memory_bytes = 1 << 28, .pids = 64, .cpu_millis = 500, .disk_bytes = 1 << 26};
+    static const struct provider_limits larger = {.memory_bytes = 1 << 29};
+    static const struct provider_limits slow = {.memory_bytes = 1 << 28, .cpu_millis = 10};
+    struct contract *contract = *state;
+    struct wire_limits made;
+
+    await_stock(contract);
+    made = made_with(contract, &usual);
+    assert_int_equal(made.memory_bytes, 0); /* nobody had asked */
+    made = made_with(contract, &larger);
+    assert_int_equal(made.memory_bytes, usual.memory_bytes);
+    assert_int_equal(made.pids, usual.pids);
+    assert_int_equal(made.cpu_millis, usual.cpu_millis);
+    assert_int_equal(made.disk_bytes, usual.disk_bytes);
+    made = made_with(contract, &slow);
+    assert_int_equal(made.memory_bytes, larger.memory_bytes);
+    assert_int_equal(made.pids, 0);
+    made = made_with(contract, &larger);
+    assert_int_equal(made.cpu_millis, 0); /* not those: its start would take long */
+}
+
 static void each_is_used_once(void **state)
 {
     struct contract *contract = *state;
@@ -328,6 +367,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         STOCK_TEST(the_stock_is_filled_and_not_shown),
         STOCK_TEST(a_create_is_answered_from_stock),
+        STOCK_TEST(new_ones_have_the_limits_that_were_asked_for_last),
         STOCK_TEST(each_is_used_once),
         STOCK_TEST(a_burst_beyond_the_stock_is_served),
         STOCK_TEST(specs_that_do_not_fit_are_made_anew),
