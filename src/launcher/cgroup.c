@@ -166,6 +166,7 @@ static int create_rest(const struct cgroup *cgroup, const struct cgroup_limits *
     return -1;
 }
 
+/* Whatever is wrong with a spare, new groups may do. */
 int cgroup_create_rest(const struct cgroup *cgroup, const struct cgroup_limits *limits,
                        const struct cgroup_spare *spare, struct error *err)
 {

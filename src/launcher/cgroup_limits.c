@@ -212,7 +212,7 @@ int cgroup_set_limits_but(const struct cgroup *cgroup, const struct cgroup_limit
     for (size_t i = 0; i < ARRAY_COUNT(settings); i++) {
         int serving = cgroup->host->support[settings[i].controller].hierarchy;
         int result =
-            serving >= 0 && done & 1u << serving ? 0 : apply_one(cgroup, &settings[i], limits);
+            serving >= 0 && (done & (1u << serving)) ? 0 : apply_one(cgroup, &settings[i], limits);
 
         if (result == -EINVAL)
             refused[refused_count++] = &settings[i];

@@ -65,10 +65,11 @@ void cgroup_spares_clear(struct cgroup_spares *spares)
 
 /* --- names ------------------------------------------------------------------------------------ */
 
-/* "spare-<id>/work/memory.memsw.usage_in_bytes"; `file` may be "". */
-static void spare_path(const struct id *id, const char *file, char ret_path[CGROUP_FILE_PATH_SIZE])
+/* "spare-<its id>/work/memory.memsw.usage_in_bytes"; `file` may be "". */
+static void spare_path(const struct id *spare, const char *file,
+                       char ret_path[CGROUP_FILE_PATH_SIZE])
 {
-    (void) snprintf(ret_path, CGROUP_FILE_PATH_SIZE, SPARE_PREFIX "%s%s%s", id->text,
+    (void) snprintf(ret_path, CGROUP_FILE_PATH_SIZE, SPARE_PREFIX "%s%s%s", spare->text,
                     *file ? "/" : "", file);
 }
 
@@ -85,9 +86,7 @@ int cgroup_spare_use(const struct cgroup_hierarchy *hierarchy, const struct cgro
         return -errno;
     if (cgroup_is_complete_in(hierarchy, cgroup, &found))
         return 0;
-    /* The janitor was removing it, in another life of that sandbox; from now on it does not find
-     * it.
-     */
+    /* Nobody removes what is listed. But where limits are not written, nothing else would tell. */
     (void) cgroup_remove_in(hierarchy, cgroup);
     return -ENOENT;
 }
@@ -120,7 +119,7 @@ static bool is_unspoilt(const struct cgroup_hierarchy *hierarchy, const struct c
 
 /* Set back what can be, and rename it. False: it is not fit for that. */
 static bool keep(const struct cgroup_hierarchy *hierarchy, const struct cgroup *cgroup,
-                 const struct cgroup_stats *stats)
+                 const struct id *spare, const struct cgroup_stats *stats)
 {
     char to[CGROUP_FILE_PATH_SIZE];
     bool found = false;
@@ -131,7 +130,7 @@ static bool keep(const struct cgroup_hierarchy *hierarchy, const struct cgroup *
     if (hierarchy->controllers & CGROUP_BIT(CGROUP_CPU_TIME) &&
         cgroup_write(hierarchy, cgroup, CGROUP_WHOLE, "cpuacct.usage", "0") < 0)
         return false;
-    spare_path(&cgroup->id, "", to);
+    spare_path(spare, "", to);
     return renameat(hierarchy->base, cgroup->id.text, hierarchy->base, to) == 0;
 }
 
@@ -141,8 +140,8 @@ static bool has_v1(const struct cgroup_host *host)
     return host->count && host->hierarchies[host->count - 1].version == CGROUP_V1;
 }
 
-int cgroup_retire(const struct cgroup_host *host, const struct id *id, bool *ret_kept,
-                  struct error *err)
+int cgroup_retire(const struct cgroup_host *host, const struct id *id, const struct id *spare,
+                  bool *ret_kept, struct error *err)
 {
     const unsigned int wanted =
         CGROUP_STAT_THROTTLED | CGROUP_STAT_OOM | CGROUP_STAT_PIDS_REFUSED | CGROUP_STAT_IO;
@@ -157,7 +156,7 @@ int cgroup_retire(const struct cgroup_host *host, const struct id *id, bool *ret
     cgroup_stats_read_some(&cgroup, wanted, &stats);
     for (size_t i = 0; i < host->count; i++) {
         const struct cgroup_hierarchy *hierarchy = &host->hierarchies[i];
-        bool is_kept = keep(hierarchy, &cgroup, &stats);
+        bool is_kept = keep(hierarchy, &cgroup, spare, &stats);
         int r = is_kept ? 0 : cgroup_remove_in(hierarchy, &cgroup);
 
         *ret_kept |= is_kept;
@@ -169,47 +168,47 @@ int cgroup_retire(const struct cgroup_host *host, const struct id *id, bool *ret
 
 /* --- settling --------------------------------------------------------------------------------- */
 
-static void remove_spare(const struct cgroup_hierarchy *hierarchy, const struct id *id)
+static void remove_spare(const struct cgroup_hierarchy *hierarchy, const struct id *spare)
 {
     static const char *const folders[] = {"agent", "work", ""};
 
     for (size_t i = 0; i < ARRAY_COUNT(folders); i++) {
         char path[CGROUP_FILE_PATH_SIZE];
 
-        spare_path(id, folders[i], path);
+        spare_path(spare, folders[i], path);
         (void) unlinkat(hierarchy->base, path, AT_REMOVEDIR); /* most have no `agent` */
     }
 }
 
 /* Whether the file says so, or is none of this kernel's. */
-static bool holds_little(const struct cgroup_hierarchy *hierarchy, const struct id *id,
+static bool holds_little(const struct cgroup_hierarchy *hierarchy, const struct id *spare,
                          const char *file)
 {
     char path[CGROUP_FILE_PATH_SIZE];
     uint64_t bytes;
     int r;
 
-    spare_path(id, file, path);
+    spare_path(spare, file, path);
     r = cgroup_file_number(hierarchy->base, path, &bytes);
     return r == -ENOENT || (r == 0 && bytes <= CGROUP_SPARE_MEMORY_MAX);
 }
 
 /* Whether no memory of who had it is left, in the sense of the header; sets its peak back. Buffers
  * of sockets are counted beside the rest. */
-static bool is_empty(const struct cgroup_hierarchy *hierarchy, const struct id *id)
+static bool is_empty(const struct cgroup_hierarchy *hierarchy, const struct id *spare)
 {
     bool has_swap = hierarchy->controllers & CGROUP_BIT(CGROUP_SWAP);
     char path[CGROUP_FILE_PATH_SIZE];
 
-    if (!holds_little(hierarchy, id,
+    if (!holds_little(hierarchy, spare,
                       has_swap ? "memory.memsw.usage_in_bytes" : "memory.usage_in_bytes") ||
-        !holds_little(hierarchy, id, "memory.kmem.tcp.usage_in_bytes"))
+        !holds_little(hierarchy, spare, "memory.kmem.tcp.usage_in_bytes"))
         return false;
-    spare_path(id, "memory.max_usage_in_bytes", path);
+    spare_path(spare, "memory.max_usage_in_bytes", path);
     return cgroup_file_write(hierarchy->base, path, "0") == 0;
 }
 
-bool cgroup_spare_settle(const struct cgroup_host *host, const struct id *id)
+bool cgroup_spare_settle(const struct cgroup_host *host, const struct id *spare)
 {
     bool is_kept = false;
 
@@ -217,13 +216,13 @@ bool cgroup_spare_settle(const struct cgroup_host *host, const struct id *id)
         const struct cgroup_hierarchy *hierarchy = &host->hierarchies[i];
         char path[CGROUP_FILE_PATH_SIZE];
 
-        spare_path(id, "", path);
+        spare_path(spare, "", path);
         if (hierarchy->version != CGROUP_V1 || faccessat(hierarchy->base, path, F_OK, 0) < 0)
             continue;
-        if (!(hierarchy->controllers & CGROUP_BIT(CGROUP_MEMORY)) || is_empty(hierarchy, id))
+        if (!(hierarchy->controllers & CGROUP_BIT(CGROUP_MEMORY)) || is_empty(hierarchy, spare))
             is_kept = true;
         else
-            remove_spare(hierarchy, id);
+            remove_spare(hierarchy, spare);
     }
     return is_kept;
 }
@@ -251,11 +250,11 @@ static void remove_in(const struct cgroup_hierarchy *hierarchy)
     }
 }
 
-void cgroup_spare_remove(const struct cgroup_host *host, const struct id *id)
+void cgroup_spare_remove(const struct cgroup_host *host, const struct id *spare)
 {
     for (size_t i = 0; i < host->count; i++) {
         if (host->hierarchies[i].version == CGROUP_V1)
-            remove_spare(&host->hierarchies[i], id);
+            remove_spare(&host->hierarchies[i], spare);
     }
 }
 

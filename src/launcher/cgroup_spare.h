@@ -1,8 +1,11 @@
 /* Groups of dead sandboxes, for the next ones: making and removing groups was a seventh of all the
  * work for a short sandbox on a host with v1 controllers (1.6 of 11.4 ms, two thirds of it memory).
  *
- *     <id> ── cgroup_retire ──► spare-<id> ── cgroup_spare_settle ──► spare-<id>, listed
- *                                                   <next id> ◄── cgroup_create_rest ──┘
+ *     <id> ── cgroup_retire ──► spare-<new> ── cgroup_spare_settle ──► spare-<new>, listed
+ *                                                    <next id> ◄── cgroup_create_rest ──┘
+ *
+ * A spare has a name of its own and not the sandbox's, which may live and end again, with other
+ * limits, before the groups of its first life were used.
  *
  * Nothing of who had them may be seen in them, so a group is kept only
  *
@@ -42,7 +45,7 @@
 /* --- the list: no system calls ---------------------------------------------------------------- */
 
 struct cgroup_spare {
-    struct id id; /* of who had it */
+    struct id id; /* its own, new */
     struct cgroup_known_limits limits;
 };
 
@@ -71,16 +74,17 @@ void cgroup_spares_clear(struct cgroup_spares *spares);
 
 /* --- the groups ------------------------------------------------------------------------------- */
 
-/* cgroup_remove_dead, but what can be used again becomes a spare. `*ret_kept`: whether there is
- * any; cgroup_spare_settle says whether it stays. */
-int cgroup_retire(const struct cgroup_host *host, const struct id *id, bool *ret_kept,
-                  struct error *err);
+/* cgroup_remove_dead of `id`, but what can be used again becomes `spare`, a name that nothing has
+ * yet. `*ret_kept`: whether there is any; cgroup_spare_settle says whether it stays. */
+int cgroup_retire(const struct cgroup_host *host, const struct id *id, const struct id *spare,
+                  bool *ret_kept, struct error *err);
 
-/* Once its mounts are gone, too. False when nothing can be kept after all; it is removed then. */
-bool cgroup_spare_settle(const struct cgroup_host *host, const struct id *id);
+/* Once the mounts of who had it are gone, too. False when nothing can be kept after all; it is
+ * removed then. */
+bool cgroup_spare_settle(const struct cgroup_host *host, const struct id *spare);
 
 /* Remove one. 0.3 ms; what cannot be removed is removed with all others. */
-void cgroup_spare_remove(const struct cgroup_host *host, const struct id *id);
+void cgroup_spare_remove(const struct cgroup_host *host, const struct id *spare);
 
 /* Remove all spares: when a janitor starts, for those of a dead one, and when a launcher ends.
  * Never fails; what cannot be removed is there the next time. */

@@ -96,14 +96,20 @@ static void needs_v1(const struct real *real, enum cgroup_controller controller)
         skip_without("a v1 controller");
 }
 
-static bool retire(const struct real *real, const struct id *id)
+static bool retire_as(const struct real *real, const struct id *id, const struct id *spare)
 {
     struct error err = ERROR_INIT;
     bool is_kept = false;
 
-    if (cgroup_retire(real->host, id, &is_kept, &err) < 0)
+    if (cgroup_retire(real->host, id, spare, &is_kept, &err) < 0)
         fail_msg("%s", err.message);
     return is_kept;
+}
+
+/* Of one that lives only once here, by the same name. */
+static bool retire(const struct real *real, const struct id *id)
+{
+    return retire_as(real, id, id);
 }
 
 /* From groups that are known to have these limits, or (NULL) of which nothing is known. */
@@ -282,6 +288,38 @@ static void a_group_that_is_made_anew_gets_limits_that_the_others_have(void **st
         fail_msg("%s", err.message);
 }
 
+/* The first life leaves some groups, with its limits; the second all, with others. */
+static void two_lives_of_a_sandbox_leave_two_spares(void **state)
+{
+    static const struct cgroup_limits large = {
+        .memory_bytes = 256 * MEGABYTE, .pids = 90, .cpu_millis = 1000};
+    struct real *real = *state;
+    struct cgroup first = real_create(real, &large), again, next;
+    const struct id spares[] = {id_new(), id_new()};
+    char path[PATH_MAX];
+
+    needs_v1(real, CGROUP_MEMORY);
+    needs_v1(real, CGROUP_PIDS);
+    (void) snprintf(path, sizeof(path), "%s/%s/work", cgroup_host_place(real->host, CGROUP_PIDS),
+                    first.id.text);
+    assert_int_equal(rmdir(path), 0); /* not fit for anybody else */
+    assert_true(retire_as(real, &first.id, &spares[0]));
+    assert_true(cgroup_spare_settle(real->host, &spares[0]));
+    assert_int_equal(cgroup_create(real->host, &first.id, &some_limits, &again, NULL), 0);
+    assert_true(retire_as(real, &again.id, &spares[1]));
+    assert_true(cgroup_spare_settle(real->host, &spares[1]));
+    next = create_from_known(real, &spares[1], &some_limits, &some_limits);
+    assert_int_equal(limit_in(real, &next, CGROUP_PIDS, "pids.max"), some_limits.pids);
+    assert_int_equal(limit_in(real, &next, CGROUP_MEMORY, "memory.limit_in_bytes"),
+                     some_limits.memory_bytes);
+    assert_int_equal(cgroup_remove(&next, 0, NULL), 0);
+    next = create_from_known(real, &spares[0], &large, &large);
+    assert_int_equal(limit_in(real, &next, CGROUP_PIDS, "pids.max"), large.pids);
+    assert_int_equal(limit_in(real, &next, CGROUP_MEMORY, "memory.limit_in_bytes"),
+                     large.memory_bytes);
+    assert_int_equal(cgroup_remove(&next, 0, NULL), 0);
+}
+
 /* What was counted there cannot be forgotten. */
 static void a_group_that_ran_out_of_memory_is_not_kept(void **state)
 {
@@ -375,7 +413,7 @@ static void groups_in_use_are_not_kept(void **state)
     pid_t pid = real_start(real, &cgroup, CGROUP_WORK, sit);
 
     assert_true(grows_beyond(real, 0, 0));
-    assert_int_equal(cgroup_retire(real->host, &cgroup.id, &is_kept, &err), -1);
+    assert_int_equal(cgroup_retire(real->host, &cgroup.id, &cgroup.id, &is_kept, &err), -1);
     assert_int_equal(err.system, EBUSY);
     assert_false(is_kept);
     for (unsigned int i = 0; i < CGROUP_CONTROLLER_COUNT; i++)
@@ -499,6 +537,7 @@ int main(void)
         REAL_TESTS(a_smaller_limit_holds_in_a_group_that_had_a_larger_one),
         REAL_TESTS(limits_are_written_unless_they_are_known_to_be_the_same),
         REAL_TESTS(a_group_that_is_made_anew_gets_limits_that_the_others_have),
+        REAL_TESTS(two_lives_of_a_sandbox_leave_two_spares),
         REAL_TESTS(a_group_that_ran_out_of_memory_is_not_kept),
         REAL_TESTS(a_group_that_refused_a_process_is_not_kept),
         REAL_TESTS(a_group_that_was_throttled_is_not_kept),

@@ -16,7 +16,7 @@
 /* What became of the groups of a task that may have kept them. */
 static void note_groups(struct janitor *janitor, const struct janitor_job *job, bool are_kept)
 {
-    const struct cgroup_spare spare = {job->task.id, job->limits};
+    const struct cgroup_spare spare = {job->task.spare, job->limits};
 
     if (job->task.keep_groups)
         cgroup_spares_add(janitor->spares, are_kept ? &spare : NULL);
@@ -54,6 +54,7 @@ static void send_more(struct janitor *janitor)
         if (job->is_sent)
             continue;
         job->task.keep_groups = cgroup_spares_await(janitor->spares);
+        job->task.spare = id_new();
         if (send_job(janitor, job) < 0) {
             note_groups(janitor, job, false);
             return; /* full or dead; either way we are woken */

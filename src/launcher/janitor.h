@@ -1,7 +1,7 @@
 /* The janitor: a process of its own that takes down what is left of sandboxes.
  *
- * Removing cgroups, waiting for a link to go, deleting a disk: each can take the kernel tens of
- * milliseconds, and none of it is on anybody's way. So the launcher hands it over and goes on:
+ * Removing cgroups in use, waiting for a link to go, deleting a disk: each can take the kernel tens
+ * of milliseconds, and none of it is on anybody's way. So the launcher hands it over and goes on:
  *
  *     launcher ── task ──►  janitor: groups, agent's socket, mounts, disk, network, id range
  *              ◄─ result ─
@@ -53,7 +53,8 @@ struct janitor_task {
     struct id id;
     bool keep_disk;
     bool has_network;
-    bool keep_groups; /* as spares, if they are fit for it; the janitor's business, too */
+    bool keep_groups; /* as `spare`, if they are fit for it; both are the janitor's business, too */
+    struct id spare;
 };
 
 /* Namespaces of a dead sandbox, or -EBADF; owned. */

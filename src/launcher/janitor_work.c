@@ -77,8 +77,9 @@ static int remove_groups(struct work *work, struct janitor_task *task, struct er
 {
     const struct id *id = &task->id;
     struct cgroup cgroup;
-    int r = task->keep_groups ? cgroup_retire(work->site.cgroups, id, &task->keep_groups, err)
-                              : cgroup_remove_dead(work->site.cgroups, id, err);
+    int r = task->keep_groups
+                ? cgroup_retire(work->site.cgroups, id, &task->spare, &task->keep_groups, err)
+                : cgroup_remove_dead(work->site.cgroups, id, err);
 
     /* Its first process is dead and took the others along. But after a crash of a launcher there
      * may be groups of a sandbox that never got that far. */
@@ -95,7 +96,7 @@ static int remove_groups(struct work *work, struct janitor_task *task, struct er
 static void settle_groups(struct work *work, struct janitor_task *task)
 {
     if (task->keep_groups)
-        task->keep_groups = cgroup_spare_settle(work->site.cgroups, &task->id);
+        task->keep_groups = cgroup_spare_settle(work->site.cgroups, &task->spare);
 }
 
 static int delete_disk(struct work *work, const struct id *id, struct error *err)

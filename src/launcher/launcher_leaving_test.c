@@ -167,10 +167,14 @@ static void make_a_spare(struct kit *kit)
     for (int i = 0; i < 50 && count_groups(kit, "spare-") == 0; i++) {
         struct wire_plan plan = kit_plan();
         struct kit_answer answer;
+        char name[ID_SIZE + sizeof("spare-")];
 
         kit_create(kit, &plan);
         kit_kill(kit, &plan.id, WIRE_KILL_EVERYTHING, &answer);
         kit_turn(kit, 50);
+        /* It could live again, with other limits, while they are kept. */
+        (void) snprintf(name, sizeof(name), "spare-%s", plan.id.text);
+        assert_int_equal(count_groups(kit, name), 0);
     }
     assert_true(count_groups(kit, "spare-") > 0);
 }

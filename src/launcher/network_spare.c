@@ -30,10 +30,15 @@ static const struct {
     const char *name;
     bool is_first_line; /* the rest is about all namespaces together */
 } counted[] = {
-    {PACKETS, false},         {"sockstat", true}, /* sockets of every kind */
-    {"snmp", false},          {"snmp6", false},
-    {"ip6_flowlabel", false}, /* they outlive their sockets */
-    {"rt6_stats", false},     /* routes that were only asked for */
+    {PACKETS, false},
+    /* sockets of every kind */
+    {"sockstat", true},
+    {"snmp", false},
+    {"snmp6", false},
+    /* they outlive their sockets */
+    {"ip6_flowlabel", false},
+    /* routes that were only asked for */
+    {"rt6_stats", false},
 };
 
 /* Add a file to the look. What this kernel has not is the same in all namespaces. */

@@ -19,7 +19,7 @@
 #define RESERVE_TERMINALS   1024
 #define RESERVE_NAMESPACES  1024
 #define RESERVE_NEIGHBOURS  1024
-#define RESERVE_DESCRIPTORS 256
+#define RESERVE_DESCRIPTORS 512 /* NETWORK_SPARES_MAX among them */
 
 /* The least an open file costs in the memory that a cgroup counts. With as many files allowed as
  * fit into all memory, a sandbox that opens files meets its own memory limit and not the host's. */

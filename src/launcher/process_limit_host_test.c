@@ -197,19 +197,19 @@ static void raise_own_descriptors(void)
 {
     struct process_limit_need need = {.sandboxes = 10, .descriptors_each = 10};
     struct process_limit_report report;
-    struct rlimit now, low = {64, 400};
+    struct rlimit now, low = {64, 700};
     AUTO(close) int proc = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
     CHECK_EQUAL(setrlimit(RLIMIT_NOFILE, &low), 0);
     process_limit_check_host(proc, &need, true, false, &report);
     CHECK_EQUAL(process_limit_find(&report, "nofile")->state, PROCESS_LIMIT_RAISED);
     CHECK_EQUAL(getrlimit(RLIMIT_NOFILE, &now), 0);
-    CHECK_EQUAL(now.rlim_cur, 356);
-    CHECK_EQUAL(now.rlim_max, 400);
+    CHECK_EQUAL(now.rlim_cur, 612);
+    CHECK_EQUAL(now.rlim_max, 700);
     need.sandboxes = 1000;
     process_limit_check_host(proc, &need, false, false, &report);
     CHECK_EQUAL(process_limit_find(&report, "nofile")->state, PROCESS_LIMIT_LOW);
-    CHECK(strstr(process_limit_find(&report, "nofile")->sentence, "LimitNOFILE=10256") != NULL);
+    CHECK(strstr(process_limit_find(&report, "nofile")->sentence, "LimitNOFILE=10512") != NULL);
 }
 
 static void own_descriptors_are_raised_up_to_the_hard_limit(void **state)

@@ -30,7 +30,7 @@
  * belong to PID 1. Calls that change scheduling by thread id are closed for id 1 only, because libc
  * sets the affinity of threads by their id: PID 1 must do its work in its main thread. Limits
  * (prlimit), with which PID 1 could be killed, can be set for the caller (0) only. Groups: PID 1
- * must not share its process group with others (setsid in its children). */
+ * must not share its process group with others (they lead groups of their own). */
 #pragma once
 
 #include <linux/filter.h>

@@ -168,12 +168,14 @@ void http_date(int64_t wall_ms, char ret_text[static HTTP_DATE_SIZE])
     static const char days[] = "SunMonTueWedThuFriSat";
     static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
     char time[CLOCK_TEXT_SIZE]; /* 2026-11-15T20:18:28.123Z */
-    int64_t day = wall_ms / MS_PER_DAY - (wall_ms % MS_PER_DAY < 0);
+    int64_t day;
     int month;
 
     /* Not strftime: its names follow the locale, these must not. Nor gmtime_r, which reads the
      * description of the local time zone when it is first called. */
     clock_format(wall_ms, time);
+    (void) clock_parse(time, &wall_ms); /* within four digits of years */
+    day = wall_ms / MS_PER_DAY - (wall_ms % MS_PER_DAY < 0);
     month = (time[5] - '0') * 10 + time[6] - '0';
     (void) snprintf(ret_text, HTTP_DATE_SIZE, "%.3s, %.2s %.3s %.4s %.8s GMT",
                     days + 3 * ((day % 7 + 7 + EPOCH_WEEKDAY) % 7), time + 8,

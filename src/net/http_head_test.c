@@ -98,6 +98,9 @@ static void dates_have_the_one_form(void **state)
         {0, "Thu, 01 Jan 1970 00:00:00 GMT"},
         {951782400999, "Tue, 29 Feb 2000 00:00:00 GMT"},
         {4102444799000, "Thu, 31 Dec 2099 23:59:59 GMT"},
+        {-1, "Wed, 31 Dec 1969 23:59:59 GMT"},
+        {INT64_MAX, "Fri, 31 Dec 9999 23:59:59 GMT"},
+        {INT64_MIN, "Sat, 01 Jan 0000 00:00:00 GMT"},
     };
 
     (void) state;

@@ -38,6 +38,8 @@ static void note_failure(struct local *local, const struct error *failure)
     struct stock *stock = &local->stock;
 
     stock->making = false;
+    stock->limits =
+        (struct wire_limits){0}; /* perhaps it was these: an agent has to start in them */
     if (stock->failures++ == 0 && !local->link.over)
         LOG_WARNING(local->log, "no new sandbox for the stock",
                     log_text("error", failure->message));
@@ -183,6 +185,7 @@ bool stock_exited(struct local *local, const struct id *id)
     if (place == stock->count)
         return false;
     stock->ready[place] = stock->ready[--stock->count];
+    stock->limits = (struct wire_limits){0};
     if (stock->exits++ == 0)
         LOG_WARNING(local->log, "a sandbox in stock ended", log_text("sandbox", id->text));
     local_discard(local, id, WIRE_KILL_EVERYTHING);

@@ -107,6 +107,21 @@ static void new_ones_have_the_limits_that_were_asked_for_last(void **state)
     assert_int_equal(made.cpu_millis, 0); /* not those: its start would take long */
 }
 
+/* Or no new one might ever start, for anybody. */
+static void limits_with_which_none_starts_are_forgotten(void **state)
+{
+    static const struct provider_limits tiny = {.memory_bytes = 4 << 20};
+    struct contract *contract = *state;
+    struct wire_limits made;
+
+    await_stock(contract);
+    played(contract)->fail[WIRE_MESSAGE_CREATE] = ERR_INTERNAL;
+    played(contract)->fails[WIRE_MESSAGE_CREATE] = 1;
+    (void) made_with(contract, &tiny);
+    made = made_with(contract, &tiny);
+    assert_int_equal(made.memory_bytes, 0);
+}
+
 static void each_is_used_once(void **state)
 {
     struct contract *contract = *state;
@@ -368,6 +383,7 @@ int main(void)
         STOCK_TEST(the_stock_is_filled_and_not_shown),
         STOCK_TEST(a_create_is_answered_from_stock),
         STOCK_TEST(new_ones_have_the_limits_that_were_asked_for_last),
+        STOCK_TEST(limits_with_which_none_starts_are_forgotten),
         STOCK_TEST(each_is_used_once),
         STOCK_TEST(a_burst_beyond_the_stock_is_served),
         STOCK_TEST(specs_that_do_not_fit_are_made_anew),
