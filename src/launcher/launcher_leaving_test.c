@@ -4,6 +4,8 @@
 #include <glob.h>
 #include <sys/mount.h>
 
+#include "launcher/cgroup_file.h"
+#include "launcher/janitor.h"
 #include "launcher/launcher_test_kit.h"
 
 /* As descriptors of namespaces are called in /proc: "net:[4026532281]". */
@@ -235,12 +237,90 @@ static void a_pool_that_takes_no_writes_holds_nobody_up(void **state)
     assert_int_equal(count_instances(kit), 0);
 }
 
+/* Of its group, as the kernel has it. */
+static uint64_t process_limit_of(const struct kit *kit, const struct id *id)
+{
+    char top[] = "/sys/fs/cgroup";
+    char *paths[] = {top, NULL};
+    FTS *walk = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR | FTS_NOSTAT, NULL);
+    const FTSENT *entry;
+    uint64_t limit = 0;
+
+    assert_non_null(walk);
+    while (limit == 0 && (entry = fts_read(walk))) {
+        char path[PATH_MAX];
+
+        if (entry->fts_info != FTS_D || !strstr(entry->fts_path, kit->cgroup) ||
+            strcmp(entry->fts_name, id->text) != 0)
+            continue;
+        (void) snprintf(path, sizeof(path), "%.*s/pids.max", (int) entry->fts_pathlen,
+                        entry->fts_path);
+        (void) cgroup_file_number(AT_FDCWD, path, &limit); /* not in every hierarchy */
+    }
+    (void) fts_close(walk);
+    return limit;
+}
+
+static void change_process_limit(struct kit *kit, struct wire_plan *plan, uint32_t limit)
+{
+    struct wire_message message = {.number = WIRE_MESSAGE_LIMITS};
+    struct kit_answer answer;
+
+    message.limits = (struct wire_set_limits){plan->id, plan->limits};
+    message.limits.limits.pids = limit;
+    kit_ask(kit, &message, &answer);
+    kit_expect(&answer, WIRE_MESSAGE_DONE);
+}
+
+static void assign_with_process_limit(struct kit *kit, struct wire_plan *plan, uint32_t limit)
+{
+    struct kit_answer answer;
+
+    plan->flags = 0;
+    plan->limits.pids = limit;
+    kit_ask_plan(kit, WIRE_MESSAGE_ASSIGN, plan, &answer);
+    kit_expect(&answer, WIRE_MESSAGE_SANDBOX);
+}
+
+/* Its groups are used again, and what was changed in them is not what they were made with. */
+static void limits_that_were_changed_do_not_reach_the_next(void **state)
+{
+    struct kit *kit = *state;
+    size_t used_again = 0;
+
+    NEEDS_LAUNCHER(kit);
+    if (!has_v1_groups()) {
+        (void) printf("# skip: v1 controllers, whose groups are used again\n");
+        skip();
+    }
+    for (int i = 0; i < 6; i++) {
+        struct wire_plan plan = kit_plan();
+        struct kit_answer answer;
+
+        used_again += count_groups(kit, "spare-") > 0;
+        plan.limits.pids = 40;
+        plan.flags = i % 2 ? WIRE_BIT(WIRE_PLAN_POOLED) : 0;
+        kit_create(kit, &plan);
+        assert_int_equal(process_limit_of(kit, &plan.id), 40);
+        if (i % 2)
+            assign_with_process_limit(kit, &plan, 60);
+        else
+            change_process_limit(kit, &plan, 60);
+        assert_int_equal(process_limit_of(kit, &plan.id), 60);
+        kit_kill(kit, &plan.id, WIRE_KILL_EVERYTHING, &answer);
+        kit_turn(kit, JANITOR_LINGER_MS + 300);
+    }
+    assert_true(used_again > 0);
+    assert_int_equal(kit_stop(kit), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         KIT_TEST(who_is_gone_has_left_its_network),
         KIT_TEST(what_a_killed_launcher_left_goes_with_the_next),
         KIT_TEST(spare_groups_end_with_their_launcher),
+        KIT_TEST(limits_that_were_changed_do_not_reach_the_next),
         KIT_TEST(a_pool_that_takes_no_writes_holds_nobody_up),
     };
 

@@ -37,6 +37,7 @@ struct kit {
     char folder[64]; /* data and run are in it */
     char cgroup[64];
     pid_t launcher;
+    bool runs; /* the launcher, until kit_stop */
     struct wire_conversation conversation;
     struct wire_exited exits[KIT_EXITS_MAX]; /* told so far */
     size_t exit_count;
@@ -79,6 +80,7 @@ static inline void kit_start(struct kit *kit)
     }
     (void) close(pair[1]);
     assert_int_equal(wire_conversation_init(&kit->conversation, WIRE_DAEMON, pair[0], NULL), 0);
+    kit->runs = true;
     kit_say_hello(kit);
 }
 
@@ -98,6 +100,7 @@ static inline int kit_stop(struct kit *kit)
 
     wire_conversation_end(&kit->conversation, NULL);
     assert_int_equal(waitpid(kit->launcher, &status, 0), kit->launcher);
+    kit->runs = false;
     return status;
 }
 
@@ -105,6 +108,12 @@ static inline void kit_remove(struct kit *kit)
 {
     AUTO(close) int parent = sys_file_open(AT_FDCWD, "/tmp", O_RDONLY | O_DIRECTORY, 0);
 
+    /* A test failed: what it made goes with its launcher. Whom it had asked is not told any more,
+     * for their answers were on its stack. */
+    if (kit->runs) {
+        (void) shutdown(kit->conversation.channel.fd, SHUT_RDWR);
+        (void) waitpid(kit->launcher, NULL, 0);
+    }
     assert_int_equal(sys_tree_delete(parent, strrchr(kit->folder, '/') + 1), 0);
 }
 
