@@ -3,7 +3,7 @@
  *     DATA/pool/                  0700, root
  *       lock                      openers take turns
  *       sparse.btrfs              the filesystem in a file (or allocated.btrfs: all of it reserved)
- *       store/                    that file, mounted nosuid,nodev,noatime
+ *       store/                    that file, mounted nosuid,nodev,noatime, for the launcher alone
  *         disks/<id>/u, w         a subvolume per sandbox: upper and work folder of its overlay
  *         snapshots/<id>/d/u      read-only copies (plain: <id>/u)
  *         unfinished/<handle>/    copies that are being made

@@ -16,6 +16,7 @@ struct disk_pool {
     enum disk_pool_kind kind;
     enum sys_btrfs_quota quota;
     bool is_sparse;                              /* a file that grows and can be trimmed */
+    bool is_fresh;                               /* nobody else had it open when we opened it */
     uint64_t reserve;                            /* bytes */
     uint64_t clean_from;                         /* the accounting record to look at next */
     int folder;                                  /* owned: DATA/pool */
@@ -77,9 +78,10 @@ int disk_pool_throw_away(struct disk_pool *pool, int folder, const char *name);
  *
  * It is deleted, with one exception. A fork is answered when its copy is on disk, and not yet the
  * rename that puts it into place, which would be one commit more. So when the power may have gone,
- * which is when we mounted the pool ourselves, a copy that could be a fork is put there again.
- * Whether it was answered is not known here; what nobody knows of is taken down by recovery. */
-void disk_pool_open_unfinished(struct disk_pool *pool, bool is_fresh);
+ * which is when nobody had the pool open (`is_fresh`), a copy that could be a fork is put there
+ * again. Whether it was answered is not known here; what nobody knows of is taken down by recovery.
+ */
+void disk_pool_open_unfinished(struct disk_pool *pool);
 void disk_pool_close_unfinished(struct disk_pool *pool);
 
 /* disk_pool_spare.c */
@@ -129,6 +131,6 @@ void disk_pool_collect(struct disk_pool *pool);
 int disk_pool_loop_exists(struct disk_pool *pool);
 
 /* Make the file when missing, attach and mount it at the store unless that was done (`is_mounted`).
- * Sets is_sparse. `ret_is_fresh`: nobody else can have had it open. */
+ * Sets is_sparse and is_fresh. */
 int disk_pool_loop_mount(struct disk_pool *pool, const struct disk_pool_options *options,
-                         bool is_mounted, bool *ret_is_fresh, struct error *err);
+                         bool is_mounted, struct error *err);

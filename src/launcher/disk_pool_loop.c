@@ -246,7 +246,7 @@ static int follow_size(struct disk_pool *pool, int image, int device, struct err
 }
 
 int disk_pool_loop_mount(struct disk_pool *pool, const struct disk_pool_options *options,
-                         bool is_mounted, bool *ret_is_fresh, struct error *err)
+                         bool is_mounted, struct error *err)
 {
     AUTO(close) int image = open_image(pool, options, err), device = -EBADF;
     char path[SYS_LOOP_PATH_SIZE];
@@ -256,7 +256,7 @@ int disk_pool_loop_mount(struct disk_pool *pool, const struct disk_pool_options 
     /* Also attached when it is mounted in another mount namespace or by a sandbox that outlived
      * its launcher. A second device on the same file would destroy it. */
     device = sys_loop_find(image, path);
-    *ret_is_fresh = device == -ENOENT;
+    pool->is_fresh = device == -ENOENT;
     if (device == -ENOENT && is_mounted)
         return error_set(err, ERR_CONFLICT, 0,
                          "'%s/" STORE_NAME "' is a mount of something else: unmount it",

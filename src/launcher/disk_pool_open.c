@@ -234,14 +234,12 @@ static void start_quota(struct disk_pool *pool, bool may_enable)
 static int open_loop(struct disk_pool *pool, const struct disk_pool_options *options,
                      const struct facts *facts, struct error *err)
 {
-    bool is_fresh = false;
-
-    if (disk_pool_loop_mount(pool, options, facts->is_mounted, &is_fresh, err) < 0 ||
+    if (disk_pool_loop_mount(pool, options, facts->is_mounted, err) < 0 ||
         open_store(pool, err) < 0)
         return -1;
     start_quota(pool, true);
     /* With others at work it may be theirs. */
-    return is_fresh ? disk_pool_empty_trash(pool, err) : 0;
+    return pool->is_fresh ? disk_pool_empty_trash(pool, err) : 0;
 }
 
 static int open_btrfs_folder(struct disk_pool *pool, const struct disk_pool_options *options,
@@ -321,6 +319,7 @@ int disk_pool_open(const char *path, const struct disk_pool_options *options,
                          path);
     if (look(pool, &facts, err) < 0)
         return -1;
+    pool->is_fresh = !facts.is_mounted;
     r = open_kind(pool, options, &facts, &own);
     if (r > 0) {
         forget_loop(pool);
@@ -332,7 +331,7 @@ int disk_pool_open(const char *path, const struct disk_pool_options *options,
             *err = own;
         return -1;
     }
-    disk_pool_open_unfinished(pool, !facts.is_mounted);
+    disk_pool_open_unfinished(pool);
     *ret_pool = TAKE_PTR(pool);
     return 0;
 }

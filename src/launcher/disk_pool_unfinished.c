@@ -45,7 +45,7 @@ static int place_fork(struct disk_pool *pool, int around, const char *name)
 
 /* One copy: in a plain pool a tree that may be large, else a subvolume in a folder. False: it can
  * be a fork and could not be placed, on a pool that takes no writes. */
-static bool settle_copy(struct disk_pool *pool, int folder, const char *name, bool is_fresh)
+static bool settle_copy(struct disk_pool *pool, int folder, const char *name)
 {
     AUTO(close) int around = -EBADF;
     int r;
@@ -55,14 +55,14 @@ static bool settle_copy(struct disk_pool *pool, int folder, const char *name, bo
         return true;
     }
     around = sys_file_open(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-    r = around >= 0 && is_fresh ? place_fork(pool, around, name) : -EEXIST;
+    r = around >= 0 && pool->is_fresh ? place_fork(pool, around, name) : -EEXIST;
     if (around >= 0 && r == -EEXIST)
         (void) sys_btrfs_delete(around, DISK_COPY_NAME);
     (void) unlinkat(folder, name, AT_REMOVEDIR);
     return r == 0 || r == -EEXIST;
 }
 
-static bool settle_folder(struct disk_pool *pool, int folder, const char *name, bool is_fresh)
+static bool settle_folder(struct disk_pool *pool, int folder, const char *name)
 {
     AUTO(closedir) DIR *entries = read_folder(folder);
     const struct dirent *entry;
@@ -70,13 +70,13 @@ static bool settle_folder(struct disk_pool *pool, int folder, const char *name, 
 
     while (entries && (entry = readdir(entries))) {
         if (id_is_valid(entry->d_name))
-            is_settled &= settle_copy(pool, folder, entry->d_name, is_fresh);
+            is_settled &= settle_copy(pool, folder, entry->d_name);
     }
     (void) unlinkat(pool->unfinished, name, AT_REMOVEDIR);
     return is_settled;
 }
 
-static void settle_dead(struct disk_pool *pool, bool is_fresh)
+static void settle_dead(struct disk_pool *pool)
 {
     AUTO(closedir) DIR *entries = read_folder(pool->unfinished);
     const struct dirent *entry;
@@ -91,17 +91,17 @@ static void settle_dead(struct disk_pool *pool, bool is_fresh)
         if (folder < 0 || sys_lock_take(folder, SYS_LOCK_EXCLUSIVE, 0) < 0)
             continue;
         /* What is left is not deleted by others while we hold its lock. */
-        if (!settle_folder(pool, folder, entry->d_name, is_fresh) && pool->left < 0)
+        if (!settle_folder(pool, folder, entry->d_name) && pool->left < 0)
             pool->left = TAKE_FD(folder);
     }
 }
 
-void disk_pool_open_unfinished(struct disk_pool *pool, bool is_fresh)
+void disk_pool_open_unfinished(struct disk_pool *pool)
 {
     AUTO(close) int folder = -EBADF;
     struct id name = id_new();
 
-    settle_dead(pool, is_fresh);
+    settle_dead(pool);
     if (mkdirat(pool->unfinished, name.text, 0700) < 0)
         return;
     folder = sys_file_open(pool->unfinished, name.text, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);

@@ -25,12 +25,12 @@ static const struct {
     const char *name;
     bool aside;
 } areas[] = {
-    {doctor_rights, "rights", false},    {doctor_kernel, "kernel", false},
-    {doctor_namespaces, "kernel", true}, {doctor_mounts, "kernel", true},
-    {doctor_cgroups, "cgroups", true},   {doctor_disk, "disk", true},
-    {doctor_ids, "ids", false},          {doctor_limits, "limits", true},
-    {doctor_network, "network", true},   {doctor_programs, "programs", false},
-    {doctor_walls, "walls", true},
+    {doctor_rights, "rights", false},     {doctor_kernel, "kernel", false},
+    {doctor_namespaces, "kernel", true},  {doctor_mounts, "kernel", true},
+    {doctor_host_mounts, "mounts", true}, {doctor_cgroups, "cgroups", true},
+    {doctor_disk, "disk", true},          {doctor_ids, "ids", false},
+    {doctor_limits, "limits", true},      {doctor_network, "network", true},
+    {doctor_programs, "programs", false}, {doctor_walls, "walls", true},
 };
 
 static const char *const state_texts[DOCTOR_STATE_COUNT] = {[DOCTOR_ON] = "on",

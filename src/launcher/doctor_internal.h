@@ -5,10 +5,11 @@
 
 typedef void doctor_area(const struct doctor_options *options, struct doctor_report *report);
 
-doctor_area doctor_rights;     /* root, capabilities */
-doctor_area doctor_kernel;     /* version, calls */
-doctor_area doctor_namespaces; /* one of each kind */
-doctor_area doctor_mounts;     /* idmapped mounts, overlay in a user namespace */
+doctor_area doctor_rights;      /* root, capabilities */
+doctor_area doctor_kernel;      /* version, calls */
+doctor_area doctor_namespaces;  /* one of each kind */
+doctor_area doctor_mounts;      /* idmapped mounts, overlay in a user namespace */
+doctor_area doctor_host_mounts; /* shared or not, and whether ours stay apart */
 doctor_area doctor_cgroups;
 doctor_area doctor_disk;
 doctor_area doctor_ids;     /* id ranges, the daemon's user */

@@ -148,6 +148,36 @@ static void an_old_kernel_is_missing_something(void **state)
     }
 }
 
+/* Three lines of a table of mounts, as systemd and the fault of 0.1.0 left it. */
+#define ROOT_SHARED "22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw\n"
+#define ROOT_ALONE  "22 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n"
+#define LEFT_OVER                                                                                  \
+    "123 22 0:47 /var/usrlocal /usr/local rw,nosuid,nodev,relatime shared:22 - overlay overlay "   \
+    "rw,lowerdir=/tmp/l/0\n"
+
+static void what_an_earlier_burrow_mounted_on_the_host_is_told(void **state)
+{
+    struct host host;
+    const struct doctor_row *row;
+
+    (void) state;
+    make_host(&host);
+    write_text(host.proc, "self/mountinfo", ROOT_SHARED LEFT_OVER LEFT_OVER);
+    doctor_aside(doctor_host_mounts, "mounts", &host.options, host.report);
+    row = find(host.report, "mounts of sandboxes on the host");
+    assert_int_equal(row->state, DOCTOR_WARNING);
+    assert_non_null(strstr(row->detail, "2 at '/usr/local'"));
+    assert_int_equal(find(host.report, "shared mounts")->state, DOCTOR_ON);
+    host.report->count = 0;
+    write_text(host.proc, "self/mountinfo", ROOT_ALONE);
+    doctor_aside(doctor_host_mounts, "mounts", &host.options, host.report);
+    assert_int_equal(find(host.report, "shared mounts")->state, DOCTOR_OFF);
+    assert_int_equal(find(host.report, "no mounts of sandboxes on the host")->state, DOCTOR_ON);
+    if (geteuid() == 0)
+        assert_int_equal(find(host.report, "private copies of mounts")->state, DOCTOR_ON);
+    end_host(&host);
+}
+
 static void a_call_that_is_missing_is_said_with_its_consequence(void **state)
 {
     unsigned int before = sys_feature_pretend(SYS_FEATURE_BIT(SYS_FEATURE_OPENAT2) |
@@ -349,6 +379,7 @@ int main(void)
         cmocka_unit_test(capabilities_are_read_and_named),
         cmocka_unit_test(a_host_without_proc_is_not_called_healthy),
         cmocka_unit_test(an_old_kernel_is_missing_something),
+        cmocka_unit_test(what_an_earlier_burrow_mounted_on_the_host_is_told),
         cmocka_unit_test(a_call_that_is_missing_is_said_with_its_consequence),
         cmocka_unit_test(ids_of_others_are_left_alone_and_counted),
         cmocka_unit_test(the_daemons_user_is_found_by_its_whole_name),

@@ -297,10 +297,15 @@ static void empty_trash(struct work *work)
 
 /* --- life ------------------------------------------------------------------------------------ */
 
-static void keep_descriptors(const struct work *work)
+static void keep_descriptors(const struct work *work, const struct host_mounts *host)
 {
-    const int kept[] = {work->socket, work->instance->folder, work->instance->lock,
-                        work->instance->records, work->instance->agents};
+    const int kept[] = {work->socket,
+                        work->instance->folder,
+                        work->instance->lock,
+                        work->instance->records,
+                        work->instance->agents,
+                        host ? host->namespace : work->socket,
+                        host ? host->root : work->socket};
 
     /* Copies of the launcher's descriptors would keep namespaces and sockets alive. */
     (void) sys_close_all_but(STDERR_FILENO + 1, kept, ARRAY_COUNT(kept));
@@ -383,7 +388,7 @@ _Noreturn void janitor_work(const struct site_options *site, const struct instan
     /* With the launcher, and sharing its lock: the next one starts when nobody works here any more,
      * or what it starts anew would be taken down by us. */
     (void) sys_process_die_with_parent(SIGKILL, getppid());
-    keep_descriptors(&work);
+    keep_descriptors(&work, site->host);
     list_init(&work.waiting);
     work.tidy_ns = now_ns() + TIDY_MS * NANOSECONDS_PER_MS;
     options.only_disks = true;

@@ -2,7 +2,6 @@
 #include <dirent.h>
 #include <fts.h>
 #include <glob.h>
-#include <sys/mount.h>
 
 #include "launcher/cgroup_file.h"
 #include "launcher/janitor.h"
@@ -204,16 +203,6 @@ static void spare_groups_end_with_their_launcher(void **state)
     assert_int_equal(count_groups(kit, ""), 0);
 }
 
-static void set_pool_read_only(const struct kit *kit)
-{
-    char path[128];
-
-    (void) snprintf(path, sizeof(path), "%s/data/pool/store", kit->folder);
-    assert_int_equal(mount(NULL, path, NULL, MS_REMOUNT | MS_NOSUID | MS_NODEV | MS_RDONLY, NULL),
-                     0);
-}
-
-/* As the kernel does to a filesystem that it finds broken. */
 static void a_pool_that_takes_no_writes_holds_nobody_up(void **state)
 {
     struct kit *kit = *state;
@@ -223,7 +212,7 @@ static void a_pool_that_takes_no_writes_holds_nobody_up(void **state)
 
     NEEDS_LAUNCHER(kit);
     kit_create(kit, &plan);
-    set_pool_read_only(kit);
+    kit_set_pool_read_only(kit, true);
     plan.id = id_new();
     kit_ask_plan(kit, WIRE_MESSAGE_CREATE, &plan, &answer);
     kit_expect_failure(&answer, ERR_UNAVAILABLE);

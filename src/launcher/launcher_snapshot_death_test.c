@@ -117,11 +117,13 @@ static void die_at_each(struct kit *kit, const char *const *points, size_t other
         start_with_crash_point(kit, points[i]);
         kit_create(kit, &plan);
         write_text(kit, &plan.id, "note", "whole");
+        kit_hold_store(kit);
         copy_until_it_dies(kit, &plan);
         status = kit_stop(kit);
         if (!WIFSIGNALED(status))
             fail_msg("%s was never reached", points[i]);
         assert_string_equal(text_of(kit, &plan.id, "note"), "whole");
+        kit_let_store_go(kit);
         kit_start(kit);
         assert_int_equal(count_in(kit, "disks"), others);
         assert_int_equal(count_in(kit, "snapshots"), 0);

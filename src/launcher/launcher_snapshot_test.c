@@ -1,5 +1,4 @@
 /* Snapshots, forks and going back, by the protocol of a whole launcher, on both kinds of pool. */
-#include <sys/mount.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 
@@ -255,14 +254,6 @@ static void half_a_disk_is_completed(void **state)
     assert_int_equal(kit_stop(kit), 0);
 }
 
-static void set_read_only(const struct kit *kit, bool is_read_only)
-{
-    char path[PATH_MAX];
-
-    (void) snprintf(path, sizeof(path), "%s/data/pool/store", kit->folder);
-    assert_int_equal(mount(NULL, path, NULL, MS_REMOUNT | (is_read_only ? MS_RDONLY : 0), NULL), 0);
-}
-
 /* As after an error of the disk beneath. */
 static void a_pool_that_is_read_only_refuses_forks(void **state)
 {
@@ -275,11 +266,11 @@ static void a_pool_that_is_read_only_refuses_forks(void **state)
     kit_create(kit, &plan);
     (void) snapshot(kit, &plan.id, &first, false);
     stop(kit, &plan.id);
-    set_read_only(kit, true);
+    kit_set_pool_read_only(kit, true);
     fork = fork_plan(WIRE_DISK_OF_SNAPSHOT, &first);
     kit_ask_plan(kit, WIRE_MESSAGE_CREATE, &fork, &answer);
     kit_expect_failure(&answer, ERR_UNAVAILABLE);
-    set_read_only(kit, false);
+    kit_set_pool_read_only(kit, false);
     kit_create(kit, &fork);
     assert_int_equal(count_in(kit, "disks"), 2);
     assert_int_equal(kit_stop(kit), 0);

@@ -44,8 +44,8 @@ static inline const char *in_store(const struct kit *kit, const char *set, const
 {
     static char path[PATH_MAX];
 
-    (void) snprintf(path, sizeof(path), "%s/data/pool/store/%s/%s%s", kit->folder, set,
-                    id ? id->text : "", file);
+    (void) snprintf(path, sizeof(path), "%s/%s/%s%s", kit_store(kit), set, id ? id->text : "",
+                    file);
     return path;
 }
 

@@ -23,6 +23,8 @@
 
 #include "base/auto.h"
 #include "sys/sys_file.h"
+#include "sys/sys_mount_path.h"
+#include "sys/sys_namespace.h"
 #include "sys/sys_socket.h"
 #include "sys/sys_tree.h"
 #include "wire/wire_conversation.h"
@@ -38,6 +40,7 @@ struct kit {
     char cgroup[64];
     pid_t launcher;
     bool runs; /* the launcher, until kit_stop */
+    int store; /* owned: the pool's store, held beyond the launcher's end; 0: it is not held */
     struct wire_conversation conversation;
     struct wire_exited exits[KIT_EXITS_MAX]; /* told so far */
     size_t exit_count;
@@ -102,6 +105,54 @@ static inline int kit_stop(struct kit *kit)
     assert_int_equal(waitpid(kit->launcher, &status, 0), kit->launcher);
     kit->runs = false;
     return status;
+}
+
+/* The pool's store as the launcher sees it: it is mounted in no other mount namespace. */
+static inline const char *kit_store(const struct kit *kit)
+{
+    static char path[128];
+
+    if (kit->store)
+        (void) snprintf(path, sizeof(path), "/proc/self/fd/%d", kit->store);
+    else if (kit->runs)
+        (void) snprintf(path, sizeof(path), "/proc/%d/root%s/data/pool/store", (int) kit->launcher,
+                        kit->folder);
+    else
+        (void) snprintf(path, sizeof(path), "%s/data/pool/store", kit->folder);
+    return path;
+}
+
+/* Keep the pool as it is when the launcher dies, for looking at it until kit_let_store_go. */
+static inline void kit_hold_store(struct kit *kit)
+{
+    kit->store = open(kit_store(kit), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_true(kit->store > 0);
+}
+
+static inline void kit_let_store_go(struct kit *kit)
+{
+    (void) fd_close(kit->store);
+    kit->store = 0;
+}
+
+/* As the kernel does to a filesystem that it finds broken, and back. */
+static inline void kit_set_pool_read_only(const struct kit *kit, bool is_read_only)
+{
+    unsigned long flags = MS_REMOUNT | MS_NOSUID | MS_NODEV | (is_read_only ? MS_RDONLY : 0);
+    pid_t helper = fork();
+    char place[128];
+    int status;
+
+    assert_true(helper >= 0);
+    (void) snprintf(place, sizeof(place), "%s/data/pool/store", kit->folder);
+    if (helper == 0) {
+        int mounts = sys_namespace_open(kit->launcher, "mnt");
+
+        _exit(sys_namespace_enter(mounts, CLONE_NEWNS) < 0 ||
+              sys_mount_path_plain(NULL, place, NULL, flags, NULL) < 0);
+    }
+    assert_int_equal(waitpid(helper, &status, 0), helper);
+    assert_int_equal(status, 0);
 }
 
 static inline void kit_remove(struct kit *kit)

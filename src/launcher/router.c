@@ -1,6 +1,7 @@
 #include "launcher/router.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <linux/nsfs.h>
 #include <string.h>
@@ -14,7 +15,6 @@
 #include "launcher/router_internal.h"
 #include "launcher/router_uplink.h"
 #include "sys/sys_file.h"
-#include "sys/sys_mount.h"
 #include "sys/sys_namespace.h"
 #include "sys/sys_netlink_list.h"
 
@@ -73,6 +73,7 @@ static struct router *new_router(const struct router_settings *settings)
 
     memcpy(router->name, settings->name, strlen(settings->name));
     router->connections = settings->connections;
+    router->host = settings->host;
     router->state_folder = mem_copy_text(settings->state_folder);
     router->resolver_file = mem_copy_text(settings->resolver_file);
     router->resolver_fallback = mem_copy_text(settings->resolver_fallback);
@@ -145,7 +146,7 @@ static int open_state(struct router *router)
 
     if (result < 0)
         return result;
-    router->state = sys_file_open(AT_FDCWD, router->state_folder, O_RDONLY | O_DIRECTORY, 0);
+    router->state = host_mounts_open_folder(router->host, router->state_folder);
     if (router->state < 0)
         return router->state;
     result = sys_file_make_directories(router->state, TAKEN_FOLDER, 0700);
@@ -199,17 +200,22 @@ static int make_namespace(struct router *router)
     return fd;
 }
 
+static int name_namespace_file(const struct router *router, char ret_path[static PATH_MAX])
+{
+    int length = snprintf(ret_path, PATH_MAX, "%s/" NAMESPACE_FILE, router->state_folder);
+
+    return length < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
 /* Mount the namespace on its file. The last step of making a router: what was begun and not kept
  * vanishes with the last descriptor of it. */
 static int keep_namespace(const struct router *router)
 {
     AUTO(close) int file = sys_file_open(router->state, NAMESPACE_FILE, O_RDONLY | O_CREAT, 0400);
-    AUTO(close) int mount = -EBADF;
+    char path[PATH_MAX];
+    int r = file < 0 ? file : name_namespace_file(router, path);
 
-    if (file < 0)
-        return file;
-    mount = sys_mount_copy(router->inside, "", false);
-    return mount < 0 ? mount : sys_mount_attach(mount, router->state, NAMESPACE_FILE);
+    return r < 0 ? r : host_mounts_keep_namespace(router->host, router->inside, path);
 }
 
 static int set_inside(void)
@@ -419,11 +425,11 @@ static int remove_host_part(struct router *router)
 
 static int remove_state(struct router *router)
 {
-    char path[PATH_SIZE];
-    int result;
+    char path[PATH_MAX];
+    int result = name_namespace_file(router, path);
 
-    (void) snprintf(path, sizeof(path), "/proc/self/fd/%d/" NAMESPACE_FILE, router->state);
-    result = sys_mount_unmount(path, SYS_UNMOUNT_DETACH | SYS_UNMOUNT_NOFOLLOW);
+    if (result == 0)
+        result = host_mounts_drop_namespace(router->host, path);
     if (result < 0 && result != -EINVAL) /* not mounted */
         return result;
     /* The lock file stays: somebody may be waiting for it. */

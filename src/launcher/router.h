@@ -6,9 +6,10 @@
  *                               s7  --------------------------------  eth0 10.66.0.7/32
  *                               route 10.66.0.7/32 dev s7              default via 169.254.1.1
  *
- * It is made once, kept by a bind mount in the state folder, and found again by the next program:
- * sandboxes keep their network while the launcher restarts. Several programs may use it at once.
- * Its rules are in router_rules.h, sandboxes join it by network.h.
+ * It is made once, kept by a mount of the host on a file of the state folder (host_mounts.h), and
+ * found again by the next program: sandboxes keep their network while the launcher restarts.
+ * Several programs may use it at once. Its rules are in router_rules.h, sandboxes join it by
+ * network.h.
  *
  * On the host it adds one link and one nftables table, both named `name`, and switches IPv4
  * forwarding on (net.ipv4.ip_forward); nothing else is touched. IPv6 is off in the router and at
@@ -24,18 +25,20 @@
 
 #include "base/auto.h"
 #include "base/error.h"
+#include "launcher/host_mounts.h"
 #include "launcher/router_resolver.h"
 
 struct router;
 
 struct router_settings {
     const char *name;         /* of link and table: at most 15 of a-z 0-9 - */
-    const char *state_folder; /* on a tmpfs; made when missing; its mounts must outlive us */
+    const char *state_folder; /* on a tmpfs; made when missing */
     const char *pool;         /* addresses of sandboxes: "10.66.0.0/16"; prefix 8 to 30 */
     const char *uplink_range; /* where a free pair for the uplink is looked for; prefix 8 to 31 */
     uint32_t connections;     /* most at once, per sandbox that has no limit of its own */
     const char *resolver_file;
     const char *resolver_fallback;
+    const struct host_mounts *host; /* where the namespace is kept; NULL: in our own mounts */
 };
 
 /* 198.18.0.0/15 is set aside for benchmarks (RFC 2544) and hence on no host's way to anywhere. */

@@ -25,7 +25,8 @@ struct router {
     struct in_addr host_address;   /* of the uplink, at the host's end */
     struct in_addr address;        /* at the router's end */
     struct router_resolvers resolvers;
-    char *state_folder;      /* owned */
-    char *resolver_file;     /* owned */
-    char *resolver_fallback; /* owned */
+    const struct host_mounts *host; /* borrowed; NULL: we are in them */
+    char *state_folder;             /* owned */
+    char *resolver_file;            /* owned */
+    char *resolver_fallback;        /* owned */
 };

@@ -96,12 +96,21 @@ static void mounts_done(struct mounts *mounts)
 
 AUTO_DEFINE(mounts, struct mounts, mounts_done);
 
-static int add_copy(struct mounts *mounts, int folder, bool read_only, int users, struct error *err)
+/* A copy of a mount of the host's. In the host's peer group, which is how the kernel makes it, it
+ * would be a way out: what the child mounts beneath it would appear on the host too. */
+static int copy_mount(const struct child *child, int folder)
+{
+    return CHILD_IS_OPEN(child, PRIVATE_MOUNTS) ? sys_mount_copy_in_group(folder, "", false)
+                                                : sys_mount_copy(folder, "", false);
+}
+
+static int add_copy(const struct child *child, struct mounts *mounts, int folder, bool read_only,
+                    int users, struct error *err)
 {
     struct sys_mount_attributes change = {
         .set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (read_only ? MOUNT_ATTR_RDONLY : 0),
     };
-    int mount = sys_mount_copy(folder, "", false);
+    int mount = copy_mount(child, folder);
     int r;
 
     if (mount < 0)
@@ -144,17 +153,18 @@ static int make_mounts(const struct child *child, int users, struct mounts *moun
     if (add_layers(mounts, child->host->pool, &plan->id, users, err) < 0)
         return -1;
     for (size_t i = 0; i < image->lower_count; i++) {
-        if (add_copy(mounts, image->lowers[i], true, users, err) < 0)
+        if (add_copy(child, mounts, image->lowers[i], true, users, err) < 0)
             return -1;
     }
     for (size_t i = 0; i < image->mount_count; i++) {
         const struct image_mount *part = &image->mounts[i];
 
-        if (part->source >= 0 && add_copy(mounts, part->source, part->read_only, users, err) < 0)
+        if (part->source >= 0 &&
+            add_copy(child, mounts, part->source, part->read_only, users, err) < 0)
             return -1;
     }
     for (size_t i = 0; i < plan->bind_count; i++) {
-        if (add_copy(mounts, plan->binds[i].source, true, users, err) < 0)
+        if (add_copy(child, mounts, plan->binds[i].source, true, users, err) < 0)
             return error_wrap(err, "bind %s", plan->binds[i].place);
     }
     return 0;

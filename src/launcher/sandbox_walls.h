@@ -27,6 +27,7 @@
     X(PROCESS_LIMITS, "process_limits", "core dumps, queues and locked memory beyond its share")   \
     X(CGROUP_NAMESPACE, "cgroup_namespace", "the names of the host's groups")                      \
     X(DESCRIPTORS, "descriptors", "files of the launcher that were left open")                     \
+    X(PRIVATE_MOUNTS, "private_mounts", "its mounts on the host's folders, by groups of mounts")   \
     X(LINKS, "links", "links on a used disk that lead mounts to the host's folders")               \
     X(HIDDEN_AGENT, "hidden_agent", "memory, descriptors and tracing of PID 1")                    \
     X(SEALED_AGENT, "sealed_agent", "changes to the agent's program, which all sandboxes share")

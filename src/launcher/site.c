@@ -162,7 +162,8 @@ static int open_walls(struct site *site, struct error *err)
 
 int site_open(struct site *site, const struct site_options *options, struct error *err)
 {
-    *site = (struct site){.host.agent = -EBADF, .keeper = -EBADF, .home = -EBADF};
+    *site = (struct site){
+        .host.agent = -EBADF, .keeper = -EBADF, .home = -EBADF, .host_mounts = options->host};
     if (open_disks(site, options, err) == 0 &&
         (options->only_disks ||
          (open_images(site, options, err) == 0 && open_walls(site, err) == 0 &&
@@ -192,6 +193,7 @@ int site_router(struct site *site, struct router **ret_router, struct error *err
 
     settings.name = site->network_name;
     settings.state_folder = site->network_folder;
+    settings.host = site->host_mounts;
     if (!site->router && router_open(&settings, &site->router, err) < 0)
         return -1;
     *ret_router = site->router;

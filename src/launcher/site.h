@@ -38,6 +38,7 @@ struct site_options {
     const char
         *programs;   /* folder of burrow-agent and burrow-keeper; NULL: where this program is */
     bool only_disks; /* for taking down: no programs, no images */
+    const struct host_mounts *host; /* borrowed; NULL: our mounts are the host's */
 };
 
 struct site {
@@ -48,9 +49,10 @@ struct site {
     struct bind_registry *binds;
     struct seccomp_filter filter;
     struct process_limits limits;
-    struct router *router; /* NULL until site_router */
-    int keeper;            /* owned: sealed memfd */
-    int home;              /* owned: the host's network namespace */
+    struct router *router;                 /* NULL until site_router */
+    int keeper;                            /* owned: sealed memfd */
+    int home;                              /* owned: the host's network namespace */
+    const struct host_mounts *host_mounts; /* borrowed; as in the options */
     char network_folder[256];
     char network_name[16];
 };

@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/auto.h"
 #include "sys/sys_call.h"
 
 #ifndef AT_RECURSIVE
@@ -71,13 +72,22 @@ int sys_mount_detached(int filesystem, unsigned int attributes)
                   : sys_call_result(syscall(SYS_fsmount, filesystem, FSMOUNT_CLOEXEC, attributes));
 }
 
-int sys_mount_copy(int directory, const char *path, bool recursive)
+int sys_mount_copy_in_group(int directory, const char *path, bool recursive)
 {
     unsigned int flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW |
                          (recursive ? AT_RECURSIVE : 0) | (*path ? 0 : AT_EMPTY_PATH);
     int result = sys_call_fault_or_missing(SYS_FEATURE_MOUNT_API);
 
     return result ? result : sys_call_result(syscall(SYS_open_tree, directory, path, flags));
+}
+
+int sys_mount_copy(int directory, const char *path, bool recursive)
+{
+    struct sys_mount_attributes change = {.propagation = MS_PRIVATE, .recursive = recursive};
+    AUTO(close) int copy = sys_mount_copy_in_group(directory, path, recursive);
+    int r = copy < 0 ? copy : sys_mount_change(copy, "", &change);
+
+    return r < 0 ? r : TAKE_FD(copy);
 }
 
 int sys_mount_attach(int mount, int directory, const char *path)

@@ -39,8 +39,16 @@ int sys_mount_detached(int filesystem, unsigned int attributes);
 
 /* A detached copy of the mount at `path` (relative to `directory`; "" means `directory` itself,
  * which may be a detached mount), with the mounts beneath it when `recursive`. A link at the end
- * is not followed. */
+ * is not followed.
+ *
+ * The copy is private. The kernel leaves it in the peer group of its original, and on every host
+ * with systemd that is a group of the host's own mounts: whatever is mounted beneath such a copy,
+ * in whichever namespace, is then mounted on the host as well. */
 int sys_mount_copy(int directory, const char *path, bool recursive);
+
+/* The copy as the kernel makes it, in the peer group of its original. For tests of what that lets
+ * happen, and for nothing else (tools/check-layers). */
+int sys_mount_copy_in_group(int directory, const char *path, bool recursive);
 
 /* Put a detached mount at `path` beneath `directory`. Links on the way are followed, one at the
  * end is not: open the place with sys_open_beneath and pass "" when a stranger named it. */

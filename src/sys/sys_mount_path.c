@@ -9,6 +9,7 @@
 #include "base/auto.h"
 #include "base/text.h"
 #include "sys/sys_call.h"
+#include "sys/sys_namespace.h"
 
 #ifndef ST_NOSYMFOLLOW
 #define ST_NOSYMFOLLOW 8192
@@ -155,11 +156,14 @@ static int bind_old(const char *source, const char *target, unsigned long flags,
     if (recursive && flags)
         return -ENOSYS;
     result = mount_old(source, target, NULL, MS_BIND | (recursive ? MS_REC : 0), NULL);
-    if (result < 0 || !flags)
-        return result;
-    result = restrict_old(target, flags);
     if (result < 0)
-        (void) sys_mount_unmount(target, SYS_UNMOUNT_DETACH); /* better nothing than writable */
+        return result;
+    result = mount_old(NULL, target, NULL, MS_PRIVATE | (recursive ? MS_REC : 0), NULL);
+    if (result == 0 && flags)
+        result = restrict_old(target, flags);
+    /* Better nothing than one that is writable or in the host's group. */
+    if (result < 0)
+        (void) sys_mount_unmount(target, SYS_UNMOUNT_DETACH);
     return result;
 }
 
@@ -219,6 +223,14 @@ int sys_mount_path_propagate(const char *target, unsigned long propagation, bool
     if (result == -ENOSYS)
         result = mount_old(NULL, target, NULL, propagation | (recursive ? MS_REC : 0), NULL);
     return result;
+}
+
+int sys_mount_path_separate(void)
+{
+    int result = sys_namespace_unshare(CLONE_NEWNS);
+
+    /* Slave: a disk that the host unmounts is not kept busy by our copy of its mount. */
+    return result < 0 ? result : sys_mount_path_propagate("/", MS_SLAVE, true);
 }
 
 int sys_mount_path_plain(const char *source, const char *target, const char *type,

@@ -24,9 +24,9 @@ struct sys_mount_option {
 int sys_mount_path_new(const char *type, const char *source, const char *target,
                        unsigned int attributes, const struct sys_mount_option *options);
 
-/* Show `source` also at `target`, with the mounts beneath it when `recursive`. Attributes of a
- * recursive bind reach all of these mounts; the fallback cannot do that and says -ENOSYS rather
- * than leave writable mounts inside a read-only tree. */
+/* Show `source` also at `target`, with the mounts beneath it when `recursive`, as private copies
+ * (sys_mount_copy). Attributes of a recursive bind reach all of these mounts; the fallback cannot
+ * do that and says -ENOSYS rather than leave writable mounts inside a read-only tree. */
 int sys_mount_path_bind(const char *source, const char *target, unsigned int attributes,
                         bool recursive);
 
@@ -35,6 +35,11 @@ int sys_mount_path_restrict(const char *target, unsigned int attributes);
 
 /* MS_PRIVATE, MS_SLAVE or MS_SHARED for `target` and the mounts beneath it when `recursive`. */
 int sys_mount_path_propagate(const char *target, unsigned long propagation, bool recursive);
+
+/* Give this process a mount namespace of its own: what the host mounts and unmounts later is seen
+ * here, as far as the host shares its mounts, and what is mounted here is seen by nobody else. On
+ * failure the process is good for nothing but its end. */
+int sys_mount_path_separate(void);
 
 /* The older call as it is, MS_... flags and all: one system call where the others take up to eight.
  * For places that count microseconds and need no attribute it does not have. */

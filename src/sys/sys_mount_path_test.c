@@ -188,6 +188,99 @@ static void propagation_is_set_for_one_or_all(void **state)
     run_in_every_mode(propagate);
 }
 
+/* What is mounted beneath a copy stays there, although everybody shares the original. */
+static void copy_shared(void)
+{
+    enter_private_mounts();
+    CHECK_EQUAL(mkdir("a", 0700) + mkdir("copy", 0700) + mkdir("tree", 0700), 0);
+    CHECK_EQUAL(sys_mount_path_new("tmpfs", "x", "a", 0, NULL), 0);
+    CHECK_EQUAL(mkdir("a/b", 0700) + mkdir("a/c", 0700), 0);
+    CHECK_EQUAL(sys_mount_path_new("tmpfs", "x", "a/c", 0, NULL), 0);
+    CHECK_EQUAL(sys_mount_path_propagate("/tmp/a", MS_SHARED, true), 0);
+    CHECK_EQUAL(sys_mount_path_bind("a", "copy", MOUNT_ATTR_NODEV, false), 0);
+    CHECK_EQUAL(sys_mount_path_bind("a", "tree", 0, true), 0);
+    CHECK(!has_tag("/tmp/copy", "shared:") && !has_tag("/tmp/copy", "master:"));
+    CHECK(!has_tag("/tmp/tree", "shared:") && !has_tag("/tmp/tree/c", "shared:"));
+    CHECK_EQUAL(sys_mount_path_new("tmpfs", "from-copy", "copy/b", 0, NULL), 0);
+    CHECK(!has_tag("/tmp/a/b", "from-copy"));
+}
+
+static void a_copy_is_in_no_group_of_its_original(void **state)
+{
+    (void) state;
+    run_in_every_mode(copy_shared);
+}
+
+static void copy_in_group(void)
+{
+    AUTO(close) int copy = -EBADF;
+
+    enter_private_mounts();
+    CHECK_EQUAL(mkdir("a", 0700) + mkdir("copy", 0700), 0);
+    CHECK_EQUAL(sys_mount_path_new("tmpfs", "x", "a", 0, NULL), 0);
+    CHECK_EQUAL(mkdir("a/b", 0700), 0);
+    CHECK_EQUAL(sys_mount_path_propagate("/tmp/a", MS_SHARED, true), 0);
+    copy = sys_mount_copy_in_group(AT_FDCWD, "a", false);
+    CHECK_EQUAL(sys_mount_attach(copy, AT_FDCWD, "copy"), 0);
+    CHECK_EQUAL(sys_mount_path_new("tmpfs", "from-copy", "copy/b", 0, NULL), 0);
+    CHECK(has_tag("/tmp/a/b", "from-copy"));
+}
+
+/* So the test above would fail without what sys_mount_copy does. */
+static void a_copy_as_the_kernel_makes_it_reaches_the_original(void **state)
+{
+    (void) state;
+    run_in_child(copy_in_group, NEEDS_MOUNTS);
+}
+
+/* One byte to the other end, and one from there. */
+static void take_turns(int to, int from)
+{
+    char byte = 'x';
+
+    CHECK_EQUAL(write(to, &byte, 1), 1);
+    CHECK_EQUAL(read(from, &byte, 1), 1);
+}
+
+static void be_separate(int to, int from)
+{
+    CHECK_EQUAL(sys_mount_path_separate(), 0);
+    CHECK_EQUAL(sys_mount_path_new("tmpfs", "ours", "a/b", 0, NULL), 0);
+    take_turns(to, from);
+    CHECK(has_tag("/tmp/a/c", "theirs"));
+    CHECK(!has_tag("/tmp/a", "shared:"));
+    _exit(0);
+}
+
+static void separate(void)
+{
+    int down[2], up[2], status;
+    char byte;
+    pid_t pid;
+
+    enter_private_mounts();
+    CHECK_EQUAL(mkdir("a", 0700), 0);
+    CHECK_EQUAL(sys_mount_path_new("tmpfs", "x", "a", 0, NULL), 0);
+    CHECK_EQUAL(mkdir("a/b", 0700) + mkdir("a/c", 0700), 0);
+    CHECK_EQUAL(sys_mount_path_propagate("/", MS_SHARED, true), 0);
+    CHECK_EQUAL(pipe(down) + pipe(up), 0);
+    pid = fork();
+    if (pid == 0)
+        be_separate(up[1], down[0]);
+    CHECK_EQUAL(read(up[0], &byte, 1), 1);
+    CHECK(!has_tag("/tmp/a/b", "ours"));
+    CHECK_EQUAL(sys_mount_path_new("tmpfs", "theirs", "a/c", 0, NULL), 0);
+    CHECK_EQUAL(write(down[1], &byte, 1), 1);
+    CHECK_EQUAL(waitpid(pid, &status, 0), pid);
+    CHECK_EQUAL(status, 0);
+}
+
+static void who_is_separate_sees_the_hosts_mounts_and_shows_none(void **state)
+{
+    (void) state;
+    run_in_every_mode(separate);
+}
+
 static void fall_back_fully(void)
 {
     static const struct sys_mount_option comma[] = {{"size", "1M,mode=0777"}, {0}};
@@ -197,13 +290,16 @@ static void fall_back_fully(void)
     CHECK_EQUAL(mkdir("a", 0700), 0);
     CHECK_EQUAL(sys_mount_path_new("tmpfs", "x", "a", 0, comma), -EINVAL);
     CHECK_EQUAL(sys_mount_path_new("tmpfs", "x", "a", 0, sneaky), -EINVAL);
-    /* A bind whose second step fails is taken away again: the calls are open_tree, mount, mount. */
+    /* A bind of which a later step fails is taken away again: the calls are open_tree, mount, and
+     * mount for making it private and for what it may not do. */
     CHECK_EQUAL(mkdir("source", 0700), 0);
     CHECK_EQUAL(mkdir("source/in", 0700), 0);
-    fault_arm(FAULT_SYSTEM_CALL, 3, EPERM);
-    CHECK_EQUAL(sys_mount_path_bind("source", "a", MOUNT_ATTR_RDONLY, false), -EPERM);
-    CHECK(fault_disarm(FAULT_SYSTEM_CALL));
-    CHECK_EQUAL(access("a/in", F_OK), -1);
+    for (unsigned int call = 3; call <= 4; call++) {
+        fault_arm(FAULT_SYSTEM_CALL, call, EPERM);
+        CHECK_EQUAL(sys_mount_path_bind("source", "a", MOUNT_ATTR_RDONLY, false), -EPERM);
+        CHECK(fault_disarm(FAULT_SYSTEM_CALL));
+        CHECK_EQUAL(access("a/in", F_OK), -1);
+    }
 }
 
 static void the_fallback_never_leaves_something_weaker(void **state)
@@ -221,6 +317,9 @@ int main(void)
         cmocka_unit_test_teardown(a_tree_is_bound_with_or_without_its_mounts, reset),
         cmocka_unit_test_teardown(restrictions_add_up, reset),
         cmocka_unit_test_teardown(propagation_is_set_for_one_or_all, reset),
+        cmocka_unit_test_teardown(a_copy_is_in_no_group_of_its_original, reset),
+        cmocka_unit_test_teardown(a_copy_as_the_kernel_makes_it_reaches_the_original, reset),
+        cmocka_unit_test_teardown(who_is_separate_sees_the_hosts_mounts_and_shows_none, reset),
         cmocka_unit_test_teardown(the_fallback_never_leaves_something_weaker, reset),
     };
 

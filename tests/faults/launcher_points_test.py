@@ -17,6 +17,7 @@ from outpost import enter  # noqa: E402
 enter()
 
 from control_plane import NATIVE, ControlPlane  # noqa: E402
+from host_mounts import pool_store  # noqa: E402
 from launcher import need_launcher  # noqa: E402
 from program import ROOT, wait_until  # noqa: E402
 from tap import equal, main, test  # noqa: E402
@@ -60,7 +61,7 @@ class Doomed(ControlPlane):
         wait_until(self.is_ready, "the launcher is started again", SECONDS)
 
     def unfinished(self):
-        store = f"{self.data}/pool/store/unfinished"
+        store = f"{pool_store(self.data)}/unfinished"
         return [name for owner in names_in(store) for name in names_in(f"{store}/{owner}")]
 
     def content(self, name):

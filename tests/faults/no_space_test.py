@@ -16,6 +16,7 @@ from outpost import enter  # noqa: E402
 enter()
 
 from control_plane import NATIVE, Refused  # noqa: E402
+from host_mounts import pool_store  # noqa: E402
 from launcher import need_launcher  # noqa: E402
 from outpost import folder  # noqa: E402
 from program import wait_until  # noqa: E402
@@ -147,7 +148,7 @@ def a_full_pool_refuses_in_time_and_recovers():
 
 
 def pool_free(plane):
-    status = os.statvfs(f"{plane.data}/pool/store")
+    status = os.statvfs(pool_store(plane.data))
     return status.f_bavail * status.f_frsize
 
 

@@ -19,6 +19,7 @@ enter()
 
 from concurrent.futures import ThreadPoolExecutor  # noqa: E402
 
+from host_mounts import pool_store  # noqa: E402
 from launcher import children, need_launcher, status_of  # noqa: E402
 from program import wait_until  # noqa: E402
 from provider_demo import ProviderDemo, Refused  # noqa: E402
@@ -153,7 +154,7 @@ class Footprint:
 
     def __init__(self, demo):
         os.sync()
-        pool = os.statvfs(f"{demo.data}/pool/store")
+        pool = os.statvfs(pool_store(demo.data))
         janitor = [pid for pid in children(demo.pid) if pid != demo.daemon_pid()]
         self.disk = (pool.f_blocks - pool.f_bfree) * pool.f_frsize
         self.launcher = sum(resident(pid) for pid in [demo.pid, *janitor])

@@ -10,6 +10,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
 from control_plane import NATIVE, ControlPlane  # noqa: E402
+from host_mounts import pool_store  # noqa: E402
 from launcher import need_launcher  # noqa: E402
 from program import wait_until  # noqa: E402
 from tap import Skip, equal, main, test  # noqa: E402
@@ -38,7 +39,7 @@ def stopped_snapshot(name):
 
 
 def layers():
-    return names_in(f"{PLANE.data}/pool/store/layers")
+    return names_in(f"{pool_store(PLANE.data)}/layers")
 
 
 # What a sandbox does in three lives, with a snapshot between each two.

@@ -22,6 +22,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
 from agent import find_processes  # noqa: E402
+from host_mounts import pool_store  # noqa: E402
 from launcher import Service, need_launcher  # noqa: E402
 from program import clean_environment, program, wait_until  # noqa: E402
 from tap import Skip, equal, main, skip, test  # noqa: E402
@@ -92,7 +93,7 @@ class Site:
         if os.path.isdir(f"{self.folder}/run"):
             found += [f"instance {name}" for name in os.listdir(f"{self.folder}/run")
                       if name.startswith("once-")]
-        disks = f"{self.folder}/data/pool/store"
+        disks = pool_store(f"{self.folder}/data")
         if os.path.isdir(disks):
             found += [f"disk {name}" for name in os.listdir(disks)]
         return found

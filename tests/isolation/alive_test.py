@@ -122,6 +122,7 @@ def trouble(box, what, command):
     expect_life(box)
     with answering(box, what):
         answer = box.run(command, timeoutMs=TROUBLE_MS)
+        print(f"# {what}: exit status {answer['exitCode']} {answer['stderr'][-200:]!r}")
     return answer
 
 

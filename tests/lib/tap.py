@@ -14,10 +14,15 @@
 
 Tests run in the order of the file and are named by sentences. Any exception is a failure, shown
 with its traceback. With arguments, main() runs only the tests whose names contain one of them.
+
+As root they run where mounts are shared, as they are on a host with systemd (host_mounts.py), and
+one more test follows them: that the host's mounts are at the end what they were, to the byte.
 """
 
 import sys
 import traceback
+
+import host_mounts
 
 _tests = []
 
@@ -59,11 +64,20 @@ def _run(number, function):
         return False
 
 
+def _expect_mounts(before):
+    """A test that the host's mounts are as before."""
+    def the_mounts_of_the_host_are_as_before():
+        equal(host_mounts.changes_since(before), "", "changes")
+    return the_mounts_of_the_host_are_as_before
+
+
 def main():
     """Run the tests of the calling file and exit with status 1 if any failed."""
     wanted = sys.argv[1:]
     chosen = [function for function in _tests
               if not wanted or any(word in function.__name__ for word in wanted)]
+    if host_mounts.share():
+        chosen.append(_expect_mounts(host_mounts.table()))
     print(f"1..{len(chosen)}", flush=True)
     results = [_run(number, function) for number, function in enumerate(chosen, 1)]
     sys.exit(0 if all(results) else 1)

@@ -6,6 +6,7 @@
 import os
 import struct
 
+from host_mounts import pool_store
 from outpost import groups_of
 
 ID_RECORD, ID_LENGTH, ID_TAKEN = 64, 26, 1  # of the table of id ranges: id_range_internal.h
@@ -16,17 +17,18 @@ def names_in(path):
     """Names in a folder; none when it is not there."""
     try:
         return os.listdir(path)
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError, ProcessLookupError):
         return []
 
 
 def traces(data, run, group):
     """{kind: ids}; what is no id is named as it is."""
+    store = pool_store(data)
     found = {
         "cgroup": _groups(group),
-        "disk": set(names_in(f"{data}/pool/store/disks")),
-        "snapshot": set(names_in(f"{data}/pool/store/snapshots")),
-        "trash": set(names_in(f"{data}/pool/store/trash")),
+        "disk": set(names_in(f"{store}/disks")),
+        "snapshot": set(names_in(f"{store}/snapshots")),
+        "trash": set(names_in(f"{store}/trash")),
         "id range": _id_ranges(f"{run}/ids"),
         "network": _networks(f"{run}/network/slots"),
     }

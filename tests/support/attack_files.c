@@ -8,12 +8,15 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "attack.h"
 #include "base/auto.h"
 
 #define BTRFS_FS_INFO 0x8400941f /* only reads */
+#define REACH_TRIES   300
+#define REACH_STEP_NS 10000000
 
 /* --- the host's files ----------------------------------------------------------------------- */
 
@@ -94,6 +97,23 @@ static int read_planted_link(void)
 static int plant_link(void)
 {
     return attack_result(symlink(attack_target("LAB_FOLDER"), "/var/usrlocal"));
+}
+
+/* A pipe where the host looks for programs: whoever opens it there sees our mount on his folder. */
+static int mount_on_host(void)
+{
+    static const struct timespec moment = {.tv_nsec = REACH_STEP_NS};
+    const char *path = attack_target("LAB_PIPE");
+    int fd = -1;
+
+    if (mkfifo(path, 0666) < 0 && errno != EEXIST)
+        return -errno;
+    for (int i = 0; fd < 0 && i < REACH_TRIES; i++) {
+        (void) nanosleep(&moment, NULL);
+        fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    }
+    (void) unlink(path);
+    return fd < 0 ? -ENXIO : close(fd);
 }
 
 static int write_group(void)
@@ -236,6 +256,7 @@ const struct attack attack_files[] = {
     {"read_file_by_process", read_file_by_process},
     {"plant_link", plant_link},
     {"read_planted_link", read_planted_link},
+    {"mount_on_host", mount_on_host},
     {"write_group", write_group},
     {"ask_pool", ask_pool},
     {"make_device", make_device},

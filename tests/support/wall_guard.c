@@ -135,6 +135,9 @@ static int enter(const struct cgroup_entry *entry, const char *folder)
 
     if (r == 0)
         r = sys_mount_path_propagate("/", MS_PRIVATE, true);
+    /* As systemd has it on every host; the groups are the lab's own. */
+    if (r == 0)
+        r = sys_mount_path_propagate("/", MS_SHARED, true);
     if (r == 0)
         r = sys_mount_path_new("proc", "proc", "/proc", 0, NULL);
     (void) snprintf(store, sizeof(store), "%s/store", folder);

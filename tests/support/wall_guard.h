@@ -2,7 +2,8 @@
  * are still these.
  *
  *     pid namespace       the lab is its PID 1: when it dies, everything it started dies
- *     mount, ipc, uts, network namespaces of its own: nothing of the machine's is changed
+ *     mount, ipc, uts, network namespaces of its own: nothing of the machine's is changed. Mounts
+ *                         are shared, as on a host with systemd, but with nobody outside
  *     cgroup              more than a sandbox gets, less than the machine has
  *     tmpfs               the disk pool lies in it: filling it fills nothing else
  *     deadline            then all of it is killed

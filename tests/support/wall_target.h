@@ -11,6 +11,8 @@
  *     LAB_GROUP     a file of a cgroup that root may write
  *     LAB_POOL      a folder on the pool's btrfs, or nothing there
  *     LAB_ID        the id of the sandbox
+ *     LAB_PIPE      where somebody opens any pipe he sees, as root of the host runs what is in
+ *                   /usr/local/bin
  *
  * No attempt needs to touch anything of the machine itself. */
 #pragma once
@@ -20,7 +22,7 @@
 #include "base/error.h"
 #include "base/id.h"
 
-#define WALL_TARGETS_MAX 9
+#define WALL_TARGETS_MAX 10
 
 struct wall_target {
     char folder[96];

@@ -92,4 +92,20 @@ def a_test_or_fuzzer_may_include_only_its_own_module():
     refuses({**files, "base/id_more.c": include}, "own module")
 
 
+@test
+def only_one_module_mounts():
+    for call in ("mount(a, b, c, 0, NULL);", "syscall(SYS_move_mount, 1);", "x = umount2(path, 0);"):
+        refuses({"launcher/a.c": f"    {call}\n"}, "src/launcher/a.c:1: mounts are made through")
+        accepts({"sys/sys_mount.c": f"    {call}\n", "launcher/a_test.c": f"    {call}\n"})
+    accepts({"api/a.c": "    client->mount(x);\n    sys_mount_attach(a, b);\n    unmount(b);\n"})
+    accepts({"store/a.c": '    "CREATE TABLE mount("\n    /* The older mount(2). */\n'})
+
+
+@test
+def nobody_copies_a_mount_with_its_group_or_mounts_on_the_host():
+    refuses({"launcher/keeper.c": "sys_mount_copy_in_group(a, b, c);\n"}, "private_mounts")
+    accepts({"launcher/sandbox.c": "sys_mount_copy_in_group(a, b, c);\n"})
+    refuses({"launcher/disk_pool.c": "host_mounts_keep_namespace(a, b, c);\n"}, "router's namespace")
+
+
 main()

@@ -10,6 +10,7 @@
 
 #include "base/auto.h"
 #include "base/number.h"
+#include "launcher/host_mounts.h"
 #include "launcher/launcher.h"
 #include "programs/launcher/verb.h"
 
@@ -191,6 +192,7 @@ int verb_launch(int argc, char **argv)
                      .sandboxes = SANDBOXES_DEFAULT},
         .log_level = LOG_LEVEL_INFO,
     };
+    AUTO(host_mounts) struct host_mounts host = HOST_MOUNTS_INIT;
     AUTO(log) struct log *log = NULL;
     struct error err = ERROR_INIT;
     int status;
@@ -206,7 +208,10 @@ int verb_launch(int argc, char **argv)
     if (!verb_is_root(argv[0]))
         return VERB_REFUSED;
     log = log_new(STDERR_FILENO, LOG_FORMAT_AUTO, words.log_level, clock_system());
-    status = launcher_run(&words.launcher, log, &err);
+    words.launcher.site.host = &host;
+    status = host_mounts_leave(&host, &err);
+    if (status == 0)
+        status = launcher_run(&words.launcher, log, &err);
     if (status < 0)
         (void) fprintf(stderr, "burrow-launcher: %s\n", err.message);
     return status < 0 ? VERB_REFUSED : status;

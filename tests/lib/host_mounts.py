@@ -1,0 +1,60 @@
+"""The mounts of the host, as users have them, and those that only launchers have.
+
+    share()                  # from here on this program's mounts are its own, and shared
+    before = table()         # /proc/self/mountinfo
+    pool_store("/tmp/data")  # the disk pool's folder, seen through a launcher that has it mounted
+
+systemd makes every mount of a host shared: what is mounted beneath one of them, in whichever
+namespace a copy of it came to, appears on the host too. A machine without systemd hides that, so
+every test program (tap.py) runs in a namespace where it is so.
+"""
+
+import ctypes
+import difflib
+import os
+
+CLONE_NEWNS = 0x00020000
+MS_REC, MS_PRIVATE, MS_SHARED = 0x4000, 1 << 18, 1 << 20
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def share():
+    """Without root: nothing happens. False then."""
+    if os.geteuid() != 0:
+        return False
+    _must(LIBC.unshare(CLONE_NEWNS))
+    # First out of the machine's own groups, then into new ones.
+    for kind in (MS_PRIVATE, MS_SHARED):
+        _must(LIBC.mount(None, b"/", None, ctypes.c_ulong(MS_REC | kind), None))
+    return True
+
+
+def _must(result):
+    if result < 0:
+        raise OSError(ctypes.get_errno(), f"shared mounts: {os.strerror(ctypes.get_errno())}")
+
+
+def table(pid="self"):
+    """The mounts that a process sees, as one text."""
+    with open(f"/proc/{pid}/mountinfo", encoding="utf-8") as file:
+        return file.read()
+
+
+def changes_since(before):
+    """What is different from an earlier table, as a diff; "" when nothing is."""
+    return "\n".join(difflib.unified_diff(before.splitlines(), table().splitlines(), lineterm="", n=0))
+
+
+def pool_store(data):
+    """The store of the disk pool in `data`: a path that leads there from outside of the launcher
+    that has it mounted, or the folder itself while nobody has."""
+    place, seen = f"{data}/pool/store", set()
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            namespace = os.readlink(f"/proc/{pid}/ns/mnt")
+            if namespace not in seen and f" {place} " in table(pid):
+                return f"/proc/{pid}/root{place}"
+            seen.add(namespace)
+        except OSError:
+            continue  # it ended meanwhile
+    return place
