@@ -192,6 +192,10 @@ class Daemon:
                 return pid
         raise RowFailed("the launcher has no daemon")
 
+    def pool_store(self) -> Path:
+        """The disk pool, which is mounted for the launcher alone."""
+        return Path(f"/proc/{self.child.pid}/root{self.data}/pool/store")
+
     def running_groups(self) -> int:
         """How many sandboxes have processes, or had some a moment ago."""
         for hierarchy in ("pids", "memory", "cpu", "unified", ""):

@@ -155,7 +155,7 @@ def fork_disk(context) -> Comparison:
     with control_plane.burrow(context, "--stock", 0) as burrow:
         state = Client(burrow)
         origin = made_with(state, LARGE)
-        store = burrow.data / "pool" / "store"
+        store = burrow.pool_store()
         before, free = used_bytes(store), available_bytes()
         for _ in range(count // CROWD):
             state.verb(origin, "fork", {"count": CROWD})

@@ -7,12 +7,10 @@ every sandbox works or is gone, names can be used again, and nothing is left on 
 A point is armed for its third time: two operations are acknowledged before, and a daemon that is
 started again, with the same environment, gets through its recovery."""
 
-import glob
 import http.client
 import os
 import re
 import signal
-import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
@@ -22,6 +20,7 @@ from outpost import enter  # noqa: E402
 enter()
 
 from control_plane import NATIVE, ControlPlane, Refused  # noqa: E402
+from host_mounts import delete_disk  # noqa: E402
 from launcher import need_launcher  # noqa: E402
 from program import ROOT, wait_until  # noqa: E402
 from tap import equal, main, test  # noqa: E402
@@ -496,9 +495,7 @@ def point_of_rebuild(point):
             plane.do("stop", f"box{number}")
             box = plane.boxes[f"box{number}"][0]
             plane.boxes[f"box{number}"] = (box, ("running", "stopped"))
-            disk, = glob.glob(f"{plane.data}/**/disks/{box}", recursive=True)
-            subprocess.run(["btrfs", "subvolume", "delete", disk], check=True,
-                           stdout=subprocess.DEVNULL)
+            delete_disk(plane.data, f"disks/{box}")
         daemon = plane.daemon_pid
         os.kill(daemon, signal.SIGKILL)
         wait_until(lambda: plane.daemon_pid not in (None, daemon), "another daemon", SECONDS)

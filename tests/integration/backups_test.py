@@ -15,6 +15,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
 from control_plane import NATIVE, ControlPlane, Refused  # noqa: E402
+from host_mounts import pool_store  # noqa: E402
 from http_raw import connect  # noqa: E402
 from launcher import need_launcher  # noqa: E402
 from program import wait_until  # noqa: E402
@@ -69,7 +70,7 @@ def are_known():
 
 def leftovers():
     """Snapshots that the pool has; no test here keeps one."""
-    return glob.glob(f"{PLANE.data}/**/snapshots/*", recursive=True)
+    return glob.glob(f"{pool_store(PLANE.data)}/snapshots/*")
 
 
 def kill_daemon():

@@ -11,7 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from burrow import run_as_nobody, run_burrow  # noqa: E402
 from tap import equal, main, skip, test  # noqa: E402
 
-AREAS = ["rights", "kernel", "cgroups", "disk", "ids", "limits", "network", "programs", "walls"]
+AREAS = ["rights", "kernel", "mounts", "cgroups", "disk", "ids", "limits", "network", "programs", "walls"]
 
 
 def need_root():
@@ -50,6 +50,7 @@ def every_area_and_wall_is_said_and_summed_up():
                  "burrow-agent", "burrow-keeper", "seccomp.io_uring", "hidden_proc"):
         assert name in rows, f"no row {name} in {sorted(rows)}"
     equal(rows["seccomp"][0], "on", "the filter")
+    equal((rows["shared mounts"][0], rows["private copies of mounts"][0]), ("on", "on"), "mounts")
 
 
 @test

@@ -12,6 +12,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
 from control_plane import NATIVE, ControlPlane  # noqa: E402
+from host_mounts import delete_disk  # noqa: E402
 from launcher import need_launcher  # noqa: E402
 from program import program, wait_until  # noqa: E402
 from tap import Skip, equal, main, test  # noqa: E402
@@ -61,16 +62,6 @@ def flip(path):
         first = file.read(1)[0]
         file.seek(0)
         file.write(bytes([first ^ 1]))
-
-
-def take_away(disk):
-    """A subvolume, or the folder of one."""
-    inner = os.path.join(disk, "d")
-    has_folder = os.path.basename(os.path.dirname(disk)) == "snapshots"
-    subprocess.run(["btrfs", "subvolume", "delete", inner if has_folder else disk], check=True,
-                   stdout=subprocess.DEVNULL)
-    if has_folder:
-        os.rmdir(disk)
 
 
 @test
@@ -128,8 +119,7 @@ def a_disk_or_snapshot_that_is_gone_is_lost():
     shot = PLANE.call("POST", of("doomed", "/snapshots"), {"name": "doomed"})["id"]
     PLANE.call("POST", of("doomed", "/stop"))
     for folder, what, name in (("snapshots", "snapshot", shot), ("disks", "sandbox", box)):
-        place, = glob.glob(f"{PLANE.data}/**/{folder}/{name}", recursive=True)
-        take_away(place)
+        delete_disk(PLANE.data, f"{folder}/{name}")
         assert ("lost", what, name) in fsck(), fsck()
     PLANE.call("DELETE", f"{NATIVE}/snapshots/{shot}")
     PLANE.call("DELETE", of("doomed"))

@@ -13,6 +13,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
 from control_plane import NATIVE, ControlPlane, Refused  # noqa: E402
+from host_mounts import delete_disk, pool_store  # noqa: E402
 from launcher import need_launcher  # noqa: E402
 from program import wait_until  # noqa: E402
 from tap import Skip, equal, main, test  # noqa: E402
@@ -125,7 +126,7 @@ def lists(sandbox):
 
 def leftovers():
     """Snapshots that the pool has; no test here keeps one."""
-    return glob.glob(f"{PLANE.data}/**/snapshots/*", recursive=True)
+    return glob.glob(f"{pool_store(PLANE.data)}/snapshots/*")
 
 
 def kill_daemon():
@@ -257,8 +258,7 @@ def a_disk_that_is_gone_comes_back_at_wake():
     before = look("lost")
     total = sync("lost")["totalFiles"]
     PLANE.call("POST", of("lost", "/stop"), {})
-    disk, = glob.glob(f"{PLANE.data}/**/disks/{box}", recursive=True)
-    subprocess.run(["btrfs", "subvolume", "delete", disk], check=True, stdout=subprocess.DEVNULL)
+    delete_disk(PLANE.data, f"disks/{box}")
     kill_daemon()
     found = PLANE.sandbox("lost")
     assert "its workspace comes back" in found["reason"], found

@@ -11,6 +11,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
 from control_plane import NATIVE, ControlPlane, Refused  # noqa: E402
+from host_mounts import pool_store  # noqa: E402
 from launcher import need_launcher  # noqa: E402
 from program import wait_until  # noqa: E402
 from tap import Skip, equal, main, test  # noqa: E402
@@ -265,7 +266,7 @@ def a_snapshot_that_is_only_in_the_store_opens_as_ever():
     PLANE.call("POST", f"{NATIVE}/snapshots/bigshot/fork", {"name": "bigfork"})
     offload("bigfork")
     wait_until(lambda: snapshot_state("bigshot") == "stored", "it is only in the store", 20)
-    wait_until(lambda: not glob.glob(f"{PLANE.data}/**/snapshots/{shot}", recursive=True),
+    wait_until(lambda: not os.path.exists(f"{pool_store(PLANE.data)}/snapshots/{shot}"),
                "it is not here any more", 20)
     fsck()
 

@@ -3,6 +3,7 @@
     share()                  # from here on this program's mounts are its own, and shared
     before = table()         # /proc/self/mountinfo
     pool_store("/tmp/data")  # the disk pool's folder, seen through a launcher that has it mounted
+    delete_disk("/tmp/data", f"disks/{id}")
 
 systemd makes every mount of a host shared: what is mounted beneath one of them, in whichever
 namespace a copy of it came to, appears on the host too. A machine without systemd hides that, so
@@ -12,6 +13,7 @@ every test program (tap.py) runs in a namespace where it is so.
 import ctypes
 import difflib
 import os
+import subprocess
 
 CLONE_NEWNS = 0x00020000
 MS_REC, MS_PRIVATE, MS_SHARED = 0x4000, 1 << 18, 1 << 20
@@ -45,16 +47,33 @@ def changes_since(before):
     return "\n".join(difflib.unified_diff(before.splitlines(), table().splitlines(), lineterm="", n=0))
 
 
-def pool_store(data):
-    """The store of the disk pool in `data`: a path that leads there from outside of the launcher
-    that has it mounted, or the folder itself while nobody has."""
-    place, seen = f"{data}/pool/store", set()
+def _who_has(place):
+    """A process that has something mounted there, or None."""
+    seen = set()
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             namespace = os.readlink(f"/proc/{pid}/ns/mnt")
             if namespace not in seen and f" {place} " in table(pid):
-                return f"/proc/{pid}/root{place}"
+                return pid
             seen.add(namespace)
         except OSError:
             continue  # it ended meanwhile
-    return place
+    return None
+
+
+def pool_store(data):
+    """The store of the disk pool in `data`: a path that leads there from outside of the launcher
+    that has it mounted, or the folder itself while nobody has."""
+    place = f"{data}/pool/store"
+    pid = _who_has(place)
+    return f"/proc/{pid}/root{place}" if pid else place
+
+
+def delete_disk(data, disk):
+    """Take "disks/ID" or "snapshots/ID" away behind everybody's back, as a broken machine does."""
+    place = f"{data}/pool/store"
+    inner = "/d" if disk.startswith("snapshots/") else ""  # a folder around a subvolume
+    subprocess.run(["nsenter", "--mount", "--target", _who_has(place), "btrfs", "subvolume", "delete",
+                    f"{place}/{disk}{inner}"], check=True, stdout=subprocess.DEVNULL)
+    if inner:
+        os.rmdir(f"{pool_store(data)}/{disk}")
