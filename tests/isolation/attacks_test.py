@@ -88,6 +88,14 @@ def every_attempt_is_held_by_each_of_its_walls_alone_and_by_no_other():
 
 
 @test
+def the_first_sandbox_of_a_host_does_not_mount_on_it():
+    # Mounts of later ones would be tucked beneath those of the first, where nobody sees them.
+    for without, result in (([], "refused ENXIO"), (["private_mounts"], "succeeded")):
+        with WallLab() as lab:
+            equal(lab.run(without, ATTACK, "mount_on_host")["stdout"], f"mount_on_host {result}\n", str(without))
+
+
+@test
 def every_attempt_has_a_row():
     with WallLab() as lab:
         known = set(lab.run([], ATTACK, "--list")["stdout"].split())
