@@ -95,9 +95,10 @@ static _Noreturn void look_for_pipe(void)
     static const struct timespec moment = {.tv_nsec = LOOK_NS};
 
     for (;;) {
-        AUTO(close) int fd = open(PIPE, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+        int fd = open(PIPE, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 
         (void) nanosleep(&moment, NULL);
+        (void) fd_close(fd);
     }
 }
 
