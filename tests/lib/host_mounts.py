@@ -47,18 +47,23 @@ def changes_since(before):
     return "\n".join(difflib.unified_diff(before.splitlines(), table().splitlines(), lineterm="", n=0))
 
 
+def _started(pid):
+    """When a process was started, in the kernel's ticks."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+        return int(file.read().rpartition(")")[2].split()[19])
+
+
 def _who_has(place):
-    """A process that has something mounted there, or None."""
-    seen = set()
+    """The oldest process that has something mounted there, or None. Others may be sandboxes and
+    keepers on their way, which leave these mounts in a moment."""
+    found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
-            namespace = os.readlink(f"/proc/{pid}/ns/mnt")
-            if namespace not in seen and f" {place} " in table(pid):
-                return pid
-            seen.add(namespace)
+            if f" {place} " in table(pid):
+                found.append((_started(pid), pid))
         except OSError:
             continue  # it ended meanwhile
-    return None
+    return min(found)[1] if found else None
 
 
 def pool_store(data):

@@ -15,7 +15,7 @@
 #include "base/auto.h"
 
 #define BTRFS_FS_INFO 0x8400941f /* only reads */
-#define REACH_TRIES   300
+#define REACH_TRIES   500
 #define REACH_STEP_NS 10000000
 
 /* --- the host's files ----------------------------------------------------------------------- */
