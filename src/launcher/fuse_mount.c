@@ -1,8 +1,6 @@
 #include "launcher/fuse_mount.h"
 
 #include <fcntl.h>
-#include <linux/fuse.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +14,8 @@
 #include "sys/sys_mount.h"
 
 /* What is seen of it in a sandbox: nothing of where its files are. */
-#define SOURCE            "burrow"
-#define MOUNTINFO_MAX     ((size_t) 4 << 20)
-#define ALLOW_IDMAP_WORD2 (1u << 8) /* FUSE_ALLOW_IDMAP is bit 40 */
+#define SOURCE        "burrow"
+#define MOUNTINFO_MAX ((size_t) 4 << 20)
 
 /* --- making one ------------------------------------------------------------------------------ */
 
@@ -34,8 +31,7 @@ static int configure(int filesystem, int server)
     r = sys_mount_set_string(filesystem, "fd", number);
     for (size_t i = 0; r == 0 && i < ARRAY_COUNT(rows); i++)
         r = sys_mount_set_string(filesystem, rows[i].key, rows[i].value);
-    /* Seen by users other than the one who mounts, and the kernel checks modes as always. Without
-     * the second it refuses to map ids. */
+    /* Seen by users other than the one who mounts, and the kernel checks modes as always. */
     if (r == 0)
         r = sys_mount_set_flag(filesystem, "allow_other");
     if (r == 0)
@@ -54,20 +50,28 @@ static int read_minor(int mount, unsigned int *ret_minor)
     return 0;
 }
 
-int fuse_mount_open(bool read_only, struct fuse_mount *ret_mount, struct error *err)
+int fuse_mount_make_filesystem(int server)
 {
-    AUTO(close) int server = sys_file_open(AT_FDCWD, "/dev/fuse", O_RDWR, 0);
-    AUTO(close) int filesystem = server < 0 ? server : sys_mount_open_filesystem("fuse");
-    AUTO(close) int mount = -EBADF;
-    unsigned int minor = 0;
-    int r = filesystem;
+    AUTO(close) int filesystem = sys_mount_open_filesystem("fuse");
+    int r = filesystem < 0 ? filesystem : configure(filesystem, server);
 
-    if (r < 0)
-        return error_set(err, ERR_NOT_IMPLEMENTED, r, "this host has no FUSE");
-    r = configure(filesystem, server);
+    return r < 0 ? r : TAKE_FD(filesystem);
+}
+
+static int mount_it(int filesystem, bool read_only)
+{
+    return sys_mount_detached(filesystem, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+                                              (read_only ? MOUNT_ATTR_RDONLY : 0));
+}
+
+int fuse_mount_open(pid_t sandbox, bool read_only, struct fuse_mount *ret_mount, struct error *err)
+{
+    AUTO(close) int server = -EBADF, filesystem = -EBADF, mount = -EBADF;
+    unsigned int minor = 0;
+    int r = fuse_mount_make_in(sandbox, &server, &filesystem);
+
     if (r == 0)
-        r = mount = sys_mount_detached(filesystem, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
-                                                       (read_only ? MOUNT_ATTR_RDONLY : 0));
+        r = mount = mount_it(filesystem, read_only);
     if (r >= 0)
         r = read_minor(mount, &minor);
     if (r < 0)
@@ -77,26 +81,16 @@ int fuse_mount_open(bool read_only, struct fuse_mount *ret_mount, struct error *
     return 0;
 }
 
-/* The kernel's first message, which is there at once, says what it can do. */
-bool fuse_mount_is_possible(void)
+/* In our own namespaces, which is nearly the same as in a sandbox's. */
+int fuse_mount_try(void)
 {
     AUTO(close) int control = fuse_mount_control();
-    struct {
-        struct fuse_in_header head;
-        struct fuse_init_in init;
-        char more[FUSE_MIN_READ_BUFFER];
-    } greeting = {.init.flags2 = 0};
-    struct fuse_mount mount = FUSE_MOUNT_INIT;
-    ssize_t got = -1;
+    AUTO(close)
+    int server = control < 0 ? control : sys_file_open(AT_FDCWD, "/dev/fuse", O_RDWR, 0);
+    AUTO(close) int filesystem = server < 0 ? server : fuse_mount_make_filesystem(server);
+    AUTO(close) int mount = filesystem < 0 ? filesystem : mount_it(filesystem, false);
 
-    if (control < 0 || fuse_mount_open(false, &mount, NULL) < 0)
-        return false;
-    if (sys_file_set_nonblocking(mount.server, true) == 0)
-        got = read(mount.server, &greeting, sizeof(greeting));
-    (void) fd_close(mount.server);
-    (void) fd_close(mount.mount);
-    return got >= (ssize_t) offsetof(typeof(greeting), init.unused) &&
-           greeting.head.opcode == FUSE_INIT && (greeting.init.flags2 & ALLOW_IDMAP_WORD2);
+    return mount < 0 ? mount : 0;
 }
 
 /* --- ending one ------------------------------------------------------------------------------ */

@@ -6,8 +6,13 @@
  * sandbox) is done by a process of its own that can be killed.
  *
  *     fuse_mount_open    ──► mount, server        the server answers on `server`
- *     fuse_mount_start   ──► a helper: ids as in the sandbox, into its mounts, at its place
+ *     fuse_mount_start   ──► a helper: into its mounts, at its place
  *     fuse_mount_abort       whoever waits gets an error, whatever the server does
+ *
+ * The filesystem belongs to the sandbox's user namespace, as if its root had mounted it: ids need
+ * no map, for which FUSE would want Linux 6.12, and nobody outside of that namespace, root
+ * included, can be made to wait for the server. The kernel wants /dev/fuse opened and the
+ * filesystem made in that namespace, by somebody who may mount there: a process that enters it.
  *
  * One thread. */
 #pragma once
@@ -30,11 +35,12 @@ struct fuse_mount {
         .mount = -EBADF, .server = -EBADF                                                          \
     }
 
-/* Whether this host can do all of it: /dev/fuse, and a kernel that maps ids (6.12). Makes one. */
-bool fuse_mount_is_possible(void);
+/* Whether this host has FUSE: makes one. 0, or -errno: -ENOENT or -ENODEV without the module. */
+int fuse_mount_try(void);
 
-/* A new one. 0, or -1 with ERR_NOT_IMPLEMENTED or ERR_INTERNAL. */
-int fuse_mount_open(bool read_only, struct fuse_mount *ret_mount, struct error *err);
+/* A new one for the sandbox whose first process is `sandbox`: the ids of its files are the
+ * sandbox's. 0, or -1 with ERR_INTERNAL. Takes a process for a moment, which waits for nobody. */
+int fuse_mount_open(pid_t sandbox, bool read_only, struct fuse_mount *ret_mount, struct error *err);
 
 /* The kernel's control of all FUSE mounts: a descriptor for fuse_mount_abort, the caller's, or
  * -errno. */
@@ -55,7 +61,6 @@ size_t fuse_mount_find_in(const char *text, const char *place, unsigned int *ret
 /* What a helper does. All borrowed. */
 struct fuse_mount_job {
     int sandbox;       /* pidfd of its first process */
-    int users;         /* its user namespace */
     int mount;         /* to attach; -EBADF: only take away what is at the place */
     bool replaces;     /* what is at the place goes first: it must be ours and dead */
     const char *place; /* made when it is missing; no link on the way is followed */
@@ -73,3 +78,8 @@ void fuse_mount_kill(int helper);
 
 /* Kill one, which should not wait for a server any more, reap it and close the descriptor. */
 void fuse_mount_cancel(int helper);
+
+/* Inside fuse_mount only: a filesystem, mounted nowhere, that is served on `server`; a descriptor,
+ * or -errno. And the same by a process in the sandbox: 0 or -errno. */
+int fuse_mount_make_filesystem(int server);
+int fuse_mount_make_in(pid_t sandbox, int *ret_server, int *ret_filesystem);

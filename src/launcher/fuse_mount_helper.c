@@ -13,29 +13,36 @@
 #include "launcher/fuse_mount.h"
 #include "sys/sys_clone.h"
 #include "sys/sys_close_range.h"
+#include "sys/sys_fd_pass.h"
 #include "sys/sys_file.h"
 #include "sys/sys_mount.h"
 #include "sys/sys_namespace.h"
 #include "sys/sys_process.h"
 #include "sys/sys_signal.h"
+#include "sys/sys_socket.h"
 
 /* An errno is less, and fits into an exit status. */
 #define ERRNO_MAX 255
 /* One whose mount was aborted dies at once. */
 #define CANCEL_MS 500
+/* The maker waits for nobody; a machine under load may. */
+#define MAKE_MS 10000
+
+static int become_its_root(void)
+{
+    if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, 0, 0, 0) < 0 ||
+        syscall(SYS_setresuid, 0, 0, 0) < 0)
+        return -errno;
+    (void) umask(022);
+    return 0;
+}
 
 /* As root of the sandbox: what we make in it is its own, and we can do there what it can. */
 static int enter(int sandbox)
 {
     int r = sys_namespace_enter(sandbox, CLONE_NEWUSER | CLONE_NEWNS);
 
-    if (r < 0)
-        return r;
-    if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, 0, 0, 0) < 0 ||
-        syscall(SYS_setresuid, 0, 0, 0) < 0)
-        return -errno;
-    (void) umask(022);
-    return 0;
+    return r < 0 ? r : become_its_root();
 }
 
 /* The folder that `place` is in, and its name in there. The sandbox's programs may change what is
@@ -103,16 +110,11 @@ static int work(const struct fuse_mount_job *job)
     AUTO(close) int parent = -EBADF;
     char name[NAME_MAX + 1];
     struct stat stat;
-    int r = 0;
+    int r = enter(job->sandbox);
 
-    if (job->mount >= 0) {
-        /* The kernel can map ids once the server has said that it can: this waits for it. */
-        if (fstat(job->mount, &stat) < 0)
-            return -errno;
-        r = sys_mount_set_id_map(job->mount, job->users);
-    }
-    if (r == 0)
-        r = enter(job->sandbox);
+    /* Whether somebody serves it: this waits for the server. */
+    if (r == 0 && job->mount >= 0 && fstat(job->mount, &stat) < 0)
+        r = -errno;
     if (r == 0)
         r = parent = open_parent(job->place, name);
     if (r >= 0 && job->replaces)
@@ -122,6 +124,63 @@ static int work(const struct fuse_mount_job *job)
     return r < 0 ? r : 0;
 }
 
+/* In the maker: the server's end is opened where there is a /dev/fuse, by a user of the sandbox,
+ * and the filesystem made where that user may mount. The mount of it is left to others: sandboxes
+ * may have no namespace for it. */
+static int make(int users, int mounts, int socket)
+{
+    AUTO(close) int server = -EBADF, filesystem = -EBADF;
+    int r = sys_namespace_enter(users, CLONE_NEWUSER);
+
+    /* Still with the host's id, where nobody else may open it. */
+    if (r == 0)
+        r = server = sys_file_open(AT_FDCWD, "/dev/fuse", O_RDWR, 0);
+    if (r >= 0)
+        r = become_its_root();
+    if (r >= 0)
+        r = sys_namespace_enter(mounts, CLONE_NEWNS);
+    if (r >= 0)
+        r = filesystem = fuse_mount_make_filesystem(server);
+    if (r >= 0)
+        r = (int) sys_fd_pass_send(socket, "f", 1, (const int[]){server, filesystem}, 2);
+    return r < 0 ? r : 0;
+}
+
+int fuse_mount_make_in(pid_t sandbox, int *ret_server, int *ret_filesystem)
+{
+    AUTO(close) int users = sys_namespace_open(sandbox, "user");
+    AUTO(close) int mounts = users < 0 ? users : sys_namespace_open(sandbox, "mnt");
+    AUTO(close) int ours = -EBADF, theirs = -EBADF, helper = -EBADF;
+    struct sys_clone how = {.exit_signal = SIGCHLD, .ret_pidfd = &helper};
+    struct sys_exit ended = {.kind = SYS_EXIT_UNKNOWN};
+    int pair[2], fds[2];
+    size_t count = 0;
+    char byte;
+    int r = mounts < 0 ? mounts : sys_socket_pair(SOCK_SEQPACKET, pair);
+    pid_t pid;
+
+    if (r < 0)
+        return r;
+    ours = pair[0];
+    theirs = pair[1];
+    pid = sys_clone(&how);
+    if (pid == 0) {
+        (void) sys_signal_reset();
+        r = make(users, mounts, theirs);
+        _exit(r < 0 && r >= -ERRNO_MAX ? -r : 0);
+    }
+    r = pid < 0 ? (int) pid : sys_process_wait_or_kill(helper, MAKE_MS, &ended);
+    if (r == 0)
+        r = ended.kind == SYS_EXIT_STATUS ? -ended.value : -ECANCELED;
+    if (r == 0)
+        r = (int) sys_fd_pass_receive(ours, &byte, 1, fds, 2, &count);
+    if (r < 0)
+        return r;
+    *ret_server = fds[0];
+    *ret_filesystem = fds[1];
+    return count == 2 ? 0 : -EPROTO;
+}
+
 int fuse_mount_start(const struct fuse_mount_job *job, int *ret_helper, struct error *err)
 {
     struct sys_clone how = {.exit_signal = SIGCHLD, .ret_pidfd = ret_helper};
@@ -129,13 +188,13 @@ int fuse_mount_start(const struct fuse_mount_job *job, int *ret_helper, struct e
     pid_t pid = sys_clone(&how);
 
     if (pid == 0) {
-        const int kept[] = {job->sandbox, job->users, job->mount};
+        const int kept[] = {job->sandbox, job->mount};
         int r;
 
         (void) sys_signal_reset();
         (void) sys_process_die_with_parent(SIGKILL, parent);
         /* Above all no copy of anybody's /dev/fuse. */
-        r = sys_close_all_but(STDERR_FILENO + 1, kept, job->mount >= 0 ? 3 : 2);
+        r = sys_close_all_but(STDERR_FILENO + 1, kept, job->mount >= 0 ? 2 : 1);
         if (r == 0)
             r = work(job);
         _exit(r < 0 && r >= -ERRNO_MAX ? -r : 0);

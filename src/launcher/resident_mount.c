@@ -129,17 +129,6 @@ static void helper_is_late(struct event_timer *timer)
     fuse_mount_kill(mount->helper);
 }
 
-static int open_users(const struct resident *resident, int *ret_users, struct error *err)
-{
-    AUTO(close) int users = sys_namespace_open(resident->sandbox.pid, "user");
-    int r = users < 0 ? users : sys_process_kill(resident->sandbox.pidfd, 0);
-
-    if (r < 0)
-        return error_set(err, ERR_GONE, r, "open the ids of sandbox %s", resident->sandbox.id.text);
-    *ret_users = TAKE_FD(users);
-    return 0;
-}
-
 static int start_helper(struct resident_mount *mount, bool replaces, uint64_t request,
                         struct error *err)
 {
@@ -148,12 +137,10 @@ static int start_helper(struct resident_mount *mount, bool replaces, uint64_t re
                                  .mount = mount->mount,
                                  .replaces = replaces,
                                  .place = mount->place};
-    AUTO(close) int users = -EBADF;
-    int r;
+    int r = sys_process_kill(resident->sandbox.pidfd, 0);
 
-    if (open_users(resident, &users, err) < 0)
-        return -1;
-    job.users = users;
+    if (r < 0)
+        return error_set(err, ERR_GONE, r, "sandbox %s ended", resident->sandbox.id.text);
     if (fuse_mount_start(&job, &mount->helper, err) < 0)
         return -1;
     mount->exit =
@@ -219,13 +206,13 @@ int resident_open_mount(struct resident *resident, const struct wire_open_mount 
 
     if (!resident->all->can_mount)
         return error_set(err, ERR_NOT_IMPLEMENTED, 0,
-                         "mounts need /dev/fuse and Linux 6.12 or newer");
+                         "this host has no FUSE, which mounts need (`modprobe fuse`)");
     if (check_place(resident, asked->place, err) < 0)
         return -1;
     if (resident->served_count >= RESIDENT_MOUNTS_MAX)
         return error_set(err, ERR_UNAVAILABLE, 0, "%d mounts are as many as a sandbox has",
                          RESIDENT_MOUNTS_MAX);
-    if (fuse_mount_open(asked->read_only, &made, err) < 0)
+    if (fuse_mount_open(resident->sandbox.pid, asked->read_only, &made, err) < 0)
         return -1;
     mount = mem_alloc(sizeof(*mount));
     *mount = (struct resident_mount){.resident = resident,

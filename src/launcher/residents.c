@@ -165,7 +165,7 @@ int residents_init(struct residents *all, struct error *err)
         return error_set(err, ERR_INTERNAL, r, "read the id of this boot");
     all->enforced = find_enforced(all->site);
     all->fuse_control = fuse_mount_control();
-    all->can_mount = all->fuse_control >= 0 && fuse_mount_is_possible();
+    all->can_mount = all->fuse_control >= 0 && fuse_mount_try() == 0;
     return 0;
 }
 

@@ -156,13 +156,11 @@ struct fuse_forget_one mount_message_forget(const struct mount_message *message,
 bool mount_message_init(const struct fuse_init_in *in, struct fuse_init_out *ret_out)
 {
     const uint64_t wanted = FUSE_ASYNC_READ | FUSE_ATOMIC_O_TRUNC | FUSE_BIG_WRITES |
-                            FUSE_PARALLEL_DIROPS | FUSE_ABORT_ERROR | FUSE_INIT_EXT |
-                            MOUNT_INIT_ALLOW_IDMAP;
+                            FUSE_PARALLEL_DIROPS | FUSE_ABORT_ERROR | FUSE_INIT_EXT;
     uint64_t offered = in->flags | (uint64_t) in->flags2 << 32;
     uint64_t taken = offered & wanted;
 
-    if (in->major != FUSE_KERNEL_VERSION || in->minor < MINOR_MIN || !(offered & FUSE_INIT_EXT) ||
-        !(offered & MOUNT_INIT_ALLOW_IDMAP))
+    if (in->major != FUSE_KERNEL_VERSION || in->minor < MINOR_MIN || !(offered & FUSE_INIT_EXT))
         return false;
     *ret_out = (struct fuse_init_out){
         .major = FUSE_KERNEL_VERSION,

@@ -10,9 +10,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Bits that the headers of this build may not know (Linux 6.12). */
-#define MOUNT_INIT_ALLOW_IDMAP (UINT64_C(1) << 40)
-
 #define MOUNT_NAME_MAX    255
 #define MOUNT_TARGET_MAX  4095         /* of a symbolic link */
 #define MOUNT_TRANSFER    (128 * 1024) /* bytes of one read or write: what kernels ask for at most */
