@@ -86,10 +86,10 @@ class Daemon:
             client.close()
 
     def _first_key(self) -> str:
-        found = re.search(r"^key  (\S+)$", self.log.read_text(errors="replace"), re.M)
+        found = re.search(r"^key  in (\S+)$", self.log.read_text(errors="replace"), re.M)
         if not found:
-            raise RowFailed("burrow serve printed no key")
-        return found.group(1)
+            raise RowFailed("burrow serve did not say where its key is")
+        return Path(found.group(1)).read_text(encoding="ascii").strip()
 
     def stop(self):
         """The service ends; its sandboxes stay, as after every stop."""

@@ -93,7 +93,7 @@ def no_secret_is_in_the_database_or_the_log():
                 for secret in secrets:
                     assert secret.encode() not in content, f"a secret is in {name}"
         assert seen, "no database was found"
-        log = server.log().replace(f"key  {key}", "")
+        log = server.log()
         for secret in secrets:
             assert secret not in log, "a secret is in the log"
 

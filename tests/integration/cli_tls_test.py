@@ -5,18 +5,18 @@
 """
 
 import os
-import re
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
 from burrow import Burrow, run_burrow  # noqa: E402
+from program import admin_key  # noqa: E402
 from tap import equal, main, test  # noqa: E402
 
 
 def key_of(server):
-    return re.search(r"^key  (\S+)$", server.log(), re.MULTILINE)[1]
+    return admin_key(server.log())
 
 
 def users(url, key, **environment):

@@ -13,6 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 
 from burrow import NOBODY, Burrow, run_burrow  # noqa: E402
 from http_raw import request  # noqa: E402
+from program import admin_key  # noqa: E402
 from tap import equal, main, skip, test  # noqa: E402
 
 WEBHOOK = {"url": "http://127.0.0.1:9/hook", "secret": "a secret of sixteen"}
@@ -20,7 +21,7 @@ WEBHOOK = {"url": "http://127.0.0.1:9/hook", "secret": "a secret of sixteen"}
 
 def fill(server):
     """One secret in the database, and the daemon stopped."""
-    key = re.search(r"^key  (\S+)$", server.log(), re.MULTILINE)[1]
+    key = admin_key(server.log())
     answer = request(server.address, "POST", "/burrow/v1/webhooks",
                      [("Authorization", f"Bearer {key}"), ("Content-Type", "application/json")],
                      json.dumps(WEBHOOK).encode())

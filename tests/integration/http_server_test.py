@@ -236,7 +236,7 @@ def the_access_log_tells_no_secrets():
             [("Authorization", "Bearer header-secret"), ("Cookie", "cookie-secret")])
         last = get(server.address, "/metrics", [("Authorization", f"Bearer {server.key}")])
         request_line(server, last)
-        log = server.log().replace(f"key  {server.key}\n", "", 1)
+        log = server.log()
         for secret in ("query-secret", "header-secret", "cookie-secret", server.key):
             assert secret not in log, f"{secret} in {log}"
 

@@ -14,14 +14,13 @@ sandboxes, and nothing of theirs must be left on the host. With sandboxes: launc
 """
 
 import os
-import re
 import shutil
 import socket
 import subprocess
 import tempfile
 
 from http_raw import get
-from program import ROOT, STOP_SECONDS, Program, clean_environment, program
+from program import ROOT, STOP_SECONDS, Program, admin_key, clean_environment, program
 
 NOBODY = 65534
 ALONE = {"BURROW_NO_SANDBOXES": "true"}
@@ -80,5 +79,4 @@ class Burrow(Program):
 
     @property
     def key(self):
-        """The administrator's key, as printed at the first start."""
-        return re.search(r"^key  (\S+)$", self.log(), re.MULTILINE)[1]
+        return admin_key(self.log())

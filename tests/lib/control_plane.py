@@ -13,13 +13,12 @@ answer, whatever its status.
 
 import json
 import os
-import re
 import signal
 from contextlib import suppress
 
 from http_raw import TIMEOUT_SECONDS, request
 from launcher import Service
-from program import wait_until
+from program import admin_key, wait_until
 
 NATIVE = "/burrow/v1"
 REVIVAL_SECONDS = 120
@@ -40,8 +39,7 @@ class Refused(Exception):
 class ControlPlane(Service):
     @property
     def key(self):
-        """The administrator's key, as printed at the first start."""
-        return re.search(r"^key  (\S+)$", self.log(), re.MULTILINE)[1]
+        return admin_key(self.log())
 
     def ask(self, method, path, body=None, key=None, headers=(), timeout=TIMEOUT_SECONDS):
         """The raw answer. `body` is bytes, or anything else as JSON; key "" sends none."""

@@ -8,8 +8,10 @@
 Addresses are "127.0.0.1:8787" or "unix:/path". Every operation has a timeout.
 """
 
+import os
 import socket
 
+SLOW = float(os.environ.get("BURROW_SLOW", "1"))  # as in program.py
 TIMEOUT_SECONDS = 10.0
 NO_BODY = (204, 304)
 
@@ -154,7 +156,7 @@ def connect(address, timeout=TIMEOUT_SECONDS):
         raw = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         host, _, port = address.rpartition(":")
         where = (host, int(port))
-    raw.settimeout(timeout)
+    raw.settimeout(timeout * SLOW)
     try:
         raw.connect(where)
     except OSError:

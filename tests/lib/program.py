@@ -11,6 +11,7 @@ Programs come from $BURROW_BUILD (default: build/) and the folders below it that
 """
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -20,8 +21,10 @@ from contextlib import suppress
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD_FOLDERS = ("", "src/programs", "src/programs/agent", "tests", "bench")
-START_SECONDS = 10.0
-STOP_SECONDS = 10.0
+# On a slow machine everything takes so many times longer (tests/vm).
+SLOW = float(os.environ.get("BURROW_SLOW", "1"))
+START_SECONDS = 10.0 * SLOW
+STOP_SECONDS = 10.0 * SLOW
 
 
 def program(name="burrow"):
@@ -40,8 +43,16 @@ def clean_environment(additions=None):
     return {**kept, **(additions or {})}
 
 
-def wait_until(condition, what, seconds=START_SECONDS):
-    """The first true value of condition(); fails after `seconds`."""
+def admin_key(log):
+    """The administrator's key: what is no terminal is told only where it is kept."""
+    path = re.search(r"^key  in (\S+)$", log, re.MULTILINE)[1]
+    with open(path, encoding="ascii") as file:
+        return file.read().strip()
+
+
+def wait_until(condition, what, seconds=10.0):
+    """The first true value of condition(); fails after `seconds`, of a machine that is not slow."""
+    seconds *= SLOW
     deadline = time.monotonic() + seconds
     while True:
         value = condition()
@@ -114,10 +125,10 @@ class Program:
     def signal(self, number=signal.SIGTERM):
         self.process.send_signal(number)
 
-    def wait(self, seconds=STOP_SECONDS):
-        """The exit status, which must come within `seconds`."""
+    def wait(self, seconds=10.0):
+        """The exit status, which must come within `seconds`, of a machine that is not slow."""
         try:
-            return self.process.wait(seconds)
+            return self.process.wait(seconds * SLOW)
         except subprocess.TimeoutExpired:
             raise AssertionError(f"{self.name} did not end:\n{self.log()}") from None
 

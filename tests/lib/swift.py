@@ -23,7 +23,7 @@ import subprocess
 import tempfile
 import urllib.parse
 
-from program import wait_until
+from program import SLOW, wait_until
 from tap import skip
 
 START_SECONDS = 60.0
@@ -246,7 +246,7 @@ class Swift:
             process.terminate()
         for process in self.processes:
             try:
-                process.wait(STOP_SECONDS)
+                process.wait(STOP_SECONDS * SLOW)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()

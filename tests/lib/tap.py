@@ -13,12 +13,14 @@
     main()
 
 Tests run in the order of the file and are named by sentences. Any exception is a failure, shown
-with its traceback. With arguments, main() runs only the tests whose names contain one of them.
+with its traceback. With arguments, or with BURROW_ONLY="word word", main() runs only the tests whose
+names contain one of them.
 
 As root they run where mounts are shared, as they are on a host with systemd (host_mounts.py), and
 one more test follows them: that the host's mounts are at the end what they were, to the byte.
 """
 
+import os
 import sys
 import traceback
 
@@ -73,7 +75,7 @@ def _expect_mounts(before):
 
 def main():
     """Run the tests of the calling file and exit with status 1 if any failed."""
-    wanted = sys.argv[1:]
+    wanted = sys.argv[1:] or os.environ.get("BURROW_ONLY", "").split()
     chosen = [function for function in _tests
               if not wanted or any(word in function.__name__ for word in wanted)]
     if host_mounts.share():

@@ -18,12 +18,12 @@ import os
 import subprocess
 
 from agent import Agent
-from program import program
+from program import SLOW, program
 from tap import Skip
 
 PLACE = "/lab"  # of the bound folder
 UNABLE = 77
-STOP_SECONDS = 30
+STOP_SECONDS = 30 * SLOW
 NEEDS = "a sandbox (root, user namespaces, idmapped mounts, btrfs on a loop device)"
 
 

@@ -70,6 +70,17 @@ static struct log *open_log(const struct settings *settings)
     return log_new(STDERR_FILENO, format, level, clock_system());
 }
 
+/* A person at a terminal is shown the key. A journal or a file keeps what it gets, for people who
+ * may not read the key: it gets the path. */
+static void tell_key(const struct daemon *daemon)
+{
+    if (isatty(STDOUT_FILENO))
+        (void) printf("key  %s\n     kept in %s/keys/admin, shown only now\n", daemon->key,
+                      daemon->settings.data);
+    else
+        (void) printf("key  in %s/keys/admin\n", daemon->settings.data);
+}
+
 static int open_admission(struct daemon *daemon, struct error *err)
 {
     const struct admission_options options = {
@@ -89,8 +100,7 @@ static int open_admission(struct daemon *daemon, struct error *err)
     if (data_folder_admin_key(&daemon->data, &daemon->key, &is_new, err) < 0)
         return -1;
     if (is_new)
-        (void) printf("key  %s\n     kept in %s/keys/admin, shown only now\n", daemon->key,
-                      daemon->settings.data);
+        tell_key(daemon);
     return 0;
 }
 
