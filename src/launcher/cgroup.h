@@ -80,6 +80,11 @@ int cgroup_remove_dead(const struct cgroup_host *host, const struct id *id, stru
 /* Whether any process is in the groups. 1, 0, or -1 with `err` (also without any cgroups). */
 int cgroup_populated(const struct cgroup *cgroup, struct error *err);
 
+/* The directory of `work`, where v2 serves everything and `work` is a group of its own: there a
+ * cgroup namespace should be made, so that commands see themselves in its root. CLOEXEC, the
+ * caller's; -EBADF elsewhere. */
+int cgroup_open_work(const struct cgroup *cgroup);
+
 /* The ways in, open. Plain data: nothing here allocates, so a child may use it as it is. */
 struct cgroup_entry {
     int agent[CGROUP_HIERARCHY_MAX]; /* owned; O_WRONLY and O_CLOEXEC */

@@ -50,6 +50,18 @@ static int open_ways_in(const struct cgroup_hierarchy *hierarchy, const struct c
     return result;
 }
 
+int cgroup_open_work(const struct cgroup *cgroup)
+{
+    const struct cgroup_host *host = cgroup->host;
+    char path[CGROUP_FILE_PATH_SIZE];
+
+    if (host->count != 1 || host->hierarchies[0].version != CGROUP_V2 ||
+        !(host->hierarchies[0].leaves & CGROUP_BIT(CGROUP_WORK)))
+        return -EBADF;
+    cgroup_path(&host->hierarchies[0], cgroup, CGROUP_WORK, "", path);
+    return sys_file_open(host->hierarchies[0].base, path, O_RDONLY | O_DIRECTORY, 0);
+}
+
 /* What cannot be told is not told: no reason to fail. */
 static int open_victims(const struct cgroup *cgroup)
 {

@@ -222,6 +222,20 @@ static void explain(struct cgroup_host *host, enum cgroup_controller controller,
                     controllers[controller].lost, why);
 }
 
+/* Where that group is not there, our own place stays what it is. */
+static void move_to_parent(struct cgroup_layout_hierarchy *hierarchy, const char *parent)
+{
+    char path[CGROUP_PATH_SIZE];
+
+    if (!parent)
+        return;
+    parent = strcmp(parent, "/") == 0 ? "" : parent;
+    if (snprintf(path, sizeof(path), "%s%s", hierarchy->top, parent) < (int) sizeof(path) &&
+        access(path, F_OK) == 0)
+        (void) snprintf(hierarchy->own, sizeof(hierarchy->own), "%.*s", CGROUP_PATH_SIZE - 1,
+                        parent);
+}
+
 static void open_hierarchies(struct cgroup_host *host, const struct cgroup_host_options *options,
                              struct cgroup_layout *layout)
 {
@@ -230,9 +244,7 @@ static void open_hierarchies(struct cgroup_host *host, const struct cgroup_host_
     for (size_t i = 0; i < layout->count; i++) {
         struct cgroup_layout_hierarchy *hierarchy = &layout->hierarchies[i];
 
-        if (options->parent)
-            (void) snprintf(hierarchy->own, sizeof(hierarchy->own), "%s",
-                            strcmp(options->parent, "/") == 0 ? "" : options->parent);
+        move_to_parent(hierarchy, options->parent);
         if (hierarchy->version == CGROUP_V2 && !options->without_v2)
             open_v2(host, hierarchy, options->name, &troubles);
         if (hierarchy->version == CGROUP_V1 && !options->without_v1)
@@ -259,6 +271,22 @@ static bool is_name(const char *name)
     size_t length = name ? strlen(name) : 0;
 
     return length > 0 && length <= NAME_MAX_LENGTH && !strpbrk(name, "/.\n");
+}
+
+int cgroup_host_step_aside(const char *name, struct error *err)
+{
+    AUTO(free) char *self_text = NULL;
+    AUTO(free) char *mounts_text = NULL;
+    AUTO(free) struct cgroup_layout *layout = mem_alloc(sizeof(*layout));
+    int r = 0;
+
+    if (read_text("/proc/self/cgroup", SELF_CGROUP_MAX, &self_text, err) < 0 ||
+        read_text("/proc/self/mountinfo", MOUNTINFO_MAX, &mounts_text, err) < 0)
+        return error_wrap(err, "look for cgroups");
+    cgroup_layout_parse(self_text, mounts_text, layout);
+    if (layout->count && layout->hierarchies[0].version == CGROUP_V2)
+        r = cgroup_place_step_aside(&layout->hierarchies[0], name);
+    return r < 0 ? error_set(err, cgroup_error_code(r), r, "move into a leaf of our group") : 0;
 }
 
 int cgroup_host_open(const struct cgroup_host_options *options, struct cgroup_host **ret_host,

@@ -15,8 +15,9 @@
  * too (the scope of a login shell) nobody is moved: the base goes to the nearest group above that
  * can pass the controllers on, at worst the root, where the rule does not apply.
  *
- * On Debian 12 systemd cannot start a unit again whose own group passes on controllers while
- * sandboxes of the previous run still live in it. Such a unit wants its base elsewhere: `parent`.
+ * systemd cannot start a unit again whose own group passes on controllers while sandboxes of the
+ * previous run still live in it (status 219; from 254 on it could be told a subgroup). So they have
+ * a unit of their own, burrow-sandboxes.service, and the launcher's names it: `parent`.
  *
  * A host holds one descriptor per hierarchy; nothing is kept per sandbox. Not thread-safe. */
 #pragma once
@@ -34,9 +35,9 @@ struct cgroup_host_options {
     const char *name; /* of the base group: one component without '/' or '.', at most 64 bytes */
 
     /* All of these may be left out. */
-    const char *parent;        /* where the base goes instead, in every hierarchy: "/" or "/a/b" */
-    const char *self_cgroup;   /* instead of /proc/self/cgroup */
-    const char *mountinfo;     /* instead of /proc/self/mountinfo */
+    const char *parent;      /* where the base goes instead, where there is such a group: "/a/b" */
+    const char *self_cgroup; /* instead of /proc/self/cgroup */
+    const char *mountinfo;   /* instead of /proc/self/mountinfo */
     const struct clock *clock; /* borrowed: outlives the host */
     bool without_v1;
     bool without_v2;
@@ -68,3 +69,7 @@ const char *cgroup_host_place(const struct cgroup_host *host, enum cgroup_contro
 /* Take the base groups away where no sandbox is left in them. Opened hosts cannot create any more
  * afterwards, also those of other processes: for tests and for uninstalling. */
 void cgroup_host_remove_base(const struct cgroup_host *host);
+
+/* Move this process into the leaf "<name>-launcher" of its v2 group, so that the group can pass on
+ * controllers to others. Nothing to do without v2. 0 or -1. */
+int cgroup_host_step_aside(const char *name, struct error *err);

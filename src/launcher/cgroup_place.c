@@ -13,16 +13,18 @@
 #include "launcher/cgroup_file.h"
 #include "sys/sys_file.h"
 
-/* The controllers that have to be enabled; those we limit with decide about the place. */
+/* The controllers that have to be enabled; those we limit with decide about the place. In an order
+ * that matters: the kernel refuses the first two to a group with processes, and gives the others to
+ * it at the price of making it threaded, which its owner did not ask for. */
 static const struct {
     enum cgroup_controller controller;
     const char *enable;
     bool needed;
 } enabled_by[] = {
-    {CGROUP_CPU, "+cpu", true},
     {CGROUP_MEMORY, "+memory", true},
-    {CGROUP_PIDS, "+pids", true},
     {CGROUP_IO, "+io", false},
+    {CGROUP_CPU, "+cpu", true},
+    {CGROUP_PIDS, "+pids", true},
 };
 
 static unsigned int controllers_in(int group, const char *file)
@@ -106,23 +108,53 @@ static void describe(struct cgroup_place *place, const char *path, int error)
                                     : "");
 }
 
-/* Try one group. Returns the controllers its children would get, or -errno. */
-static int try_group(struct cgroup_place *place, const char *path, const char *name, bool own)
+/* 0, or why a group cannot pass on controllers. The root of all groups, which has no type, always
+ * can. `own`: we could get out of its way. */
+static int may_pass_on(int group, bool own)
+{
+    char text[32];
+    int length = cgroup_file_read(group, "cgroup.type", text, sizeof(text));
+
+    if (length == -ENOENT)
+        return 0;
+    if (length < 0 || strcmp(text, "domain\n") != 0)
+        return length < 0 ? length : -EOPNOTSUPP; /* threaded, or beneath such a one */
+    length = cgroup_file_read(group, "cgroup.procs", text, sizeof(text));
+    if (length < 0 && length != -EFBIG)
+        return length;
+    return length == 0 || (own && are_alone(group)) ? 0 : -EBUSY;
+}
+
+static int count_needed(unsigned int controllers)
+{
+    return __builtin_popcount(needed_of(controllers));
+}
+
+/* How many of the controllers that are needed the group could pass on, if it were ours. Nothing is
+ * changed: it may be somebody else's. */
+static int look_at_group(struct cgroup_place *place, const char *path, bool own)
+{
+    AUTO(close) int group = sys_file_open(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
+    int may = group < 0 ? group : may_pass_on(group, own);
+
+    if (may < 0)
+        describe(place, path, may);
+    return may < 0 ? 0 : count_needed(controllers_in(group, "cgroup.controllers"));
+}
+
+/* Take one group for ours. Returns how many of the controllers that are needed its children get. */
+static int use_group(struct cgroup_place *place, const char *path, const char *name, bool own)
 {
     AUTO(close) int group = sys_file_open(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
     unsigned int enabled;
-    int error;
+    int error = group < 0 ? group : 0;
 
-    if (group < 0) {
-        describe(place, path, group);
-        return group;
-    }
-    enabled = pass_on(group, &error);
-    if (error == -EBUSY && own && are_alone(group) && move_into_leaf(group, name) == 0)
-        enabled = pass_on(group, &error);
-    if (error)
+    if (error == 0 && own && are_alone(group))
+        error = move_into_leaf(group, name);
+    enabled = error < 0 ? 0 : pass_on(group, &error);
+    if (error < 0)
         describe(place, path, error);
-    return (int) enabled;
+    return count_needed(enabled);
 }
 
 static int make_base(struct cgroup_place *place, const char *parent, const char *name)
@@ -161,32 +193,40 @@ static void own_group(const struct cgroup_layout_hierarchy *hierarchy, const cha
         *last = '\0';
 }
 
+/* The nearest group that can pass on so many controllers. 0 with its path, or -errno. */
+static int choose_with(const struct cgroup_layout_hierarchy *hierarchy, const char *name,
+                       int wanted, struct cgroup_place *place, char ret_parent[CGROUP_PATH_SIZE])
+{
+    char own[CGROUP_PATH_SIZE];
+
+    own_group(hierarchy, name, own);
+    for (bool first = true;; first = false) {
+        char *last = strrchr(own, '/');
+
+        if (snprintf(ret_parent, CGROUP_PATH_SIZE, "%s%s", hierarchy->top, own) >= CGROUP_PATH_SIZE)
+            return -ENAMETOOLONG;
+        if (wanted == 0)
+            return 0; /* without controllers any group will do */
+        if (look_at_group(place, ret_parent, first) >= wanted &&
+            use_group(place, ret_parent, name, first) >= wanted)
+            return 0;
+        if (!last)
+            return -ENOENT;
+        *last = '\0';
+    }
+}
+
 /* The nearest group that passes on all that is needed, else the nearest of the best. */
 static int choose_parent(const struct cgroup_layout_hierarchy *hierarchy, const char *name,
                          struct cgroup_place *place, char ret_parent[CGROUP_PATH_SIZE])
 {
     AUTO(close) int top = sys_file_open(AT_FDCWD, hierarchy->top, O_RDONLY | O_DIRECTORY, 0);
-    unsigned int needed = needed_of(top < 0 ? 0 : controllers_in(top, "cgroup.controllers"));
-    char own[CGROUP_PATH_SIZE], path[CGROUP_PATH_SIZE];
-    int best = -ENOENT;
+    int needed = count_needed(top < 0 ? 0 : controllers_in(top, "cgroup.controllers"));
+    int r = -ENOENT;
 
-    own_group(hierarchy, name, own);
-    for (bool first = true;; first = false) {
-        char *last = strrchr(own, '/');
-        int got;
-
-        if (snprintf(path, sizeof(path), "%s%s", hierarchy->top, own) >= (int) sizeof(path))
-            return -ENAMETOOLONG;
-        got = try_group(place, path, name, first);
-        if (got >= 0 && (best < 0 || __builtin_popcount(needed_of((unsigned int) got)) >
-                                         __builtin_popcount(needed_of((unsigned int) best)))) {
-            best = got;
-            (void) snprintf(ret_parent, CGROUP_PATH_SIZE, "%s", path);
-        }
-        if (!last || (got >= 0 && (needed & ~(unsigned int) got) == 0))
-            return best < 0 ? best : 0;
-        *last = '\0';
-    }
+    for (int wanted = needed; wanted >= 0 && r == -ENOENT; wanted--)
+        r = choose_with(hierarchy, name, wanted, place, ret_parent);
+    return r;
 }
 
 int cgroup_place_find(const struct cgroup_layout_hierarchy *hierarchy, const char *name,
@@ -203,4 +243,15 @@ int cgroup_place_find(const struct cgroup_layout_hierarchy *hierarchy, const cha
             describe(ret_place, ret_place->path, result);
     }
     return result;
+}
+
+int cgroup_place_step_aside(const struct cgroup_layout_hierarchy *hierarchy, const char *name)
+{
+    char path[CGROUP_PATH_SIZE];
+    AUTO(close) int group = -EBADF;
+
+    if (snprintf(path, sizeof(path), "%s%s", hierarchy->top, hierarchy->own) >= (int) sizeof(path))
+        return -ENAMETOOLONG;
+    group = sys_file_open(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
+    return group < 0 ? group : move_into_leaf(group, name);
 }

@@ -13,8 +13,13 @@ struct cgroup_place {
     char trouble[CGROUP_TROUBLE_SIZE]; /* the last thing that did not work, or "" */
 };
 
-/* Enable what can be enabled at our place or above it, move ourselves into the leaf
- * "<name>-launcher" when that is what it takes, and make the base group. Returns 0, or -errno with
- * `trouble` filled when there is no group at all. */
+/* Choose the nearest group, ours or one above it, that can pass on controllers, enable them there,
+ * move ourselves into the leaf "<name>-launcher" when that is what it takes, and make the base
+ * group. Groups that are not chosen stay as they are. Returns 0, or -errno with `trouble` filled
+ * when there is no group at all. */
 int cgroup_place_find(const struct cgroup_layout_hierarchy *hierarchy, const char *name,
                       struct cgroup_place *ret_place);
+
+/* Move ourselves into the leaf "<name>-launcher" of our group, so that the group can pass on
+ * controllers to others. 0 or -errno. */
+int cgroup_place_step_aside(const struct cgroup_layout_hierarchy *hierarchy, const char *name);

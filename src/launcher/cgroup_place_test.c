@@ -4,7 +4,7 @@
 static const char *const mounts[] = {"35 25 0:30 / %s/v2 rw - cgroup2 cgroup2 rw", NULL};
 
 /* A unit of our own, with `procs` in it, that does not pass on its controller yet. */
-static void make_unit(struct fake *fake, const char *procs)
+static void make_unit(struct fake *fake, const char *procs, const char *type)
 {
     fake_init(fake, "", mounts);
     fake_file(fake, "v2/cgroup.controllers", "pids\n");
@@ -12,6 +12,7 @@ static void make_unit(struct fake *fake, const char *procs)
     fake_file(fake, "v2/unit/cgroup.controllers", "pids\n");
     fake_file(fake, "v2/unit/cgroup.subtree_control", "");
     fake_file(fake, "v2/unit/cgroup.procs", procs);
+    fake_file(fake, "v2/unit/cgroup.type", type);
     fake_file(fake, "v2/unit/burrow/cgroup.procs", "");
     fake_file(fake, "v2/unit/burrow/cgroup.controllers", "pids\n");
     fake_file(fake, "v2/unit/burrow/cgroup.subtree_control", "pids\n");
@@ -21,78 +22,79 @@ static void make_unit(struct fake *fake, const char *procs)
     fake_file(fake, "v2/burrow/cgroup.subtree_control", "pids\n");
 }
 
-/* Find a place in there while the nth system call says that the group is busy, as the kernel does
- * to a write into cgroup.subtree_control. */
-static bool find_busy_place(const struct fake *fake, unsigned int nth, struct cgroup_place *place)
+/* A place in there, for somebody who sits in the unit. */
+static struct cgroup_place find_place(const struct fake *fake)
 {
     struct cgroup_layout_hierarchy hierarchy = {.version = CGROUP_V2, .own = "/unit"};
-    int result;
+    struct cgroup_place place;
 
     (void) snprintf(hierarchy.top, sizeof(hierarchy.top), "%s/v2", fake->root);
-    fault_arm(FAULT_SYSTEM_CALL, nth, EBUSY);
-    result = cgroup_place_find(&hierarchy, "burrow", place);
-    place->base = fd_close(place->base);
-    return fault_disarm(FAULT_SYSTEM_CALL) && result == 0;
-}
-
-static bool moved_into_leaf(const struct fake *fake)
-{
-    char path[PATH_MAX], text[8];
-
-    fake_path(fake, "v2/unit/burrow-launcher/cgroup.procs", path);
-    return cgroup_file_read(AT_FDCWD, path, text, sizeof(text)) == 1 && text[0] == '0';
-}
-
-/* Try every call; returns in how many cases we moved, and leaves the last such place. */
-static unsigned int count_moves(const char *procs, unsigned int *ret_climbs)
-{
-    unsigned int moves = 0;
-
-    *ret_climbs = 0;
-    for (unsigned int nth = 1; nth < 40; nth++) {
-        struct cgroup_place place;
-        struct fake fake;
-        bool found;
-
-        make_unit(&fake, procs);
-        found = find_busy_place(&fake, nth, &place);
-        if (moved_into_leaf(&fake)) {
-            moves++;
-            assert_true(found);
-            assert_non_null(strstr(place.path, "v2/unit/burrow"));
-            assert_int_equal(place.controllers, CGROUP_BIT(CGROUP_PIDS));
-            assert_file_holds(&fake, "v2/unit/cgroup.subtree_control", "+pids");
-        } else if (found && !strstr(place.path, "/unit/")) {
-            ++*ret_climbs;
-            assert_int_equal(place.controllers, CGROUP_BIT(CGROUP_PIDS));
-        }
-        remove_scratch(fake.root);
-    }
-    return moves;
+    assert_int_equal(cgroup_place_find(&hierarchy, "burrow", &place), 0);
+    place.base = fd_close(place.base);
+    assert_int_equal(place.controllers, CGROUP_BIT(CGROUP_PIDS));
+    return place;
 }
 
 static void alone_in_our_group_we_move_into_a_leaf(void **state)
 {
+    struct cgroup_place place;
+    struct fake fake;
     char procs[32];
-    unsigned int climbs;
 
     (void) state;
     (void) snprintf(procs, sizeof(procs), "%d\n", (int) getpid());
-    /* Opening the file and writing to it can both say so. */
-    assert_int_equal(count_moves(procs, &climbs), 2);
+    make_unit(&fake, procs, "domain\n");
+    place = find_place(&fake);
+    assert_non_null(strstr(place.path, "v2/unit/burrow"));
+    assert_file_holds(&fake, "v2/unit/burrow-launcher/cgroup.procs", "0");
+    assert_file_holds(&fake, "v2/unit/cgroup.subtree_control", "+pids");
+    remove_scratch(fake.root);
+}
+
+/* The group of others is not touched either: to pass on one controller would make it threaded. */
+static void expect_above(const char *procs, const char *type)
+{
+    struct cgroup_place place;
+    struct fake fake;
+
+    make_unit(&fake, procs, type);
+    place = find_place(&fake);
+    assert_null(strstr(place.path, "/unit/"));
+    assert_file_holds(&fake, "v2/unit/burrow-launcher/cgroup.procs", "");
+    assert_file_holds(&fake, "v2/unit/cgroup.subtree_control", "");
+    remove_scratch(fake.root);
 }
 
 static void with_others_in_our_group_nobody_is_moved(void **state)
 {
     char procs[64];
-    unsigned int climbs;
 
     (void) state;
     (void) snprintf(procs, sizeof(procs), "0\n%d\n", (int) getpid());
-    assert_int_equal(count_moves(procs, &climbs), 0);
-    assert_true(climbs >= 2);
+    expect_above(procs, "domain\n");
     (void) snprintf(procs, sizeof(procs), "%d0\n", (int) getpid());
-    assert_int_equal(count_moves(procs, &climbs), 0);
+    expect_above(procs, "domain\n");
+    expect_above("100001\n100002\n100003\n100004\n100005\n100006\n100007\n", "domain\n");
+}
+
+static void a_threaded_group_is_left_alone(void **state)
+{
+    (void) state;
+    expect_above("", "domain threaded\n");
+    expect_above("", "threaded\n");
+}
+
+static void an_empty_group_is_used_as_it_is(void **state)
+{
+    struct cgroup_place place;
+    struct fake fake;
+
+    (void) state;
+    make_unit(&fake, "", "domain\n");
+    place = find_place(&fake);
+    assert_non_null(strstr(place.path, "v2/unit/burrow"));
+    assert_file_holds(&fake, "v2/unit/burrow-launcher/cgroup.procs", "");
+    remove_scratch(fake.root);
 }
 
 static void the_reason_says_what_to_do(void **state)
@@ -163,6 +165,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alone_in_our_group_we_move_into_a_leaf),
         cmocka_unit_test(with_others_in_our_group_nobody_is_moved),
+        cmocka_unit_test(a_threaded_group_is_left_alone),
+        cmocka_unit_test(an_empty_group_is_used_as_it_is),
         cmocka_unit_test(the_reason_says_what_to_do),
         REAL_TEST(the_kernel_lets_us_move_into_a_leaf, "v2 first"),
     };

@@ -5,7 +5,10 @@
 #include <stdio.h>
 #include <sys/sysinfo.h>
 
+#include "launcher/cgroup_file.h"
 #include "launcher/cgroup_internal.h"
+
+#define V2_SWAP_LIMIT "memory.swap.max"
 
 /* How the two versions say it. */
 static const struct {
@@ -37,6 +40,28 @@ static int push_out(const struct cgroup_hierarchy *hierarchy, const struct cgrou
     return r == -EAGAIN || r == -EBUSY ? 0 : r;
 }
 
+/* v1 limits the sum of memory and swap, so that what is memory now may be swap in a moment. v2
+ * limits swap alone, and the usual limit of 0 keeps everything in memory: it is lifted for as long
+ * as this takes. What went stays out until somebody needs it. */
+static int push_out_to_swap(const struct cgroup_hierarchy *hierarchy, const struct cgroup *cgroup,
+                            uint64_t bytes)
+{
+    char path[CGROUP_FILE_PATH_SIZE], limit[32];
+    int r, restored;
+
+    if (hierarchy->version != CGROUP_V2)
+        return push_out(hierarchy, cgroup, bytes);
+    cgroup_path(hierarchy, cgroup, CGROUP_WHOLE, V2_SWAP_LIMIT, path);
+    r = cgroup_file_read(hierarchy->base, path, limit, sizeof(limit));
+    if (r < 0)
+        return r == -ENOENT ? push_out(hierarchy, cgroup, bytes) : r; /* no swap in this kernel */
+    r = cgroup_file_write(hierarchy->base, path, "max");
+    if (r == 0)
+        r = push_out(hierarchy, cgroup, bytes);
+    restored = cgroup_file_write(hierarchy->base, path, limit);
+    return r < 0 ? r : restored;
+}
+
 int cgroup_reclaim(const struct cgroup *cgroup, uint64_t *ret_bytes, struct error *err)
 {
     const struct cgroup_hierarchy *hierarchy = cgroup_serving(cgroup->host, CGROUP_MEMORY);
@@ -49,7 +74,7 @@ int cgroup_reclaim(const struct cgroup *cgroup, uint64_t *ret_bytes, struct erro
     usage = files[hierarchy->version].usage;
     r = cgroup_read_number(hierarchy, cgroup, CGROUP_WHOLE, usage, &before);
     if (r == 0)
-        r = push_out(hierarchy, cgroup, before);
+        r = push_out_to_swap(hierarchy, cgroup, before);
     if (r == 0)
         r = cgroup_read_number(hierarchy, cgroup, CGROUP_WHOLE, usage, &after);
     if (r < 0)

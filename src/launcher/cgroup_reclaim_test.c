@@ -1,9 +1,11 @@
+#include <sys/mman.h>
 #include <sys/sysinfo.h>
 
 #include "launcher/cgroup_reclaim.h"
 #include "launcher/cgroup_test_kit.h"
 
 #define CACHED (16 * MEGABYTE)
+#define HELD   (32 * MEGABYTE)
 
 static const struct cgroup_limits some_limits = {.memory_bytes = 128 * MEGABYTE, .pids = 64};
 
@@ -38,6 +40,37 @@ static void what_can_go_goes_and_is_counted(void **state)
     assert_true(bytes >= CACHED / 2);
 }
 
+static void hold_memory(struct real *real)
+{
+    char *memory = mmap(NULL, HELD, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    CHECK(memory != MAP_FAILED);
+    memset(memory, 7, HELD);
+    real->shared[0] = 1;
+    for (;;)
+        sleep_ms(10);
+}
+
+/* The limit of swap is 0, as it is by default: what runs does not use it, what sleeps goes there.
+ */
+static void memory_of_its_own_goes_to_swap(void **state)
+{
+    struct real *real = *state;
+    struct error err = ERROR_INIT;
+    struct cgroup cgroup;
+    uint64_t bytes = 0;
+
+    needs(real, CGROUP_MEMORY);
+    if (!cgroup_can_reclaim(real->host))
+        skip_without("swap");
+    cgroup = real_create(real, &some_limits);
+    (void) real_start(real, &cgroup, CGROUP_WORK, hold_memory);
+    assert_true(grows_beyond(real, 0, 0));
+    if (cgroup_reclaim(&cgroup, &bytes, &err) < 0)
+        fail_msg("%s", err.message);
+    assert_true(bytes >= HELD / 2);
+}
+
 static void groups_that_are_not_there_are_not_found(void **state)
 {
     struct real *real = *state;
@@ -64,6 +97,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         REAL_TESTS(what_can_go_goes_and_is_counted),
+        REAL_TESTS(memory_of_its_own_goes_to_swap),
         REAL_TESTS(groups_that_are_not_there_are_not_found),
         REAL_TESTS(a_host_without_swap_says_so),
     };

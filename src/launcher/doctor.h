@@ -40,12 +40,13 @@ struct doctor_report {
 };
 
 struct doctor_options {
-    const char *data;     /* DATA; need not exist */
-    const char *run;      /* RUN; need not exist */
-    const char *cgroup;   /* name of the launcher's base group */
-    const char *user;     /* whom the daemon runs as */
-    const char *programs; /* folder where agent and keeper are looked for */
-    uint64_t sandboxes;   /* alive at once: what the host's limits must allow */
+    const char *data;          /* DATA; need not exist */
+    const char *run;           /* RUN; need not exist */
+    const char *cgroup;        /* name of the launcher's base group */
+    const char *cgroup_parent; /* where that is, if there is such a group; or NULL */
+    const char *user;          /* whom the daemon runs as */
+    const char *programs;      /* folder where agent and keeper are looked for */
+    uint64_t sandboxes;        /* alive at once: what the host's limits must allow */
 
     /* For tests; the real ones outside. */
     const char *proc; /* "/proc" */

@@ -7,6 +7,7 @@
 #include "base/auto.h"
 #include "base/number.h"
 #include "launcher/cgroup_host.h"
+#include "launcher/cgroup_reclaim.h"
 #include "launcher/disk_pool_look.h"
 #include "launcher/doctor_internal.h"
 #include "launcher/id_range.h"
@@ -41,13 +42,65 @@ static void look_at_controller(const struct cgroup_host *host, enum cgroup_contr
                    version == CGROUP_V2 ? "v2" : "v1");
 }
 
+/* "0::/user.slice/...": where this process is in v2; "" when nowhere. */
+static void read_own_group(const struct doctor_options *options, char *ret_path, size_t size)
+{
+    AUTO(free) char *text = doctor_read(options->proc, "self/cgroup");
+    const char *line = strstr(text, "0::/");
+
+    (void) snprintf(ret_path, size, "%.*s", line ? (int) strcspn(line + 3, "\n") : 0,
+                    line ? line + 3 : "");
+}
+
+/* Burrow up to 249349c enabled a controller in groups with processes, which makes them so. */
+static void look_at_threads(const struct doctor_options *options, struct doctor_report *report)
+{
+    char own[512], path[sizeof(own) + 32];
+    AUTO(free) char *type = NULL;
+
+    read_own_group(options, own, sizeof(own));
+    (void) snprintf(path, sizeof(path), "/sys/fs/cgroup%s", own);
+    type = doctor_read(path, "cgroup.type");
+    if (strstr(type, "threaded"))
+        doctor_add(report, CGROUPS, DOCTOR_WARNING, "threaded groups",
+                   "log out and in again, or restart the unit: the group goes with its processes",
+                   "%s is threaded: memory of what runs in it cannot be limited", own);
+    else if (*type)
+        doctor_add(report, CGROUPS, DOCTOR_ON, "threaded groups", NULL, "none here");
+}
+
+static void look_at_place(const struct cgroup_host *host, const struct doctor_options *options,
+                          struct doctor_report *report)
+{
+    const char *place = cgroup_host_place(host, CGROUP_MEMORY);
+    bool is_unit = place && options->cgroup_parent && strstr(place, options->cgroup_parent);
+
+    if (place && cgroup_host_version(host, CGROUP_MEMORY) == CGROUP_V2)
+        doctor_add(report, CGROUPS, DOCTOR_ON, "place", NULL, "%.*s%s",
+                   (int) (strrchr(place, '/') - place), place,
+                   is_unit ? ", a unit of their own: they go on while burrow.service restarts"
+                           : ", as started from here");
+}
+
+/* Only what sleeps is pushed out; running sandboxes do not use swap. */
+static void look_at_swap(const struct cgroup_host *host, struct doctor_report *report)
+{
+    if (cgroup_can_reclaim(host))
+        doctor_add(report, CGROUPS, DOCTOR_ON, "reclaim", NULL,
+                   "memory of sleeping sandboxes goes to swap");
+    else
+        doctor_add(report, CGROUPS, DOCTOR_OFF, "reclaim", NULL,
+                   "sleeping sandboxes keep their memory: this host has no swap, or no memory "
+                   "controller");
+}
+
 /* With a group of our own name, beside that of a launcher that may be at work. In a child: it is
  * not alone in its group, so it is never moved, and a leaf for that is never made. */
 void doctor_cgroups(const struct doctor_options *options, struct doctor_report *report)
 {
     AUTO(cgroup_host) struct cgroup_host *host = NULL;
     char name[48];
-    struct cgroup_host_options how = {.name = name};
+    struct cgroup_host_options how = {.name = name, .parent = options->cgroup_parent};
     struct error err = ERROR_INIT;
 
     (void) snprintf(name, sizeof(name), "%.24s-doctor-%d", options->cgroup, (int) getpid());
@@ -58,6 +111,9 @@ void doctor_cgroups(const struct doctor_options *options, struct doctor_report *
     }
     for (int i = 0; i < CGROUP_CONTROLLER_COUNT; i++)
         look_at_controller(host, (enum cgroup_controller) i, report);
+    look_at_place(host, options, report);
+    look_at_threads(options, report);
+    look_at_swap(host, report);
     cgroup_host_remove_base(host);
 }
 

@@ -155,12 +155,13 @@ static int try_overlay(int users)
 /* Sandboxes do without; only buckets cannot be mounted in them. */
 static void look_at_fuse(struct doctor_report *report)
 {
-    if (fuse_mount_is_possible())
+    int r = fuse_mount_try();
+
+    if (r == 0)
         doctor_add(report, KERNEL, DOCTOR_ON, "bucket mounts", NULL, "%s", "");
     else
-        doctor_add(report, KERNEL, DOCTOR_OFF, "bucket mounts",
-                   "use Linux 6.12 or newer with FUSE (`modprobe fuse`)",
-                   "no /dev/fuse, or a kernel that cannot map the ids of FUSE mounts");
+        doctor_add(report, KERNEL, DOCTOR_OFF, "bucket mounts", "load the module (`modprobe fuse`)",
+                   "FUSE does not work here: %s", strerrordesc_np(-r));
 }
 
 void doctor_mounts(const struct doctor_options *options, struct doctor_report *report)

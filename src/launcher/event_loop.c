@@ -105,7 +105,10 @@ int event_loop_run(struct event_loop *loop)
     loop->stopped = false;
     while (!loop->stopped) {
         struct epoll_event event;
-        int count = epoll_wait(loop->epoll, &event, 1, wait_time(loop));
+        int count;
+
+        log_flush(loop->log);
+        count = epoll_wait(loop->epoll, &event, 1, wait_time(loop));
 
         if (count < 0 && errno != EINTR)
             return -errno;

@@ -17,12 +17,14 @@
 
 #include "base/clock.h"
 #include "base/list.h"
+#include "base/log.h"
 
 struct event_loop {
     int epoll; /* owned */
     bool stopped;
     struct list timers; /* of event_timer, the soonest first */
     const struct clock *clock;
+    struct log *log; /* NULL, or borrowed: its lines are written before each wait */
 };
 
 struct event_source {

@@ -188,7 +188,6 @@ static void look_around(struct event_timer *timer)
     if (++launcher->looked % REFRESH_EVERY == 0 && launcher->site.router)
         refresh_router(launcher);
     let_spares_go(&launcher->site);
-    log_flush(launcher->log);
     event_timer_set(&launcher->loop, timer, LOOK_AROUND_MS);
 }
 
@@ -254,6 +253,7 @@ static int open_parts(struct launcher *launcher, struct error *err)
     if (r < 0)
         return error_set(err, ERR_INTERNAL, r, "make the event loop");
     launcher->has_loop = true;
+    launcher->loop.log = launcher->log;
     if (watch_signals(launcher, err) < 0)
         return -1;
     if (site_folder(where->run, err) < 0 ||

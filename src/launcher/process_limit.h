@@ -59,10 +59,9 @@ int process_limits_plan(struct process_limits *limits, rlim_t processes);
 /* In the child, before exec. Async-signal-safe. 0 or -errno. */
 int process_limits_apply(const struct process_limits *limits);
 
-/* How the kernel ranks this sandbox when the whole host runs out of memory: its commands go before
- * the host's services, its PID 1 goes with them last. */
-#define PROCESS_LIMIT_OOM_INIT 0
-#define PROCESS_LIMIT_OOM_WORK 300
+/* How the kernel ranks all processes of sandboxes when the whole host runs out of memory: before
+ * the host's own, the largest first. A program inside may only rank itself higher. */
+#define PROCESS_LIMIT_OOM_SCORE 900
 
 /* Write oom_score_adj of `pid`, from the launcher. Best effort: lowering needs CAP_SYS_RESOURCE,
  * and only a writer with it keeps the process from lowering it again. 0 or -errno. */

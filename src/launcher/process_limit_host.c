@@ -248,9 +248,10 @@ static void check_descriptors(const struct process_limit_need *need, bool raise,
     finding->needed = RESERVE_DESCRIPTORS + need->sandboxes * need->descriptors_each;
     if (getrlimit(RLIMIT_NOFILE, &own) < 0)
         return;
-    finding->value = own.rlim_cur;
+    /* Who only looks looks for a launcher, which takes as many as it may. */
+    finding->value = raise ? own.rlim_cur : own.rlim_max;
     finding->state = PROCESS_LIMIT_ENOUGH;
-    if (own.rlim_cur >= finding->needed)
+    if (finding->value >= finding->needed)
         return;
     wanted = (struct rlimit){finding->needed,
                              own.rlim_max > finding->needed ? own.rlim_max : finding->needed};

@@ -131,9 +131,9 @@ static void the_oom_score_is_set(void **state)
         for (;;)
             (void) pause();
     (void) snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", pid);
-    assert_int_equal(process_limit_set_oom_score(pid, PROCESS_LIMIT_OOM_WORK), 0);
+    assert_int_equal(process_limit_set_oom_score(pid, PROCESS_LIMIT_OOM_SCORE), 0);
     assert_int_equal(sys_file_read_all(AT_FDCWD, path, 64, &text, &length), 0);
-    assert_string_equal(text, "300\n");
+    assert_string_equal(text, "900\n");
     assert_int_equal(kill(pid, SIGKILL), 0);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(process_limit_set_oom_score(pid, 0), -ENOENT);

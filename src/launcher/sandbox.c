@@ -187,9 +187,14 @@ static int map_ids(const struct sandbox *sandbox, struct error *err)
 static int release_child(const struct sandbox *sandbox, int socket, struct error *err)
 {
     ssize_t sent;
+    int r;
 
     if (map_ids(sandbox, err) < 0)
         return -1;
+    /* Or it would have the launcher's, which a unit makes as low as that of what must not die. */
+    r = process_limit_set_oom_score(sandbox->pid, PROCESS_LIMIT_OOM_SCORE);
+    if (r < 0)
+        return error_set(err, ERR_INTERNAL, r, "rank the sandbox for when memory runs out");
     sent = sys_fd_pass_send(socket, "m", 1, NULL, 0);
     return sent == 1 ? 0 : error_set(err, ERR_INTERNAL, (int) sent, "release the child");
 }
@@ -303,6 +308,7 @@ static int start_child(struct starting *starting, const struct sandbox_plan *pla
     struct sandbox *sandbox = starting->sandbox;
     AUTO(image_view) struct image_view image = IMAGE_VIEW_INIT;
     AUTO(close) int ours = -EBADF, theirs = -EBADF, status = -EBADF, group = -EBADF;
+    AUTO(close) int work = -EBADF;
     struct child child;
     int pair[2], pipe_ends[2];
     int r;
@@ -311,6 +317,7 @@ static int start_child(struct starting *starting, const struct sandbox_plan *pla
         cgroup_create_first(host->cgroups, &plan->id, &sandbox->cgroup, &group, err) < 0)
         return -1;
     starting->has_cgroup = true;
+    work = cgroup_open_work(&sandbox->cgroup);
     r = sys_socket_pair(SOCK_SEQPACKET, pair);
     if (r < 0)
         return error_set(err, ERR_INTERNAL, r, "make a socket for the child");
@@ -329,6 +336,7 @@ static int start_child(struct starting *starting, const struct sandbox_plan *pla
         .listener = listener,
         .shares = -EBADF,
         .their_socket = ours,
+        .work_group = work,
     };
     if (clone_child(&child, starting, group, err) < 0 || release_child(sandbox, ours, err) < 0 ||
         serve_child(starting, &child, ours, err) < 0)

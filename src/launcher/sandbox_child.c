@@ -15,11 +15,13 @@
 #include "launcher/capability.h"
 #include "launcher/network.h"
 #include "launcher/sandbox_child_mounts.h"
+#include "sys/sys_clone.h"
 #include "sys/sys_close_range.h"
 #include "sys/sys_fd_pass.h"
 #include "sys/sys_file.h"
 #include "sys/sys_namespace.h"
 #include "sys/sys_process.h"
+#include "sys/sys_socket.h"
 
 /* The agent finds its descriptors from here on. */
 #define AGENT_FIRST_FD 3
@@ -76,11 +78,55 @@ static int receive_resources(struct child *child)
     return 0;
 }
 
+/* The life of a process that makes a cgroup namespace for another. */
+static _Noreturn void send_cgroup_namespace(int socket)
+{
+    int made = -EBADF;
+
+    if (sys_namespace_unshare(CLONE_NEWCGROUP) == 0)
+        made = sys_namespace_open(0, "cgroup");
+    if (made >= 0)
+        (void) sys_fd_pass_send(socket, "c", 1, &made, 1);
+    _exit(0);
+}
+
+/* A cgroup namespace shows the group it was made in as its root. Made here, in `agent`, commands
+ * would see themselves in "/../work". So a process that starts in `work` makes it: moving there and
+ * back would wait for all CPUs, twice. Without it, the usual way does: only names look worse.
+ * As the host's root still, whose groups these are. */
+static int make_cgroup_namespace(struct child *child)
+{
+    AUTO(close) int pidfd = -EBADF, ours = -EBADF, made = -EBADF;
+    struct sys_clone how = {.flags = CLONE_INTO_CGROUP,
+                            .exit_signal = SIGCHLD,
+                            .cgroup = child->work_group,
+                            .ret_pidfd = &pidfd};
+    struct sys_exit ended;
+    size_t count = 0;
+    char byte;
+    int pair[2];
+    pid_t pid;
+
+    if (child->work_group < 0 || CHILD_IS_OPEN(child, CGROUP_NAMESPACE) ||
+        sys_socket_pair(SOCK_SEQPACKET, pair) < 0)
+        return 0;
+    pid = sys_clone(&how);
+    if (pid == 0)
+        send_cgroup_namespace(pair[1]);
+    (void) fd_close(pair[1]);
+    ours = pair[0];
+    if (pid < 0)
+        return 0;
+    if (sys_fd_pass_receive(ours, &byte, 1, &made, 1, &count) == 1 && count == 1)
+        child->has_cgroup_namespace = sys_namespace_enter(made, CLONE_NEWCGROUP) == 0;
+    return sys_process_wait(pidfd, -1, &ended);
+}
+
 static int enter_cgroup(struct child *child)
 {
     int r = cgroup_enter(child->entry.agent, child->entry.agent_count);
 
-    if (r < 0 || CHILD_IS_OPEN(child, CGROUP_NAMESPACE))
+    if (r < 0 || child->has_cgroup_namespace || CHILD_IS_OPEN(child, CGROUP_NAMESPACE))
         return r;
     /* Only now: a cgroup namespace shows the group it was made in as its root. */
     return sys_namespace_unshare(CLONE_NEWCGROUP);
@@ -282,6 +328,7 @@ static const struct {
 } steps[] = {
     /* While the launcher makes disk and groups. */
     {"wait for the id maps", wait_for_maps},
+    {"make the cgroup namespace", make_cgroup_namespace},
     {"become root of the user namespace", become_root},
     {"set the host name", name_machine},
     {"separate the mounts from the host's", child_separate_mounts},

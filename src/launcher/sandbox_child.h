@@ -37,6 +37,8 @@ struct child {
     size_t next_mount;  /* the first that is not yet in its place */
     int shares;         /* /proc/sys/user, writable */
     int their_socket;   /* the launcher's end, which the child has a copy of */
+    int work_group;     /* where to make the cgroup namespace, or -EBADF: where the child is */
+    bool has_cgroup_namespace;
 };
 
 /* What a failed child writes before it exits. */

@@ -104,7 +104,7 @@ static int load_programs(struct site *site, const char *given, struct error *err
 static int open_disks(struct site *site, const struct site_options *options, struct error *err)
 {
     struct disk_pool_options pool = {.size = options->pool_size};
-    struct cgroup_host_options groups = {.name = options->cgroup};
+    struct cgroup_host_options groups = {.name = options->cgroup, .parent = options->cgroup_parent};
     struct id_range_options ids = {0};
     char path[PATH_MAX];
 

@@ -29,12 +29,16 @@
 #define SITE_CGROUP_DEFAULT  "burrow"
 #define SITE_NETWORK_DEFAULT "burrow"
 
+/* The unit of the package that sandboxes live in, as a group. */
+#define SITE_CGROUP_UNIT "/system.slice/burrow-sandboxes.service"
+
 struct site_options {
     const char *data;
     const char *run;
-    const char *cgroup;  /* name of the base group */
-    const char *network; /* name of the router's link and tables */
-    uint64_t pool_size;  /* bytes; 0: the pool decides */
+    const char *cgroup;        /* name of the base group */
+    const char *cgroup_parent; /* where it goes; NULL: where we are (cgroup_host.h) */
+    const char *network;       /* name of the router's link and tables */
+    uint64_t pool_size;        /* bytes; 0: the pool decides */
     const char
         *programs;   /* folder of burrow-agent and burrow-keeper; NULL: where this program is */
     bool only_disks; /* for taking down: no programs, no images */

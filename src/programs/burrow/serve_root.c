@@ -96,6 +96,8 @@ static void add_launcher(struct words *words, const struct settings *settings)
     add_pair(words, "--data", settings->data);
     add_pair(words, "--run", settings->run_folder);
     add_pair(words, "--cgroup", settings->cgroup);
+    if (*settings->cgroup_parent)
+        add_pair(words, "--cgroup-parent", settings->cgroup_parent);
     add_pair(words, "--user", settings->user);
     add_pair(words, "--log-level", settings->log_level);
     if (strcmp(settings->default_network, "nat") == 0)

@@ -48,6 +48,10 @@ const struct setting settings_table[] = {
      "The folder for what lasts until the next boot; best on a tmpfs.", NULL},
     {"cgroup", SETTING_TEXT, FIELD(cgroup), "burrow", "NAME",
      "The name of the group that holds those of all sandboxes.", NULL},
+    {"cgroup-parent", SETTING_TEXT, FIELD(cgroup_parent), "", "GROUP",
+     "Where that group goes, such as /system.slice/burrow-sandboxes.service, the unit that the "
+     "package has for it; near the launcher's own group unless given.",
+     NULL},
     {"pool-size", SETTING_SIZE, FIELD(pool_size), "", "SIZE",
      "Space for all disks together, such as 100G; most of what is free unless given. It only "
      "grows.",

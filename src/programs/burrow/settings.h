@@ -31,6 +31,7 @@ struct settings {
     char *user;
     char *run_folder;
     char *cgroup;
+    char *cgroup_parent;
     uint64_t pool_size; /* bytes; 0: not given */
     char *default_network;
     uint64_t stock;

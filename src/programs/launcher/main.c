@@ -13,6 +13,7 @@
 static const struct verb verbs[] = {
     {"bind", "Register folders that sandboxes may be shown, read-only", verb_bind},
     {"doctor", "Print what this machine has of what sandboxes need", verb_doctor},
+    {"hold", "Keep the systemd unit that sandboxes live in", verb_hold},
     {"image", "Register folders that sandboxes start from", verb_image},
     {"once", "Serve one conversation on a given socket", verb_launch},
     {"serve", "Start the daemon, and sandboxes for it", verb_launch},

@@ -19,6 +19,9 @@ struct verb {
 /* serve and once: the launcher itself. */
 int verb_launch(int argc, char **argv);
 
+/* Be there, in the unit of the sandboxes, until systemd ends it. */
+int verb_hold(int argc, char **argv);
+
 /* Print each feature and wall; 1 when sandboxes cannot run here. */
 int verb_doctor(int argc, char **argv);
 

@@ -15,15 +15,20 @@
 #define PRINT_MAX     ((size_t) 1 << 20)
 
 static const struct option long_options[] = {
-    {"data", required_argument, NULL, 'd'},      {"run", required_argument, NULL, 'r'},
-    {"cgroup", required_argument, NULL, 'c'},    {"user", required_argument, NULL, 'u'},
-    {"programs", required_argument, NULL, 'p'},  {"help", no_argument, NULL, 'h'},
-    {"sandboxes", required_argument, NULL, 's'}, {NULL, 0, NULL, 0},
+    {"data", required_argument, NULL, 'd'},
+    {"run", required_argument, NULL, 'r'},
+    {"cgroup", required_argument, NULL, 'c'},
+    {"user", required_argument, NULL, 'u'},
+    {"programs", required_argument, NULL, 'p'},
+    {"help", no_argument, NULL, 'h'},
+    {"sandboxes", required_argument, NULL, 's'},
+    {"cgroup-parent", required_argument, NULL, 'C'},
+    {NULL, 0, NULL, 0},
 };
 
 static const char usage[] =
     "usage: burrow doctor [--data DIR] [--run DIR] [--cgroup NAME] [--user NAME]\n"
-    "                     [--programs DIR] [--sandboxes N]\n"
+    "                     [--cgroup-parent GROUP] [--programs DIR] [--sandboxes N]\n"
     "\n"
     "Prints each kernel feature, limit and wall as on, off, warning or missing, and what to do.\n"
     "--sandboxes says how many shall be alive at once [1000]. Nothing is made or changed.\n"
@@ -42,6 +47,9 @@ static int parse_option(int option, struct doctor_options *options)
         return 0;
     case 'c':
         options->cgroup = optarg;
+        return 0;
+    case 'C':
+        options->cgroup_parent = optarg;
         return 0;
     case 'u':
         options->user = optarg;
@@ -86,6 +94,7 @@ int verb_doctor(int argc, char **argv)
     options.data = SITE_DATA_DEFAULT;
     options.run = SITE_RUN_DEFAULT;
     options.cgroup = SITE_CGROUP_DEFAULT;
+    options.cgroup_parent = SITE_CGROUP_UNIT;
     while ((option = getopt_long(argc, argv, "h", long_options, NULL)) >= 0) {
         if (option == 'h') {
             (void) fputs(usage, stdout);

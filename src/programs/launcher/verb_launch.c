@@ -35,6 +35,7 @@ static const struct option long_options[] = {
     {"data", required_argument, NULL, 'd'},
     {"run", required_argument, NULL, 'r'},
     {"cgroup", required_argument, NULL, 'c'},
+    {"cgroup-parent", required_argument, NULL, 'C'},
     {"network-name", required_argument, NULL, 'n'},
     {"pool-size", required_argument, NULL, 'p'},
     {"user", required_argument, NULL, 'u'},
@@ -59,6 +60,7 @@ static const char usage[] =
     "  --run DIR           what lasts until a reboot      (" SITE_RUN_DEFAULT ")\n"
     "  --user NAME         who the daemon is              (serve: " USER_DEFAULT ", once: root)\n"
     "  --cgroup NAME       the base of all groups         (" SITE_CGROUP_DEFAULT ")\n"
+    "  --cgroup-parent GROUP  where that base goes        (the launcher's own group)\n"
     "  --network-name NAME the router's link and tables   (" SITE_NETWORK_DEFAULT ")\n"
     "  --nat               make the router now, not when it is first needed\n"
     "  --pool-size SIZE    of the disk pool's file        (most of what is free)\n"
@@ -105,6 +107,11 @@ static int parse_option(int option, struct words *words)
         return 0;
     case 'c':
         site->cgroup = optarg;
+        return 0;
+    case 'C':
+        if (*optarg != '/')
+            return complain("not a group, which begins with '/':", optarg);
+        site->cgroup_parent = optarg;
         return 0;
     case 'n':
         site->network = optarg;
