@@ -5,10 +5,11 @@ ARGS ?=
 NAME ?=
 SECONDS ?= 30
 ONLY ?=
+SUITE ?= 12
 
 packages = @packaging/install-packages
 
-.PHONY: help build run test soak bench lint format asan tsan fuzz cover install deb clean
+.PHONY: help build run test soak vm bench lint format asan tsan fuzz cover install deb clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -30,6 +31,10 @@ soak: ## the long runs: lint, integration ten times, isolation twenty, faults in
 	$(packages) build run test lint
 	@packaging/install-clients
 	@tools/run-suite soak
+
+vm: ## the package on a Debian of its own, in QEMU (SUITE=12|13, ONLY=word; VM_KEEP=1 leaves it running)
+	$(packages) build run vm
+	@tests/vm/run "$(SUITE)" $(ONLY)
 
 bench: ## measure beside nginx, bubblewrap, ... (ONLY=name,name for some rows)
 	$(packages) build run bench
