@@ -6,6 +6,7 @@ NAME ?=
 SECONDS ?= 30
 ONLY ?=
 SUITE ?= 12
+PART ?= unit tsan lint fuzz integration isolation faults
 
 packages = @packaging/install-packages
 
@@ -22,15 +23,15 @@ run: build ## build and serve on 127.0.0.1:8787 (ARGS="--no-auth" for flags; as 
 	@packaging/make-user
 	@exec build/burrow serve $(ARGS)
 
-test: ## everything that must hold: checks, lint, unit, sanitizers, integration, fuzzing
+test: ## everything that must hold, in a quarter of an hour (ONLY=word for some test programs)
 	$(packages) build run test lint
 	@packaging/install-clients
-	@tools/run-suite test
+	@tools/run-suite test --only "$(ONLY)"
 
-soak: ## the long runs: lint, integration ten times, isolation twenty, faults in full, ten minutes per fuzzer (FUZZ_SECONDS=600)
+soak: ## what takes long: PART=unit|tsan|lint|fuzz|integration|isolation|faults, or all of them (FUZZ_SECONDS=120)
 	$(packages) build run test lint
 	@packaging/install-clients
-	@tools/run-suite soak
+	@result=0; for part in $(PART); do tools/run-suite soak $$part || result=1; done; exit $$result
 
 vm: ## the package on a Debian of its own, in QEMU (SUITE=12|13, ONLY=word; VM_KEEP=1 leaves it running)
 	$(packages) build run vm

@@ -9,6 +9,7 @@ import json
 import os
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
+UNSTABLE = "unstable"  # failed, and passed when it ran alone; counted as it came out then
 
 
 class Outcome:
@@ -28,8 +29,16 @@ class Outcome:
         with open(path, encoding="utf-8") as lines:
             self.results += [tuple(json.loads(line)) for line in lines]
 
+    def drop(self, status, reason):
+        """Forget results of a status whose details contain `reason`; [name] of them."""
+        gone = [result for result in self.results if result[0] == status and reason in result[2]]
+        self.results = [result for result in self.results if result not in gone]
+        return [name for _, name, _ in gone]
+
     def print_failed_and_skipped(self):
         """Failures last, each with its reason: often the end of a log is all there is to see."""
+        for _, name, log in filter(lambda result: result[0] == UNSTABLE, self.results):
+            print(f"{UNSTABLE}: {name}: it passed when it ran alone; this was its first run:\n{log}")
         skipped = {}  # (program, reason): names of its tests
         for _, name, detail in filter(lambda result: result[0] == SKIPPED, self.results):
             program, _, test = name.rpartition(": ")
