@@ -201,6 +201,12 @@ static int set_cgroup(struct reading *reading, const char *value)
     return 0;
 }
 
+static int set_network_name(struct reading *reading, const char *value)
+{
+    reading->options->network_name = value;
+    return 0;
+}
+
 static const struct option_row {
     const char *name;
     const char *value; /* what stands for the value in the help; NULL: there is none */
@@ -228,6 +234,8 @@ static const struct option_row {
     {"--run-folder", "FOLDER", "of the launcher: id ranges and sockets (/run/burrow)",
      set_run_folder},
     {"--cgroup", "NAME", "of the launcher: its group among the host's", set_cgroup},
+    {"--network-name", "NAME", "of the launcher: its link and table of --net nat (burrow)",
+     set_network_name},
     {"--help", NULL, "print this", set_help},
 };
 

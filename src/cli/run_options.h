@@ -36,6 +36,7 @@ struct run_options {
     const char *data;           /* NULL: the launcher's default */
     const char *run_folder;     /* likewise */
     const char *cgroup;         /* likewise */
+    const char *network_name;   /* likewise */
     const char *memory_text;    /* the memory limit as it was given, for messages */
     const char *const *command; /* NULL at the end; empty with an image: the one that it names */
     size_t command_count;

@@ -81,8 +81,8 @@ static void all_options_are_read(void **state)
     (void) state;
     read_line(&reading, "--image debian --memory 512M --cpus 1.5 --pids=256 --disk 1G --net nat "
                         "--env A=b=c --env HERE --env A=d --bind-ro data:/data --bind-ro /opt "
-                        "--timeout 30s --tty --data /d --run-folder=/r --cgroup g --cwd /usr -- "
-                        "ls -l --all");
+                        "--timeout 30s --tty --data /d --run-folder=/r --cgroup g --cwd /usr "
+                        "--network-name n -- ls -l --all");
     assert_int_equal(reading.result, 0);
     assert_string_equal(options->image, "debian");
     assert_int_equal(options->limits.memory_bytes, 512 << 20);
@@ -107,6 +107,7 @@ static void all_options_are_read(void **state)
     assert_string_equal(options->data, "/d");
     assert_string_equal(options->run_folder, "/r");
     assert_string_equal(options->cgroup, "g");
+    assert_string_equal(options->network_name, "n");
     assert_string_equal(options->directory, "/usr");
     assert_int_equal(options->command_count, 3);
     assert_string_equal(options->command[2], "--all");

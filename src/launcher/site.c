@@ -120,6 +120,9 @@ static int open_disks(struct site *site, const struct site_options *options, str
         return -1;
     if (join(site->network_folder, sizeof(site->network_folder), options->run, "network", err) < 0)
         return -1;
+    if (strlen(options->network) >= sizeof(site->network_name))
+        return error_set(err, ERR_INVALID, 0, "the network's name '%s' is too long",
+                         options->network);
     (void) snprintf(site->network_name, sizeof(site->network_name), "%s", options->network);
     if (cgroup_host_open(&groups, &site->cgroups, err) < 0)
         return -1;

@@ -34,6 +34,7 @@ static const struct option long_options[] = {
     {"help", no_argument, NULL, 'h'},
     {"memory", required_argument, NULL, 'm'},
     {"net", required_argument, NULL, 'n'},
+    {"network-name", required_argument, NULL, 'N'},
     {"no-cache", no_argument, NULL, 'C'},
     {"run", required_argument, NULL, 'r'},
     {NULL, 0, NULL, 0},
@@ -52,7 +53,7 @@ static const char usage[] =
     "  --net nat|none          whether steps have a network (nat where there is one)\n"
     "  --memory SIZE           of each step (4G)\n"
     "  --disk SIZE             that each step may write (32G)\n"
-    "  --data DIR, --run DIR, --cgroup NAME   of the launcher\n"
+    "  --data DIR, --run DIR, --cgroup NAME, --network-name NAME   of the launcher\n"
     "\n"
     "Known are FROM RUN COPY ENV WORKDIR USER CMD ENTRYPOINT EXPOSE ARG. Needs root.\n";
 
@@ -132,6 +133,9 @@ static int parse_option(int option, struct words *words)
         return parse_size(&workshop->limits.memory_bytes);
     case 'n':
         return parse_network(words);
+    case 'N':
+        workshop->network_name = optarg;
+        return 0;
     case 'r':
         workshop->run = words->build.place.run = optarg;
         return 0;

@@ -333,6 +333,7 @@ static int start_launcher(struct run *run, struct error *err)
         .data = run->options.data,
         .run = run->options.run_folder,
         .cgroup = run->options.cgroup,
+        .network = run->options.network_name,
         .binds = run->launcher_binds,
         .bind_count = run->options.bind_count,
     };

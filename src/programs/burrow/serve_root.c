@@ -98,6 +98,7 @@ static void add_launcher(struct words *words, const struct settings *settings)
     add_pair(words, "--cgroup", settings->cgroup);
     if (*settings->cgroup_parent)
         add_pair(words, "--cgroup-parent", settings->cgroup_parent);
+    add_pair(words, "--network-name", settings->network_name);
     add_pair(words, "--user", settings->user);
     add_pair(words, "--log-level", settings->log_level);
     if (strcmp(settings->default_network, "nat") == 0)

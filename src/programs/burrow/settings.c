@@ -52,6 +52,10 @@ const struct setting settings_table[] = {
      "Where that group goes, such as /system.slice/burrow-sandboxes.service, the unit that the "
      "package has for it; near the launcher's own group unless given.",
      NULL},
+    {"network-name", SETTING_TEXT, FIELD(network_name), "burrow", "NAME",
+     "The name of the network link and the nftables table of sandboxes with nat: at most 15 of "
+     "a-z, 0-9 and -.",
+     NULL},
     {"pool-size", SETTING_SIZE, FIELD(pool_size), "", "SIZE",
      "Space for all disks together, such as 100G; most of what is free unless given. It only "
      "grows.",

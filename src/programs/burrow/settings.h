@@ -32,6 +32,7 @@ struct settings {
     char *run_folder;
     char *cgroup;
     char *cgroup_parent;
+    char *network_name;
     uint64_t pool_size; /* bytes; 0: not given */
     char *default_network;
     uint64_t stock;

@@ -141,8 +141,10 @@ static int choose_network(struct workshop *workshop, enum workshop_network wante
 int workshop_open(struct workshop *workshop, const struct workshop_options *options,
                   struct error *err)
 {
-    const struct launcher_process_options launcher = {
-        .data = options->data, .run = options->run, .cgroup = options->cgroup};
+    const struct launcher_process_options launcher = {.data = options->data,
+                                                      .run = options->run,
+                                                      .cgroup = options->cgroup,
+                                                      .network = options->network_name};
     int r = loop_init(&workshop->loop, NULL);
 
     if (r < 0)

@@ -23,7 +23,7 @@
 enum workshop_network { WORKSHOP_NAT_IF_ANY, WORKSHOP_NAT, WORKSHOP_NONE };
 
 struct workshop_options {
-    const char *data, *run, *cgroup; /* of the launcher; NULL: its defaults */
+    const char *data, *run, *cgroup, *network_name; /* of the launcher; NULL: its defaults */
     enum workshop_network network;
     struct provider_limits limits;
 };
