@@ -5,7 +5,7 @@ order. It never crashes, opens nothing that it was not told of by root, leaves n
 the next conversation works.
 
     BURROW_FULL=1        more conversations of chance
-    BURROW_SEED=N        those of an earlier run again
+    BURROW_SEED=N|random  others than the usual
 """
 
 import os
@@ -27,11 +27,10 @@ from launcher_once import (  # noqa: E402
     bind, code_of, disk, limits, memfd, message, new_id, plan, text)
 from outpost import cgroup, folder, groups_of  # noqa: E402
 from program import wait_until  # noqa: E402
+from soak import FULL, SEED  # noqa: E402
 from tap import equal, main, skip, test  # noqa: E402
 from traces import names_in, traces  # noqa: E402
 
-FULL = os.environ.get("BURROW_FULL") == "1"
-SEED = int(os.environ.get("BURROW_SEED", random.SystemRandom().randrange(1 << 32)))
 CONVERSATIONS = 300 if FULL else 30
 PACKETS = 40
 LAST_MESSAGE = 23  # one more than there is

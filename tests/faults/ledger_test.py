@@ -5,7 +5,7 @@ work with the API and write down what they were told. Afterwards the ledger is h
 there.
 
     BURROW_FULL=1        200 rounds instead of 20
-    BURROW_SEED=N        the rounds of an earlier run again (their number is printed)
+    BURROW_SEED=N|random  other rounds than the usual (their number is printed)
     BURROW_ROUNDS=N
 """
 
@@ -28,11 +28,10 @@ from control_plane import NATIVE, ControlPlane, Refused  # noqa: E402
 from launcher import need_launcher  # noqa: E402
 from outpost import cgroup, groups_of  # noqa: E402
 from program import wait_until  # noqa: E402
+from soak import FULL, SEED  # noqa: E402
 from tap import equal, main, test  # noqa: E402
 
-FULL = os.environ.get("BURROW_FULL") == "1"
 ROUNDS = int(os.environ.get("BURROW_ROUNDS", 200 if FULL else 20))
-SEED = int(os.environ.get("BURROW_SEED", random.SystemRandom().randrange(1 << 32)))
 CLIENTS = 4
 BOXES_EACH = 4  # at most, per client
 START_SECONDS = 60.0

@@ -8,7 +8,7 @@ before is in it. Cuts between two answers come on top. All of it on a btrfs pool
 plain one.
 
     BURROW_FULL=1        a cut at every answer instead of some
-    BURROW_SEED=N        the cuts of an earlier run again (their number is printed)
+    BURROW_SEED=N|random  other cuts than the usual (their number is printed)
     BURROW_CUTS=N        so many at answers, and half as many between them; and at every restore
 """
 
@@ -30,11 +30,10 @@ from control_plane import NATIVE  # noqa: E402
 from fragile_disk import FragileDisk  # noqa: E402
 from launcher import need_launcher  # noqa: E402
 from outpost import folder  # noqa: E402
+from soak import FULL, SEED  # noqa: E402
 from stored import SECONDS, StoredPlane, sum_of  # noqa: E402
 from tap import equal, main, skip, test  # noqa: E402
 
-FULL = os.environ.get("BURROW_FULL") == "1"
-SEED = int(os.environ.get("BURROW_SEED", random.SystemRandom().randrange(1 << 32)))
 CUTS = int(os.environ.get("BURROW_CUTS", 100 if FULL else 6))
 DISK_SIZE = 3 << 30  # sparse; beneath a pool there must be a reserve
 SIZES = (10, 5000, 400000)

@@ -5,7 +5,7 @@ run commands, are made, stopped, started, frozen and destroyed. Nothing of it ma
 left.
 
     BURROW_FULL=1        20 rounds with 50 sandboxes instead of 3 with 12
-    BURROW_SEED=N        the rounds of an earlier run again (their number is printed)
+    BURROW_SEED=N|random  other rounds than the usual (their number is printed)
     BURROW_ROUNDS=N BURROW_SANDBOXES=N
 """
 
@@ -29,12 +29,11 @@ from launcher import need_launcher  # noqa: E402
 from outpost import cgroup, groups_of  # noqa: E402
 from program import wait_until  # noqa: E402
 from provider_demo import ProviderDemo, Refused, Unknown  # noqa: E402
+from soak import FULL, SEED  # noqa: E402
 from tap import equal, main, test  # noqa: E402
 
-FULL = os.environ.get("BURROW_FULL") == "1"
 ROUNDS = int(os.environ.get("BURROW_ROUNDS", 20 if FULL else 3))
 SANDBOXES = int(os.environ.get("BURROW_SANDBOXES", 50 if FULL else 12))
-SEED = int(os.environ.get("BURROW_SEED", random.SystemRandom().randrange(1 << 32)))
 STOCK = 3
 PORT = 7000
 WORKERS = 6

@@ -23,9 +23,9 @@ from host_mounts import pool_store  # noqa: E402
 from launcher import children, need_launcher, status_of  # noqa: E402
 from program import wait_until  # noqa: E402
 from provider_demo import ProviderDemo, Refused  # noqa: E402
+from soak import FULL  # noqa: E402
 from tap import equal, main, test  # noqa: E402
 
-FULL = os.environ.get("BURROW_FULL") == "1"
 WATCHES = 300 if FULL else 60
 ALIVE = 1000 if FULL else 120
 MADE = 3000 if FULL else 300

@@ -17,6 +17,7 @@ enter()
 from control_plane import NATIVE, Refused  # noqa: E402
 from launcher import need_launcher  # noqa: E402
 from program import wait_until  # noqa: E402
+from soak import FULL  # noqa: E402
 from stored import SECONDS, StoredPlane, sum_of  # noqa: E402
 from swift import Swift  # noqa: E402
 from tap import equal, main, skip, test  # noqa: E402
@@ -24,11 +25,9 @@ from tap import equal, main, skip, test  # noqa: E402
 BUCKET = "burrow-test"
 WRONG_SECRET = "a-secret-that-is-wrong"
 KEPT = b"kept" * 5000
-FULL = os.environ.get("BURROW_FULL") == "1"
 AWAY = ("unavailable", "upstream_failed", "upstream_timeout")
 HANG_SECONDS = 150.0  # S3_STALLS_MAX and S3_STALL_MS of objects_s3.h, for two requests
 PAUSE_SECONDS = 3.0
-AWAY_SECONDS = 30.0
 
 
 class Plane(StoredPlane):
@@ -59,11 +58,9 @@ class Plane(StoredPlane):
         return answer["stdout"]
 
     def must_run_on(self):
-        """Without its store; within a second or two, whatever waits for that."""
-        began = time.monotonic()
+        """Without its store: nothing of this waits for that, which would take HANG_SECONDS."""
         equal(self.sandbox("box")["status"], "running", "status")
         equal(self.contents("box"), {"kept": sum_of(KEPT)}, "its files")
-        assert time.monotonic() - began < 10, "the sandbox is slow"
 
     def must_be_whole(self):
         """Everything works, and the past is there."""
@@ -85,15 +82,14 @@ class Plane(StoredPlane):
         super().__exit__(kind, *rest)
 
 
-def refused(codes, what, ask, seconds=AWAY_SECONDS):
-    """Its message; within so many seconds."""
+def refused(codes, what, ask):
+    """Its message."""
     began = time.monotonic()
     try:
         ask()
     except Refused as refusal:
         took = time.monotonic() - began
         assert refusal.body["error"]["code"] in codes, f"{what}: {refusal}"
-        assert took < seconds, f"{what} was refused after {took} s"
         print(f"# {what}: {refusal.status} {refusal.body['error']['message']} ({took:.1f} s)", flush=True)
         return refusal.body["error"]["message"]
     raise AssertionError(f"{what} was not refused")
@@ -182,7 +178,7 @@ def ask_while_it_hangs(plane, swift):
     def attempt(what, ask):
         try:
             if FULL:
-                refused(AWAY, what, ask, HANG_SECONDS)
+                refused(AWAY, what, ask)
             else:
                 ask()
         except BaseException as problem:  # pylint: disable=broad-except

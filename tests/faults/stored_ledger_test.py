@@ -9,7 +9,7 @@ what they should; what was under way has happened or has not; nothing else is on
 `burrow fsck` finds nothing lost and, behind a `burrow gc`, no garbage.
 
     BURROW_FULL=1        200 rounds instead of 20, and more until each operation was asked for 200 times
-    BURROW_SEED=N        the rounds of an earlier run again (their number is printed)
+    BURROW_SEED=N|random  other rounds than the usual (their number is printed)
     BURROW_ROUNDS=N
 """
 
@@ -31,15 +31,14 @@ from control_plane import NATIVE  # noqa: E402
 from launcher import need_launcher  # noqa: E402
 from outpost import cgroup, groups_of  # noqa: E402
 from program import wait_until  # noqa: E402
+from soak import FULL, SEED  # noqa: E402
 from stored import StoredPlane  # noqa: E402
 from stored_client import CALL_SECONDS, Client  # noqa: E402
 from tap import equal, main, test  # noqa: E402
 
-FULL = os.environ.get("BURROW_FULL") == "1"
 ROUNDS = int(os.environ.get("BURROW_ROUNDS", 200 if FULL else 20))
 ASKED = ROUNDS if FULL else 1  # times, each operation, at least
 ROUNDS_MAX = 5 * ROUNDS
-SEED = int(os.environ.get("BURROW_SEED", random.SystemRandom().randrange(1 << 32)))
 CLIENTS = 3
 STRIKE_SECONDS = (0.9, 4.0)  # the longer for what happens by the clock
 FLAGS = ("--stock", "0", "--hibernate-after", "500ms")

@@ -296,11 +296,11 @@ def a_client_that_leaves_cancels_its_job():
     source = fresh({"big": os.urandom(20_000_000).hex()})
     body = json.dumps({"dir": source, "archivePath": "/var/backups/left",
                        "compression": {"format": "zstd", "threads": 1}}).encode()
-    with connect(SHARED.address, 30) as connection:
+    with connect(SHARED.address) as connection:
         connection.send(b"POST /api/backup/create HTTP/1.1\r\nHost: a\r\nContent-Length: %d"
                         b"\r\n\r\n%s" % (len(body), body))
-        wait_until(lambda: find_processes("mksquashfs"), "start of mksquashfs")
-    wait_until(lambda: not find_processes("mksquashfs"), "end of mksquashfs")
+        wait_until(lambda: find_processes("mksquashfs", SHARED.pid), "start of mksquashfs")
+    wait_until(lambda: not find_processes("mksquashfs", SHARED.pid), "end of mksquashfs")
     wait_until(lambda: not [name for name in list_backups() if "left" in name or ".tmp" in name],
                "nothing is left")
 
@@ -409,9 +409,9 @@ def the_url_is_in_no_argument():
         "archivePath": "/var/backups/data", "parts": [part(1, 0, 2_000_000)]})))
     try:
         thread.start()
-        wait_until(lambda: find_processes("--upload-file"), "start of curl")
-        equal(find_processes("s3cret42"), [], "processes with the signature")
-        equal(find_processes(str(PLAIN_PORT)), [], "processes with the URL")
+        wait_until(lambda: find_processes("--upload-file", SHARED.pid), "start of curl")
+        equal(find_processes("s3cret42", SHARED.pid), [], "processes with the signature")
+        equal(find_processes(str(PLAIN_PORT), SHARED.pid), [], "processes with the URL")
     finally:
         Store.delay = 0
         thread.join()

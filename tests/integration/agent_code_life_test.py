@@ -12,7 +12,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
-from agent import Agent, find_processes, processes  # noqa: E402
+from agent import Agent, find_processes, own_time, processes  # noqa: E402
 from agent_code import (DEBIAN, NODE, PYTHON, context, create, delete, events_of,  # noqa: E402
                         good, is_well, open_run, run, stream, text)
 from program import wait_until  # noqa: E402
@@ -29,16 +29,14 @@ MIB = 1 << 20
 def a_timeout_interrupts_and_keeps_the_context():
     for language, setup, forever, kept in (
             (PYTHON, "kept = 5", "while True: pass", "kept"),
-            (PYTHON, "kept = 5", "import time; time.sleep(100)", "kept"),
-            (PYTHON, "kept = 5", "import subprocess; subprocess.run(['sleep', '99'])", "kept"),
+            (PYTHON, "kept = 5", "import time; time.sleep(1000)", "kept"),
+            (PYTHON, "kept = 5", "import subprocess; subprocess.run(['sleep', '999'])", "kept"),
             (NODE, "var kept = 5", "while (true) {}", "kept"),
             (NODE, "var kept = 5", "await new Promise(() => {})", "kept"),
-            (NODE, "var kept = 5", "require('child_process').execSync('sleep 99')", "kept")):
+            (NODE, "var kept = 5", "require('child_process').execSync('sleep 999')", "kept")):
         with context(language) as made:
             good(SHARED, setup, context_id=made)
-            started = time.monotonic()
             error = run(SHARED, forever, context_id=made, timeout_ms=300).error
-            assert time.monotonic() - started < 2.3, forever
             equal((error["ename"], error["evalue"]),
                   ("TimeoutError", "Execution timed out after 300ms"), forever)
             equal(text(SHARED, kept, context_id=made), "5", f"after {forever}")
@@ -82,10 +80,8 @@ def runs_of_a_context_wait_for_each_other():
 @test
 def contexts_run_side_by_side():
     with context() as one, context() as other:
-        with open_run(SHARED, "import time; time.sleep(60)", context_id=one):
-            started = time.monotonic()
-            equal(text(SHARED, "1", context_id=other), "1", "the other")
-            assert time.monotonic() - started < 20, "it waited"
+        with open_run(SHARED, "import time; time.sleep(1000)", context_id=one):
+            equal(text(SHARED, "1", context_id=other), "1", "the other does not wait")
 
 
 # --- code that misbehaves ------------------------------------------------------------------------
@@ -186,15 +182,15 @@ def lies_on_the_channel_end_the_context_only():
 def deleting_a_context_kills_what_it_runs():
     made = create(SHARED)
     ended = []
-    code = "import subprocess; print(1); subprocess.run(['sleep', '98765'])"
+    code = f"import subprocess; print(1); subprocess.run(['sleep', '{own_time(98765)}'])"
     with open_run(SHARED, code, context_id=made) as connection:
         events = events_of(connection)
         next(events)
-        wait_until(lambda: find_processes("98765"), "start of the child")
+        wait_until(lambda: find_processes(own_time(98765)), "start of the child")
         equal(delete(SHARED, made).status, 200, "deletion")
         ended = list(events)
     equal((ended[-1]["type"], ended[-1]["ename"]), ("error", "ContextDeleted"), "last event")
-    wait_until(lambda: not find_processes("98765"), "end of the child")
+    wait_until(lambda: not find_processes(own_time(98765)), "end of the child")
 
 
 @test
@@ -221,27 +217,6 @@ def descriptors_do_not_leak():
         with context() as made:
             good(SHARED, "1", context_id=made)
     wait_until(lambda: count() <= before + 2, "descriptors as before")
-
-
-@test
-def a_new_context_is_cheap():
-    def python_ms():
-        started = time.monotonic()
-        os.system("/usr/bin/python3 -c pass")
-        return (time.monotonic() - started) * 1000
-
-    def context_ms():
-        started = time.monotonic()
-        made = create(SHARED)
-        spent = (time.monotonic() - started) * 1000
-        delete(SHARED, made)
-        return spent
-
-    context_ms()
-    ours = sorted(context_ms() for _ in range(20))[10]
-    floor = sorted(python_ms() for _ in range(10))[5]
-    print(f"# context {ours:.2f} ms, python3 -c pass {floor:.2f} ms", flush=True)
-    assert ours < floor, (ours, floor)
 
 
 with Agent(environment=DEBIAN) as AGENT:

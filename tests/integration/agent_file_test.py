@@ -165,13 +165,12 @@ def a_slow_client_of_a_large_file_costs_no_memory_and_nobody_else_waits():
             equal(connection.response_head().status, 200, "status")
             time.sleep(0.5)
             assert agent.anonymous_kb() < 8192, agent.anonymous_kb()
-            started, total = time.monotonic(), 0
+            total = 0
             for chunk in connection.chunks():
                 total += len(chunk)
                 if total > 100 * MIB:
                     break
             agent.get("/api/ping")
-            assert time.monotonic() - started < 30, "slow"
             assert agent.memory_kb() < 16384, agent.memory_kb()
         wait_until(lambda: path not in agent.open_paths(),
                    "the file is closed when its reader leaves")

@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -17,7 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 
 from agent import NO_SESSION, Agent, find_processes  # noqa: E402
 from http_raw import Connection, connect  # noqa: E402
-from program import program, wait_until  # noqa: E402
+from program import PATIENCE, program, wait_until  # noqa: E402
 from tap import equal, main, test  # noqa: E402
 
 MIB = 1 << 20
@@ -90,12 +91,12 @@ def a_client_that_leaves_cancels_its_command():
 def background_processes_live_on_and_do_not_hold_the_answer():
     with Agent() as agent:
         log = os.path.join(agent.folder, "log")
-        started = time.monotonic()
-        result = agent.run(f"(for i in $(seq 200); do echo tick; echo $i > {log}; sleep 0.01; done)"
+        gate = os.path.join(agent.folder, "gate")
+        result = agent.run(f"(until [ -e {gate} ]; do sleep 0.01; done; for i in $(seq 200); do echo tick; echo $i > {log}; sleep 0.01; done)"
                            " & echo started")
-        assert time.monotonic() - started < 1.5, "the answer waited for the background"
         assert result["stdout"].startswith("started\n") or "started" in result["stdout"], result
         equal(agent.activity()["background"], 1, "background")
+        open(gate, "wb").close()
         wait_until(lambda: os.path.exists(log) and open(log).read() == "200\n",
                    "it writes on, though nobody reads")
         wait_until(lambda: agent.activity()["background"] == 0, "its end is noticed")
@@ -203,9 +204,12 @@ def an_agent_that_is_killed_takes_its_commands_along():
 @test
 def an_entrypoint_that_fails_ends_the_agent_with_its_status():
     for command, status in (("exit 7", 7), ("kill -9 $$", 137), ("sleep 0.2; exit 1", 1)):
-        with Agent(entrypoint=["/bin/sh", "-c", "sleep 0.3; " + command]) as agent:
-            agent.expected_status = status
-            equal(agent.wait(), status, f"status of {command}")
+        with tempfile.TemporaryDirectory(prefix="burrow-test-") as folder:
+            wait = f"until [ -e {folder}/gate ]; do sleep 0.01; done; "
+            with Agent(entrypoint=["/bin/sh", "-c", wait + command]) as agent:
+                agent.expected_status = status
+                open(f"{folder}/gate", "wb").close()
+                equal(agent.wait(), status, f"status of {command}")
 
 
 @test
@@ -219,7 +223,7 @@ def an_entrypoint_that_succeeds_leaves_the_agent_running():
 @test
 def an_entrypoint_that_is_missing_ends_the_agent_with_127():
     done = subprocess.run([program("burrow-agent"), "--listen", "127.0.0.1:0", "--",
-                           "/no/such/program"], stdin=subprocess.DEVNULL, timeout=10,
+                           "/no/such/program"], stdin=subprocess.DEVNULL, timeout=PATIENCE,
                           stderr=subprocess.DEVNULL, check=False)
     equal(done.returncode, 127, "status")
 
@@ -247,7 +251,7 @@ def running_out_of_descriptors_is_survived():
         try:
             for _ in range(60):
                 raw = socket.socket(socket.AF_UNIX)
-                raw.settimeout(5)
+                raw.settimeout(PATIENCE)
                 raw.connect(agent.address.removeprefix("unix:"))
                 held.append(Connection(raw))
             held[0].send(b"GET /api/ping HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -276,15 +280,10 @@ def a_program_that_uses_all_processes_does_not_silence_the_agent():
     with Agent() as agent:
         with agent.open_stream("python3 -c \"$S\"", env={"S": script}):
             time.sleep(0.5)
-            slowest = 0.0
             for _ in range(20):
-                started = time.monotonic()
-                equal(agent.get("/api/ping", timeout=5).status, 200, "ping")
-                slowest = max(slowest, time.monotonic() - started)
-            print(f"# slowest of 20 pings beside a fork bomb: {slowest * 1000:.1f} ms")
-            assert slowest < 2, slowest
+                equal(agent.get("/api/ping").status, 200, "ping")
         agent.wait_until_idle()
-        wait_until(lambda: agent.activity()["background"] == 0, "the bomb is gone", 20)
+        wait_until(lambda: agent.activity()["background"] == 0, "the bomb is gone")
 
 
 # --- what it costs -------------------------------------------------------------------------------
@@ -300,27 +299,6 @@ def an_idle_agent_is_small():
         assert own < 300, f"{own} kB of memory"
         assert workers < 300, f"{workers} kB of memory"
         assert size < 6 * MIB, size
-
-
-@test
-def a_command_costs_little_more_than_a_process():
-    """Printed; asserted only loosely, because the machine may be busy."""
-    def percentile(values, share):
-        return sorted(values)[int(len(values) * share)] * 1e6
-    plain, through = [], []
-    with Agent() as agent, connect(agent.address) as connection:
-        for _ in range(300):
-            started = time.perf_counter()
-            os.waitpid(os.posix_spawn("/bin/true", ["true"], {}), 0)
-            plain.append(time.perf_counter() - started)
-            started = time.perf_counter()
-            connection.send(ASK_TRUE)
-            equal(connection.response().status, 200, "status")
-            through.append(time.perf_counter() - started)
-    for name, values in (("spawn of /bin/true", plain), ("through the agent", through)):
-        print(f"# {name}: p10 {percentile(values, 0.1):.0f} us, p50 {percentile(values, 0.5):.0f} us,"
-              f" p99 {percentile(values, 0.99):.0f} us")
-    assert percentile(through, 0.5) < 0.1e6, "a tenth of a second for /bin/true"
 
 
 if __name__ == "__main__":

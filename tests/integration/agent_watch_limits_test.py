@@ -153,13 +153,11 @@ def the_agent_answers_while_a_large_tree_is_read_and_given_up():
         for number in range(100):
             for inner in range(folders // 100):
                 os.makedirs(work.path(f"{number}/{inner}"))
-        slowest, stop = [0.0], threading.Event()
+        pings, stop = [], threading.Event()
 
         def ping():
             while not stop.is_set():
-                begin = time.monotonic()
-                equal(agent.get("/api/ping").status, 200, "ping")
-                slowest[0] = max(slowest[0], time.monotonic() - begin)
+                pings.append(agent.get("/api/ping").status)
 
         thread = threading.Thread(target=ping)
         thread.start()
@@ -171,7 +169,8 @@ def the_agent_answers_while_a_large_tree_is_read_and_given_up():
         finally:
             stop.set()
             thread.join()
-        assert slowest[0] < 1.0, f"a ping took {slowest[0]:.3f} s"
+        assert len(pings) > 5, "it answered nobody meanwhile"
+        equal(set(pings), {200}, "statuses meanwhile")
 
 
 @test

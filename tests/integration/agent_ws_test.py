@@ -13,7 +13,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
-from agent import Agent, find_processes  # noqa: E402
+from agent import Agent, find_processes, own_time  # noqa: E402
 from http_raw import request  # noqa: E402
 from program import wait_until  # noqa: E402
 from tap import equal, main, test  # noqa: E402
@@ -200,13 +200,13 @@ def execute(line, command, **fields):
 @test
 def commands_run_side_by_side_and_answer_in_their_own_time():
     with Line(SHARED) as line:
-        slow = execute(line, "sleep 0.7; echo slow", sessionId="ws-a")
+        gate = f"{SHARED.folder}/ws-gate"
+        slow = execute(line, f"until [ -e {gate} ]; do sleep 0.02; done; echo slow", sessionId="ws-a")
         fast = execute(line, "echo fast", sessionId="ws-b")
-        started = time.monotonic()
         equal(line.answer_of(fast)[1]["body"]["stdout"].strip(), "fast", "stdout")
         assert not line.kept, line.kept
+        open(gate, "wb").close()
         equal(line.answer_of(slow)[1]["body"]["stdout"].strip(), "slow", "stdout")
-        assert time.monotonic() - started < 20
 
 
 @test
@@ -253,12 +253,12 @@ def events_come_as_a_stream_and_then_an_empty_response():
 def cancel_ends_a_stream_and_its_command():
     with Line(SHARED) as line:
         id_ = line.ask("POST", "/api/execute/stream",
-                       {"command": "echo up; sleep 3141592", "sessionId": "__DISABLE_SESSION__"})
+                       {"command": f"echo up; sleep {own_time(3141592)}", "sessionId": "__DISABLE_SESSION__"})
         while json.loads(line.next_of(id_)["data"])["type"] != "stdout":
             pass
-        assert find_processes("3141592")
+        assert find_processes(own_time(3141592))
         line.send({"type": "cancel", "id": id_})
-        wait_until(lambda: not find_processes("3141592"), "the command is gone")
+        wait_until(lambda: not find_processes(own_time(3141592)), "the command is gone")
         equal(line.call("GET", "/api/ping")["status"], 200, "status")
         assert not [message for message in line.kept if message["type"] == "response"], line.kept
 
@@ -266,11 +266,11 @@ def cancel_ends_a_stream_and_its_command():
 @test
 def closing_the_connection_cancels_all_its_calls():
     with Line(SHARED) as line:
-        for number in range(5):
-            line.ask("POST", "/api/execute/stream", {"command": f"sleep 271828{number}",
+        for _ in range(5):
+            line.ask("POST", "/api/execute/stream", {"command": f"sleep {own_time(271828)}",
                                                      "sessionId": "__DISABLE_SESSION__"})
-        wait_until(lambda: len(find_processes("271828")) >= 5, "all run")
-    wait_until(lambda: not find_processes("271828"), "all are gone")
+        wait_until(lambda: len(find_processes(own_time(271828))) >= 5, "all run")
+    wait_until(lambda: not find_processes(own_time(271828)), "all are gone")
 
 
 @test
@@ -379,11 +379,11 @@ def quiesce_waits_for_the_work_under_way():
     done = []
 
     def work():
-        done.append(SHARED.run("sleep 1.2345; echo worked", sessionId="quiet")["stdout"].strip())
+        done.append(SHARED.run(f"sleep {own_time(1)}; echo worked", sessionId="quiet")["stdout"].strip())
 
     thread = threading.Thread(target=work)
     thread.start()
-    wait_until(lambda: find_processes("1.2345"), "it runs")
+    wait_until(lambda: find_processes(own_time(1)), "it runs")
     status, answer = post("/burrow/quiesce", {"timeoutMs": 50})
     equal((status, answer["quiet"], answer["running"]), (200, False, 1), "too impatient")
     equal(post("/api/execute", {"command": "true"})[0], 200, "work is accepted again")

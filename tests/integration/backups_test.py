@@ -76,8 +76,8 @@ def leftovers():
 def kill_daemon():
     daemon = PLANE.daemon_pid
     os.kill(daemon, 9)
-    wait_until(lambda: PLANE.daemon_pid not in (None, daemon), "another daemon", 30)
-    wait_until(PLANE.is_ready, "it is ready", 30)
+    wait_until(lambda: PLANE.daemon_pid not in (None, daemon), "another daemon")
+    wait_until(PLANE.is_ready, "it is ready")
 
 
 def leave(path, body):
@@ -422,11 +422,11 @@ def it_is_made_and_restored_also_when_the_client_leaves():
     PLANE.create("left")
     run("left", "head -c 20000000 /dev/urandom > /workspace/file")
     leave(of("left", "/backups"), {"name": "left"})
-    listed = wait_until(lambda: PLANE.call("GET", of("left", "/backups"))["backups"], "made", 30)
+    listed = wait_until(lambda: PLANE.call("GET", of("left", "/backups"))["backups"], "made")
     equal(listed[0]["name"], "left", "name")
     run("left", "rm /workspace/file && touch /workspace/old")
     leave(of("left", "/restore"), {"backup": listed[0]["id"]})
-    wait_until(lambda: run("left", "ls -A /workspace") == "file\n", "it is restored", 30)
+    wait_until(lambda: run("left", "ls -A /workspace") == "file\n", "it is restored")
 
 
 @test

@@ -12,7 +12,6 @@ import os
 import re
 import sys
 import tarfile
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
@@ -176,24 +175,20 @@ def bytes_that_are_no_text_arrive_exactly():
 
 @test
 def a_command_that_takes_too_long_is_ended():
-    started = time.monotonic()
-    out, err, end = execute("slow", ["/bin/sh", "-c", "echo begun; sleep 60"], timeout_ms=300)
+    out, err, end = execute("slow", ["/bin/sh", "-c", "echo begun; sleep 1000"], timeout_ms=300)
     equal((out, err, end), (b"begun\n", b"Command timed out after 300ms\n",
                             ("exit", {"exit_code": 124})), "events")
-    assert time.monotonic() - started < 20
 
 
 @test
 def output_arrives_while_the_command_runs():
-    body = json.dumps({"argv": ["/bin/sh", "-c", "echo now; sleep 31; echo late"]}).encode()
+    body = json.dumps({"argv": ["/bin/sh", "-c", "echo now; sleep 1031; echo late"]}).encode()
     with connect(PLANE.address) as connection:
         connection.send(b"POST /v1/sandbox/live/exec HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer "
                         + PLANE.key.encode() + b"\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
-        started = time.monotonic()
         connection.read_until(b"data: " + base64.b64encode(b"now\n"))
-        assert time.monotonic() - started < 20
     # The client left: nobody reads it, so it ends.
-    wait_until(lambda: execute("live", ["pgrep", "-fx", "sleep 31"])[0] == b"", "the command ended", 20)
+    wait_until(lambda: execute("live", ["pgrep", "-fx", "sleep 1031"])[0] == b"", "the command ended")
 
 
 @test
@@ -407,7 +402,7 @@ def a_tunnel_is_a_preview_url():
 
     def page():
         return request(PLANE.address, "GET", "/index.html", [("Host", host)])
-    wait_until(lambda: page().status == 200, "the server answers", 20)
+    wait_until(lambda: page().status == 200, "the server answers")
     equal(page().body, b"hello\n", "page")
     equal(ask("DELETE", "/sandbox/tunnel/tunnel/8080").status, 204, "closed")
     equal(page().status, 404, "gone")
@@ -446,13 +441,13 @@ def the_pool_tells_the_truth():
     equal(before["total"], before["warm"] + before["assigned"], "total")
     target = before["config"]["warmTarget"]
     equal(good("POST", "/pool/prime"), {"ok": True}, "primed")
-    wait_until(lambda: good("GET", "/pool/stats")["warm"] == target, "the stock is full", 20)
+    wait_until(lambda: good("GET", "/pool/stats")["warm"] == target, "the stock is full")
     equal(good("POST", "/pool/shutdown-prewarmed"), {"ok": True}, "drained")
     equal(good("GET", "/pool/stats")["warm"], 0, "warm")
     good("GET", "/sandbox/pooled/running")
     equal(good("GET", "/pool/stats")["assigned"], before["assigned"] + 1, "assigned")
     equal(good("POST", "/pool/prime"), {"ok": True}, "primed")
-    wait_until(lambda: good("GET", "/pool/stats")["warm"] == target, "the stock is full", 20)
+    wait_until(lambda: good("GET", "/pool/stats")["warm"] == target, "the stock is full")
 
 
 @test

@@ -11,6 +11,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
+from agent import own_time, runs_in_front  # noqa: E402
 from cli import Terminal, good, plane, run  # noqa: E402
 from program import wait_until  # noqa: E402
 from tap import equal, main, test  # noqa: E402
@@ -60,8 +61,8 @@ def the_terminal_has_our_size_and_follows_it():
 def ctrl_c_reaches_the_command_there_and_not_us():
     with Terminal("shell", "demo") as at:
         at.read_until(PROMPT)
-        at.write(b"sleep 1000\r")
-        at.read_until(b"sleep 1000")
+        at.write(f"sleep {own_time(1000)}\r".encode())
+        wait_until(lambda: runs_in_front(f"sleep\0{own_time(1000)}"), "the command runs")
         at.write(b"\x03")
         at.read_until(b"^C")
         at.write(b"exit 5\r")
@@ -77,12 +78,12 @@ def a_lost_connection_is_made_again_with_what_was_shown():
         old = plane().daemon_pid
         os.kill(old, signal.SIGKILL)
         at.read_until(b"trying again")
-        at.read_until(b"\x1b[2J", 60)
-        at.read_until(b"shown-before", 60)
+        at.read_until(b"\x1b[2J")
+        at.read_until(b"shown-before")
         at.write(b"echo still-$MARK\r")
-        at.read_until(b"still-before", 60)
+        at.read_until(b"still-before")
         at.write(b"exit\r")
-        equal(at.wait(60), 0, "status")
+        equal(at.wait(), 0, "status")
     wait_until(plane().is_ready, "the daemon is back")
 
 

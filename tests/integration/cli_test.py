@@ -17,7 +17,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
 from cli import environment, good, plane, run, start  # noqa: E402
-from program import clean_environment, program, wait_until  # noqa: E402
+from program import PATIENCE, clean_environment, program, wait_until  # noqa: E402
 from tap import equal, main, skip, test  # noqa: E402
 
 MIB = 1 << 20
@@ -145,7 +145,7 @@ def a_signal_reaches_the_command():
                     'trap "echo caught; exit 9" TERM; echo ready; while :; do sleep 0.1; done')
     equal(process.stdout.readline(), b"ready\n", "first line")
     process.send_signal(signal.SIGTERM)
-    out, _ = process.communicate(timeout=20)
+    out, _ = process.communicate(timeout=PATIENCE)
     equal((process.returncode, out), (9, b"caught\n"), "end")
 
 
@@ -153,7 +153,7 @@ def a_signal_reaches_the_command():
 def a_reader_that_leaves_ends_the_writer():
     line = f"{program()} exec demo yes | head -1"
     done = subprocess.run(["bash", "-c", line], env=environment(), stdout=subprocess.PIPE,
-                          timeout=30, check=True)
+                          timeout=PATIENCE, check=True)
     equal(done.stdout, b"y\n", "output")
 
 
@@ -181,7 +181,7 @@ def background_processes_are_started_listed_followed_and_ended():
     for _ in range(3):
         equal(process.stdout.readline(), b"tick tock\n", "line")
     equal(good("kill", "demo", loop.strip()), loop, "kill")
-    process.communicate(timeout=20)
+    process.communicate(timeout=PATIENCE)
     refused(1, "not found", "logs", "demo", "nosuch")
 
 
@@ -197,7 +197,7 @@ def top_shows_what_is_used():
         wait_until(lambda: json.loads(good("top", "--json"))[0]["cpu"] > 2, "the share of CPU time")
     finally:
         busy.terminate()
-        busy.communicate(timeout=20)
+        busy.communicate(timeout=PATIENCE)
 
 
 @test
@@ -234,7 +234,7 @@ def events_are_listed_and_followed_across_a_restart():
         equal(json.loads(process.stdout.readline())["type"], "sandbox.woken", "event behind it")
     finally:
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=PATIENCE)
 
 
 @test
@@ -374,7 +374,7 @@ def bash_completes_verbs_options_and_names():
               'COMPREPLY=(); _burrow; echo "${COMPREPLY[*]}"; }; '
               'words burrow sh; words burrow key c; words burrow key create --sc; '
               'words burrow exec d; words burrow create d')
-    done = subprocess.run(["bash", "-c", script], stdout=subprocess.PIPE, check=True, timeout=30,
+    done = subprocess.run(["bash", "-c", script], stdout=subprocess.PIPE, check=True, timeout=PATIENCE,
                           env={**environment(), "PATH": f"{os.path.dirname(program())}:{os.environ['PATH']}"})
     equal(done.stdout.decode().splitlines(), ["shell", "create", "--scope", "demo", ""], "words")
 
@@ -386,7 +386,7 @@ def names_of_sandboxes_are_not_run_by_the_shell_that_completes_them():
                   'burrow() { printf "%s\\n" \'d$(touch ran)\' \'d`touch ran`\' "demo"; }; '
                   'COMP_WORDS=(burrow exec d); COMP_CWORD=2; _burrow; '
                   'printf "%s\\n" "${COMPREPLY[@]}"')
-        done = subprocess.run(["bash", "-c", script], stdout=subprocess.PIPE, check=True, timeout=30,
+        done = subprocess.run(["bash", "-c", script], stdout=subprocess.PIPE, check=True, timeout=PATIENCE,
                               env={**clean_environment(),
                                    "PATH": f"{os.path.dirname(program())}:{os.environ['PATH']}"})
         equal(done.stdout.decode().splitlines(),
@@ -398,9 +398,9 @@ def names_of_sandboxes_are_not_run_by_the_shell_that_completes_them():
 def without_a_daemon_the_local_verbs_work():
     for words in (["version"], ["--version"], ["help"], ["help", "exec"], ["man"]):
         done = subprocess.run([program(), *words], env=clean_environment(), check=False,
-                              stdout=subprocess.PIPE, timeout=30)
+                              stdout=subprocess.PIPE, timeout=PATIENCE)
         assert done.returncode == 0 and done.stdout, words
-    equal(subprocess.run([program()], env=clean_environment(), check=False, timeout=30,
+    equal(subprocess.run([program()], env=clean_environment(), check=False, timeout=PATIENCE,
                          stderr=subprocess.DEVNULL).returncode, 2, "no verb")
 
 

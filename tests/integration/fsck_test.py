@@ -74,7 +74,7 @@ def what_is_there_is_fine():
     PLANE.call("POST", of("plain", "/backups"), {"name": "kept"}, timeout=60)
     PLANE.call("POST", of("plain", "/sync"), {}, timeout=60)
     PLANE.call("POST", of("deep", "/sleep"))
-    wait_until(lambda: PLANE.sandbox("deep")["tier"] == "offloaded", "it is offloaded", 20)
+    wait_until(lambda: PLANE.sandbox("deep")["tier"] == "offloaded", "it is offloaded")
     equal(fsck(), {}, "findings")
     found = PLANE.call("POST", f"{NATIVE}/fsck", {"deep": True}, timeout=60)
     equal((found["findings"], found["lost"], found["garbage"]), ([], 0, 0), "findings")

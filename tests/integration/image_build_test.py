@@ -38,7 +38,7 @@ class Site(ImagePlace):
 
     def build(self, recipe, *options, name="mine"):
         self.write("Dockerfile", recipe)
-        return self.image("build", "--cgroup", self.cgroup, *options, name, self.context)
+        return self.image("build", *self.own_names, *options, name, self.context)
 
     def built(self, recipe, *options, name="mine"):
         status, out = self.build(recipe, *options, name=name)
@@ -191,7 +191,7 @@ def a_build_leaves_room_on_the_disk_of_its_temporary_files():
             site.write("a", "1")
             for step in ("COPY a /srv/a", "RUN touch /srv/a"):
                 site.write("Dockerfile", f"FROM host\n{step}\n")
-                status, out = site.image("build", "--cgroup", site.cgroup, "--net", "none", "mine", site.context,
+                status, out = site.image("build", *site.own_names, "--net", "none", "mine", site.context,
                                          environment={"TMPDIR": small})
                 equal(status, 1, out)
                 assert "No space left on device" in out, out
@@ -277,8 +277,8 @@ def nothing_is_pruned_from_under_a_build():
     with Site() as site:
         site.prepare_base()
         site.write("Dockerfile", f"FROM base\nRUN {TALK}\n")
-        with subprocess.Popen([program(), "image", "--data", site.data, "--run", site.run_folder, "build", "--cgroup",
-                               site.cgroup, "mine", site.context], env=clean_environment(), stdin=subprocess.DEVNULL,
+        with subprocess.Popen([program(), "image", "--data", site.data, "--run", site.run_folder, "build",
+                               *site.own_names, "mine", site.context], env=clean_environment(), stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE) as build:
             while not build.stdout.readline().startswith(b"0123"):
                 pass

@@ -63,7 +63,7 @@ def run_without_a_command_runs_that_of_the_image():
                              ("cmd", {"Cmd": ["echo"]}), ("none", {})):
             status, out = place.image("import", name, place.archive(docker_save([base], {"Env": ["PATH=/bin"], **config})))
             equal(status, 0, out)
-        run = ["run", "--data", place.data, "--run-folder", place.run_folder, "--cgroup", place.cgroup, "--image"]
+        run = ["run", "--data", place.data, "--run-folder", place.run_folder, *place.own_names, "--image"]
         equal(place.call(*run, "both"), (0, "1000 here\n"), "both")
         equal(place.call(*run, "both", "--", "id", "-u"), (0, "1000\n"), "words of ours alone")
         status, out = place.call(*run, "none")

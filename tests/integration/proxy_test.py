@@ -12,7 +12,7 @@ from burrow import free_port  # noqa: E402
 from fake_upstream import FakeUpstream, read_request, read_request_head  # noqa: E402
 from http_raw import connect, get, request  # noqa: E402
 from net_demo import NetDemo  # noqa: E402
-from program import wait_until  # noqa: E402
+from program import PATIENCE, wait_until  # noqa: E402
 from tap import equal, main, test  # noqa: E402
 from websocket_raw import (  # noqa: E402
     BINARY, CLOSE, accept_of, close_payload, frame, open_websocket)
@@ -283,7 +283,7 @@ def a_client_that_leaves_cancels_the_request_upstream():
         with connect(proxy.address) as connection:
             connection.send(b"GET /long HTTP/1.1\r\nHost: a\r\n\r\n")
             wait_until(lambda: b"/long" in upstream.received, "the request upstream")
-        assert gone.wait(5), "the upstream still works for nobody"
+        assert gone.wait(PATIENCE), "the upstream still works for nobody"
         equal(proxy.requests(1)[0]["status"], 499, "status in the log")
 
 

@@ -11,6 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from fake_upstream import FakeUpstream, read_request  # noqa: E402
 from http_raw import connect, get  # noqa: E402
 from net_demo import NetDemo  # noqa: E402
+from program import PATIENCE  # noqa: E402
 from tap import equal, main, test  # noqa: E402
 
 
@@ -82,7 +83,7 @@ def an_event_passes_through_the_proxy_before_the_next_is_made():
     def script(connection):
         read_request(connection)
         connection.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n")
-        if seen.wait(5):
+        if seen.wait(PATIENCE):
             connection.send(b"data: 2\n\n")
     with FakeUpstream(script) as upstream, NetDemo(proxy_to=upstream.address) as proxy:
         with connect(proxy.address) as connection:

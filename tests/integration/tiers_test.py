@@ -37,7 +37,7 @@ def tier(name):
 def offload(name):
     """Put it to sleep, and wait until its disk is only in the object store."""
     PLANE.call("POST", of(name, "/sleep"))
-    wait_until(lambda: tier(name) == "offloaded", f"{name} is offloaded", 20)
+    wait_until(lambda: tier(name) == "offloaded", f"{name} is offloaded")
 
 
 def offloads(name):
@@ -60,7 +60,7 @@ def collect(**how):
             return False
         done.append(json.loads(answer.body))
         return True
-    wait_until(is_done, "garbage is collected", 30)
+    wait_until(is_done, "garbage is collected")
     return done[0]
 
 
@@ -132,7 +132,7 @@ def a_store_that_takes_nothing_leaves_the_disk_here_and_is_told():
         pass  # a file where the store wants a folder
     try:
         PLANE.call("POST", of("full", "/sleep"))
-        wait_until(lambda: "sandbox.save_failed" in events("full"), "it is told", 20)
+        wait_until(lambda: "sandbox.save_failed" in events("full"), "it is told")
         box = PLANE.sandbox("full")
         equal((box["status"], box["tier"]), ("hibernated", "hibernated"), "status and tier")
         assert "could not be stored" in box["reason"], box["reason"]
@@ -173,7 +173,7 @@ def a_layer_that_was_changed_is_refused_and_stays_where_it_is():
     assert "sandbox.restore_failed" in events("spoilt"), events("spoilt")
     with open(layer, "r+b") as file:
         file.write(good)
-    wait_until(lambda: is_usable("spoilt"), "it is tried again, after a while", 60)
+    wait_until(lambda: is_usable("spoilt"), "it is tried again, after a while")
     equal(PLANE.execute("spoilt", "stat -c %s /workspace/noise", timeout=60)["stdout"], "100000\n",
           "the good one")
 
@@ -265,9 +265,9 @@ def a_snapshot_that_is_only_in_the_store_opens_as_ever():
     shot = PLANE.call("POST", of("big", "/snapshots"), {"name": "bigshot"})["id"]
     PLANE.call("POST", f"{NATIVE}/snapshots/bigshot/fork", {"name": "bigfork"})
     offload("bigfork")
-    wait_until(lambda: snapshot_state("bigshot") == "stored", "it is only in the store", 20)
+    wait_until(lambda: snapshot_state("bigshot") == "stored", "it is only in the store")
     wait_until(lambda: not os.path.exists(f"{pool_store(PLANE.data)}/snapshots/{shot}"),
-               "it is not here any more", 20)
+               "it is not here any more")
     fsck()
 
     layer = max(set(layers()) - before, key=os.path.getsize)
@@ -291,7 +291,7 @@ def a_snapshot_that_is_only_in_the_store_opens_as_ever():
     PLANE.execute("big", "echo other > /workspace/noise; echo new > /workspace/new")
     told = PLANE.call("GET", of("big", "/diff?from=bigshot"), timeout=60)
     assert "workspace/new" in json.dumps(told), told
-    wait_until(lambda: snapshot_state("bigshot") == "stored", "it left again", 20)
+    wait_until(lambda: snapshot_state("bigshot") == "stored", "it left again")
     PLANE.call("POST", of("big", "/rollback"), {"snapshot": "bigshot"}, timeout=60)
     equal(PLANE.execute("big", "sha256sum /workspace/noise; ls /workspace", timeout=60)["stdout"],
           f"{noise}noise\n", "what it went back to")
@@ -307,7 +307,7 @@ def long_lists_become_one_layer():
         PLANE.execute("long", f"cd /workspace; echo {number} > {number}; rm -f {number - 2}", timeout=60)
         offload("long")
     equal(offloads("long"), list(range(1, SQUASH_ABOVE + 2)), "layers")
-    wait_until(lambda: "sandbox.squashed" in events("long"), "it is squashed", 20)
+    wait_until(lambda: "sandbox.squashed" in events("long"), "it is squashed")
     equal(tier("long"), "offloaded", "tier")
     collect(grace=0)
     fsck()

@@ -23,7 +23,6 @@ from tap import equal, main, test  # noqa: E402
 HOOKS = "/burrow/v1/webhooks"
 ALLOWED = ("--webhook-networks", "127.0.0.0/8")
 SECRET = "a secret of sixteen bytes and more"
-RETRY_SECONDS = 40  # the first is after ten
 
 
 class Receiver:
@@ -76,8 +75,8 @@ class Receiver:
         """Of which keys it was told, in order."""
         return [json.loads(body)["data"]["keyId"] for _, body in self.received]
 
-    def wait_for(self, count, seconds=10):
-        wait_until(lambda: len(self.received) >= count, f"{count} deliveries", seconds)
+    def wait_for(self, count):
+        wait_until(lambda: len(self.received) >= count, f"{count} deliveries")
 
 
 class Daemon(Burrow):
@@ -110,7 +109,7 @@ class Daemon(Burrow):
     def wait_for_states(self, hook, states):
         def are_so():
             return [one["state"] for one in self.deliveries(hook)] == states
-        wait_until(are_so, f"deliveries are {states}", 10)
+        wait_until(are_so, f"deliveries are {states}")
 
     def crash(self):
         """kill -9, and a new one on the same data."""
@@ -124,6 +123,7 @@ def a_delivery_is_signed_and_has_the_bearer():
     with Daemon(*ALLOWED) as daemon, Receiver() as receiver:
         hook = daemon.hook(receiver.url, secret=SECRET, bearer="legacy-token")
         equal(hook["secret"], SECRET, "secret, shown once")
+        began = int(time.time())
         key, = daemon.make_keys(1)
         receiver.wait_for(1)
         headers, body = receiver.received[0]
@@ -134,7 +134,7 @@ def a_delivery_is_signed_and_has_the_bearer():
                             for part in headers["X-Burrow-Signature"].split(","))
         expected = hmac.new(SECRET.encode(), stamp.encode() + b"." + body, hashlib.sha256)
         equal(signature, expected.hexdigest(), "signature")
-        assert abs(int(stamp) - time.time()) < 60, stamp
+        assert began <= int(stamp) <= time.time(), stamp
         said = json.loads(body)
         equal(sorted(said), ["data", "event", "timestamp"], "fields")
         equal((said["event"], said["data"]["keyId"]), ("key.created", key), "what happened")
@@ -152,7 +152,7 @@ def deliveries_come_in_order_and_survive_a_crash_of_the_daemon():
     with Daemon(*ALLOWED) as daemon, Receiver() as receiver:
         hook = daemon.hook(receiver.url)
         keys = daemon.make_keys(30)
-        receiver.wait_for(30, 20)
+        receiver.wait_for(30)
         equal(receiver.keys(), keys, "order")
         receiver.close()
         more = daemon.make_keys(3)
@@ -161,8 +161,7 @@ def deliveries_come_in_order_and_survive_a_crash_of_the_daemon():
         last = daemon.make_keys(2)
         daemon.crash()
         receiver.open()
-        wait_until(lambda: set(receiver.keys()) == set(keys + more + last), "all of them",
-                   RETRY_SECONDS)
+        wait_until(lambda: set(receiver.keys()) == set(keys + more + last), "all of them")
         time.sleep(1)
         told = receiver.keys()
         equal(len(told), len(set(told)), "none twice")
@@ -186,13 +185,13 @@ def what_fails_is_tried_again_and_the_next_ones_do_not_wait():
         first = daemon.deliveries(hook)[0]
         equal((first["attempts"], first["status"]), (1, 500), "the first attempt")
         assert "nextAt" in first, first
-        receiver.wait_for(3, RETRY_SECONDS)
+        receiver.wait_for(3)
         equal(receiver.keys(), [one, two, one], "tried again")
         equal(receiver.received[0][0]["X-Burrow-Delivery"],
               receiver.received[2][0]["X-Burrow-Delivery"], "id of both attempts")
         daemon.wait_for_states(hook, ["delivered", "delivered"])
         equal(daemon.deliveries(hook)[0]["attempts"], 2, "attempts")
-        other.wait_for(3, RETRY_SECONDS)
+        other.wait_for(3)
         equal(other.keys(), [one, two, one], "a redirect is a failure")
         daemon.wait_for_states(second, ["delivered", "delivered"])
 
@@ -207,7 +206,7 @@ def a_receiver_that_was_away_is_told_later():
                    "one attempt each")
         equal({d["state"] for d in daemon.deliveries(hook)}, {"waiting"}, "states")
         receiver.open()
-        receiver.wait_for(3, RETRY_SECONDS)
+        receiver.wait_for(3)
         equal(receiver.keys(), keys, "in order")
 
 
@@ -222,9 +221,7 @@ def a_receiver_that_never_answers_holds_up_nobody_else():
         keys = daemon.make_keys(20)
         receiver.wait_for(20)
         equal(receiver.keys(), keys, "order")
-        started = time.monotonic()
         daemon.stop()  # does not wait for them either
-        assert time.monotonic() - started < 8, "a stop that waits for receivers"
 
 
 @test

@@ -9,7 +9,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 
 from http_raw import connect, get  # noqa: E402
 from net_demo import NetDemo  # noqa: E402
-from program import wait_until  # noqa: E402
+from program import PATIENCE, wait_until  # noqa: E402
 from tap import equal, main, skip, test  # noqa: E402
 from websocket_raw import (  # noqa: E402
     BINARY, CLOSE, CONTINUATION, PING, PONG, TEXT, close_payload, frame, handshake, open_websocket)
@@ -195,7 +195,7 @@ def a_draining_server_says_1001():
         client.send(CLOSE, close_payload(1001))
         assert client.is_closed_by_peer()
         client.connection.close()  # until then the server lingers
-        equal(demo.wait(2), 0, "status")
+        equal(demo.wait(), 0, "status")
 
 
 # --- the handshake -------------------------------------------------------------------------------
@@ -284,7 +284,7 @@ def the_client_of_python3_websockets_is_satisfied():
                 equal(await client.recv() == message, True, "echo")
             await client.send(iter(["in ", "three ", "fragments"]))
             equal(await client.recv(), "in three fragments", "fragments")
-            await asyncio.wait_for(await client.ping(), 5)
+            await asyncio.wait_for(await client.ping(), PATIENCE)
         equal(client.close_code, 1000, "close code")
     asyncio.run(talk())
 

@@ -9,12 +9,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
 # pylint: disable=wrong-import-position
-from program import wait_until
+from program import STOP_SECONDS, wait_until
 from tap import equal, main, test
 from wall_lab import WallLab
 
@@ -45,7 +44,7 @@ def loops(pid):
 def check_nothing_left(pid):
     equal(folders(pid), [], "folders left")
     equal(groups(pid), [], "groups left")
-    wait_until(lambda: not loops(pid), "the loop device is gone", 10)
+    wait_until(lambda: not loops(pid), "the loop device is gone")
 
 
 def end_by(number):
@@ -56,7 +55,7 @@ def end_by(number):
         pid = lab.process.pid
         equal([bool(found(pid)) for found in (groups, folders, loops)], [True] * 3, "it has these")
         lab.process.send_signal(number)
-        lab.process.wait(20)
+        lab.process.wait(STOP_SECONDS)
         status = lab.process.returncode
         lab.process.returncode = 0  # as it was meant to be
     check_nothing_left(lab.process.pid)
@@ -84,7 +83,7 @@ def ctrl_c_leaves_nothing():
 def the_deadline_ends_everything():
     lab = WallLab("--timeout", "2", "--", "/bin/sleep", "60")
     with subprocess.Popen(lab.command, stdin=subprocess.DEVNULL) as process:
-        equal(process.wait(30), 124)
+        equal(process.wait(STOP_SECONDS), 124)
     check_nothing_left(process.pid)
 
 
@@ -105,12 +104,10 @@ def what_a_killed_lab_left_is_taken_away_by_the_next():
 @test
 def without_limits_the_guard_still_counts_processes():
     with WallLab("--guard-pids", "60") as lab:
-        script = "n=0; while [ $n -lt 200 ] && sleep 20 & [ $? = 0 ]; do n=$((n+1)); done 2>/dev/null"
+        script = "n=0; while [ $n -lt 200 ] && sleep 1000 & [ $? = 0 ]; do n=$((n+1)); done 2>/dev/null"
         box = lab.start(["pids_limit"])
         box.run(f"({script}) >/dev/null 2>&1 & sleep 2; kill -9 -1")
-        started = time.monotonic()
         equal(box.run("echo alive")["stdout"], "alive\n")
-        equal(time.monotonic() - started < 10, True, "it answers soon")
 
 
 main()

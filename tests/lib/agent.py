@@ -122,10 +122,21 @@ def processes():
     return found
 
 
-def find_processes(text):
-    """Pids of living processes whose command line holds `text`."""
-    found = []
-    for pid in processes():
+def own_time(seconds):
+    """So many seconds and a little more, spelt as no other test program does: find_processes() finds
+    only our own sleeps by it."""
+    return f"{seconds}.{os.getpid():07d}"
+
+
+def find_processes(text, beneath=None):
+    """Pids of living processes whose command line holds `text`: all, or those beneath one process."""
+    living, found = processes(), []
+
+    def is_beneath(pid):
+        while pid in living and pid != beneath:
+            pid = living[pid][0]
+        return pid == beneath
+    for pid in filter(is_beneath, living) if beneath else living:
         try:
             with open(f"/proc/{pid}/cmdline", "rb") as file:
                 if text.encode() in file.read() and pid != os.getpid():
@@ -133,6 +144,19 @@ def find_processes(text):
         except OSError:
             pass
     return found
+
+
+def runs_in_front(text):
+    """Whether a process with that command line runs and has its terminal: keys reach it."""
+    for pid in find_processes(text):
+        try:
+            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+                state, _, group, _, _, front = file.read().rpartition(")")[2].split()[:6]
+        except OSError:
+            continue
+        if state in "RS" and group == front:
+            return True
+    return False
 
 
 NAMESPACES = ["--user", "--map-root-user", "--pid", "--mount", "--fork", "--mount-proc",

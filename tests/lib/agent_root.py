@@ -10,11 +10,10 @@ The root is a tmpfs with the host's /usr (read-only), /etc, /dev and an own /pro
 
 import os
 import shutil
-import socket
 import subprocess
 
 from agent import Agent
-from program import program, wait_until
+from program import free_port, program, wait_until
 
 # $1 the folder, $2 the agent, the rest its arguments.
 SCRIPT = r"""
@@ -41,12 +40,6 @@ def can_make_roots():
     return os.geteuid() == 0
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 class RootAgent(Agent):
     def __init__(self, *flags, entrypoint=("sleep", "infinity"), environment=None):
         super().__init__(*flags)
@@ -67,7 +60,7 @@ class RootAgent(Agent):
                  "--kill-child", "sh", "-c", SCRIPT, "sh", self.root, program(self.name),
                  *self.arguments],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment)
-        wait_until(self.is_ready_or_fail, "start of the agent in its root", 30)
+        wait_until(self.is_ready_or_fail, "start of the agent in its root")
 
     def stop(self):
         """unshare(1) passes no signals on; its end takes the agent along."""

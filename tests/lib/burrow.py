@@ -15,24 +15,16 @@ sandboxes, and nothing of theirs must be left on the host. With sandboxes: launc
 
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 
 from http_raw import get
-from program import ROOT, STOP_SECONDS, Program, admin_key, clean_environment, program
+from program import ROOT, STOP_SECONDS, Program, admin_key, clean_environment, free_port, program
 
 NOBODY = 65534
 ALONE = {"BURROW_NO_SANDBOXES": "true"}
 
 __all__ = ["ROOT", "Burrow", "free_port", "program", "run_as_nobody", "run_burrow"]
-
-
-def free_port():
-    """A TCP port of 127.0.0.1 that was free just now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def run_burrow(*arguments, environment=None):

@@ -21,7 +21,7 @@ import time
 
 from control_plane import ControlPlane
 from launcher import need_launcher
-from program import clean_environment, program
+from program import PATIENCE, clean_environment, program
 
 SECONDS = 60
 Done = collections.namedtuple("Done", "status out err")
@@ -102,7 +102,7 @@ class Terminal:
     def write(self, data):
         os.write(self.control, data)
 
-    def read_until(self, mark, seconds=20):
+    def read_until(self, mark, seconds=PATIENCE):
         """What was shown up to `mark`, which is taken away."""
         deadline = time.monotonic() + seconds
         while mark not in self.seen:
@@ -113,7 +113,7 @@ class Terminal:
         before, _, self.seen = self.seen.partition(mark)
         return before + mark
 
-    def wait(self, seconds=20):
+    def wait(self, seconds=PATIENCE):
         return self.process.wait(seconds)
 
     def is_restored(self):

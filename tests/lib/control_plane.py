@@ -84,9 +84,10 @@ class ControlPlane(Service):
             if pid:
                 with suppress(ProcessLookupError):  # a daemon ends by itself without its launcher
                     os.kill(pid, signal.SIGKILL)
+        # A daemon sees its launcher gone and ends by itself; until then it says that it is ready, and has
+        # its data folder.
+        wait_until(lambda: not daemon or not os.path.exists(f"/proc/{daemon}"), "the daemon is gone", REVIVAL_SECONDS)
         if "launcher" in kinds:
             self.process.wait()
             self.launch()
-        # A daemon sees its launcher gone and ends by itself; until then it still says that it is ready.
-        wait_until(lambda: not daemon or not os.path.exists(f"/proc/{daemon}"), "the daemon is gone", REVIVAL_SECONDS)
         wait_until(self.is_ready, "the daemon is ready again", REVIVAL_SECONDS)

@@ -42,9 +42,17 @@ def table(pid="self"):
         return file.read()
 
 
+def _has_place(line):
+    """Whether a mount's folder is there still. Who removes one, somewhere else on the machine, takes
+    along what other namespaces have mounted on it."""
+    return os.path.lexists(line.split()[4].encode().decode("unicode_escape"))
+
+
 def changes_since(before):
-    """What is different from an earlier table, as a diff; "" when nothing is."""
-    return "\n".join(difflib.unified_diff(before.splitlines(), table().splitlines(), lineterm="", n=0))
+    """What we made different from an earlier table, as a diff; "" when nothing is."""
+    now = table().splitlines()
+    kept = [line for line in before.splitlines() if line in now or _has_place(line)]
+    return "\n".join(difflib.unified_diff(kept, now, lineterm="", n=0))
 
 
 def _started(pid):

@@ -12,7 +12,7 @@ import os
 import socket
 
 SLOW = float(os.environ.get("BURROW_SLOW", "1"))  # as in program.py
-TIMEOUT_SECONDS = 10.0
+TIMEOUT_SECONDS = 60.0  # as PATIENCE there
 NO_BODY = (204, 304)
 
 

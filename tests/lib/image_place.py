@@ -1,4 +1,4 @@
-"""Folders and a cgroup of one's own, in which images are registered and run.
+"""Folders, a cgroup and a network of one's own, in which images are registered and run.
 
     with ImagePlace() as place:
         place.image("import", "mine", place.archive(files))      # (status, output)
@@ -12,30 +12,27 @@ import tempfile
 
 from images import docker_save, layer, write_archive
 from launcher import need_launcher
+from outpost import cgroup, network_name, remove_groups
 from program import SLOW, clean_environment, program
 
 SECONDS = 60 * SLOW
 
 
 class ImagePlace:
-    """Folders and a cgroup of our own."""
+    """`own_names`: flags of `burrow run` and `burrow image build`."""
 
     def __init__(self):
         self.folder = tempfile.mkdtemp(prefix="burrow-test-")
         self.data, self.run_folder = f"{self.folder}/data", f"{self.folder}/run"
-        self.cgroup = f"burrow-test-{os.getpid()}"
+        self.cgroup = cgroup() + "-images"  # a service may run beside it
+        self.own_names = ["--cgroup", self.cgroup, "--network-name", network_name() + "i"]
 
     def __enter__(self):
         need_launcher()
         return self
 
     def __exit__(self, *_):
-        for group in sorted((root for root, _, _ in os.walk("/sys/fs/cgroup") if f"/{self.cgroup}" in root),
-                            key=len, reverse=True):
-            try:
-                os.rmdir(group)
-            except OSError:
-                pass  # a failing test has said so
+        remove_groups(self.cgroup)  # none but after a failing test
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def call(self, *words, given=b"", environment=None):
@@ -47,7 +44,7 @@ class ImagePlace:
         return self.call("image", "--data", self.data, "--run", self.run_folder, *words, **more)
 
     def sandbox(self, image, script):
-        return self.call("run", "--data", self.data, "--run-folder", self.run_folder, "--cgroup", self.cgroup,
+        return self.call("run", "--data", self.data, "--run-folder", self.run_folder, *self.own_names,
                          "--image", image, "--", "/bin/sh", "-c", script)
 
     def layers(self):

@@ -16,10 +16,9 @@ import os
 import shutil
 import subprocess
 
-from burrow import free_port
 from http_raw import get
-from outpost import VARIABLE as OUTPOST
-from program import Program, clean_environment, program, wait_until
+from outpost import cgroup, groups_of, network_name, remove_groups
+from program import STOP_SECONDS, Program, clean_environment, free_port, program, wait_until
 from tap import skip
 
 USER = "nobody"
@@ -32,7 +31,8 @@ def need_launcher():
     if os.geteuid() != 0:
         skip("root")
     done = subprocess.run([program("burrow-launcher"), "doctor"], env=clean_environment(),
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, timeout=60)
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+                          timeout=STOP_SECONDS)
     if done.returncode != 0:
         missing = [line.strip() for line in done.stdout.decode().splitlines()
                    if line.startswith("  missing")]
@@ -59,8 +59,7 @@ class Service(Program):
     def __init__(self, *flags, data=None, environment=None):
         super().__init__("burrow", environment=environment)
         os.chmod(self.folder, 0o755)
-        # In an outpost (outpost.py) pids are small and many tests have the same; its name is its own.
-        self.cgroup = os.path.basename(os.environ.get(OUTPOST, f"burrow-test-{os.getpid()}"))
+        self.cgroup = cgroup()
         self.data, self.run = data or os.path.join(self.folder, "data"), os.path.join(self.folder, "run")
         self.address = f"127.0.0.1:{free_port()}"
         self.programs = os.path.join(self.folder, "programs")
@@ -69,8 +68,8 @@ class Service(Program):
         for name in PROGRAMS:
             shutil.copy(program(name), self.programs)
         self.arguments = ["serve", "--data", self.data, "--run-folder", self.run, "--cgroup",
-                          self.cgroup, "--user", USER, "--pool-size", POOL_SIZE, "--listen",
-                          self.address, *flags]
+                          self.cgroup, "--network-name", network_name(), "--user", USER, "--pool-size",
+                          POOL_SIZE, "--listen", self.address, *flags]
         if os.environ.get(POOL_KIND) == "plain":
             self.make_plain_pool()
 
@@ -110,22 +109,11 @@ class Service(Program):
 
     def groups(self):
         """Our base groups and all beneath, the innermost first."""
-        found = [root for root, _, _ in os.walk("/sys/fs/cgroup") if f"/{self.cgroup}" in root]
-        return sorted(found, key=len, reverse=True)
+        return groups_of(self.cgroup)
 
     def end_sandboxes(self):
         """Kill whoever is in our groups, and take the groups away."""
-        def are_gone():
-            for group in self.groups():
-                try:
-                    with open(f"{group}/cgroup.procs", encoding="ascii") as file:
-                        for pid in file.read().split():
-                            os.kill(int(pid), 9)
-                    os.rmdir(group)
-                except OSError:
-                    continue  # in use still, or gone already
-            return not self.groups()
-        wait_until(are_gone, "the cgroups are gone")
+        wait_until(lambda: remove_groups(self.cgroup), "the cgroups are gone")
 
     def unmount(self):
         with open("/proc/self/mounts", encoding="utf-8") as file:

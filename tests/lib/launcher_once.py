@@ -16,7 +16,7 @@ import socket
 import struct
 import subprocess
 
-from outpost import cgroup, folder
+from outpost import cgroup, folder, network_name
 from program import clean_environment, program
 
 VERSION = PLAN_VERSION = 2
@@ -84,7 +84,7 @@ class Once:
         self.process = subprocess.Popen(
             [*prefix, program("burrow-launcher"), "once", "--socket-fd", str(theirs.fileno()),
              "--data", self.data, "--run", self.run_folder, "--cgroup", cgroup(),
-             "--network-name", "burrow", "--pool-size", "1G", "--log-level", "warning", *flags],
+             "--network-name", network_name(), "--pool-size", "1G", "--log-level", "warning", *flags],
             pass_fds=[theirs.fileno()], env=clean_environment(), stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         theirs.close()

@@ -20,6 +20,8 @@ import sys
 import tempfile
 import time
 
+from scratch import choose_folder
+
 VARIABLE = "BURROW_OUTPOST"
 CLEAN_SECONDS = 30.0
 NAMESPACES = ["--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
@@ -32,8 +34,14 @@ def folder():
 
 
 def cgroup():
-    """The name of our base group."""
-    return os.path.basename(folder())
+    """A name for the base group of this program: no other has it, in an outpost or out of one."""
+    # In an outpost pids are small and many tests have the same; its folder is its own.
+    return os.path.basename(os.environ.get(VARIABLE, f"burrow-test-{os.getpid()}"))
+
+
+def network_name():
+    """Likewise for a network link and its tables; links have short names."""
+    return f"bt-{os.getpid()}"
 
 
 def enter():
@@ -44,6 +52,7 @@ def enter():
         _start_loopback()
         _be_first_process()
         return
+    choose_folder()
     path = tempfile.mkdtemp(prefix="burrow-test-")
     os.chmod(path, 0o755)
     os.environ[VARIABLE] = path

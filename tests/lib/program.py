@@ -11,20 +11,29 @@ Programs come from $BURROW_BUILD (default: build/) and the folders below it that
 """
 
 import os
+import random
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
 from contextlib import suppress
 
+from scratch import choose_folder
+
+choose_folder()
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD_FOLDERS = ("", "src/programs", "src/programs/agent", "tests", "bench")
 # On a slow machine everything takes so many times longer (tests/vm).
 SLOW = float(os.environ.get("BURROW_SLOW", "1"))
-START_SECONDS = 10.0 * SLOW
-STOP_SECONDS = 10.0 * SLOW
+# Ends of waits for what must come. They count when something hangs, so they are far beyond what a busy
+# machine needs: how long a thing takes is measured by bench/, never by a test.
+PATIENCE = 60.0
+START_SECONDS = PATIENCE * SLOW
+STOP_SECONDS = PATIENCE * SLOW
 
 
 def program(name="burrow"):
@@ -43,6 +52,26 @@ def clean_environment(additions=None):
     return {**kept, **(additions or {})}
 
 
+_taken_ports = []
+
+
+def free_port():
+    """A TCP port of 127.0.0.1 for this program alone, until it ends: below those that the kernel hands
+    out, and not one of another test's, which would show in the abstract name that goes with it."""
+    while True:
+        port = random.SystemRandom().randrange(15000, 32000)
+        name = socket.socket(socket.AF_UNIX)
+        with socket.socket() as probe:
+            try:
+                name.bind(f"\0burrow-test-port-{port}")
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                name.close()
+                continue
+        _taken_ports.append(name)
+        return port
+
+
 def admin_key(log):
     """The administrator's key: what is no terminal is told only where it is kept."""
     path = re.search(r"^key  in (\S+)$", log, re.MULTILINE)[1]
@@ -50,7 +79,7 @@ def admin_key(log):
         return file.read().strip()
 
 
-def wait_until(condition, what, seconds=10.0):
+def wait_until(condition, what, seconds=PATIENCE):
     """The first true value of condition(); fails after `seconds`, of a machine that is not slow."""
     seconds *= SLOW
     deadline = time.monotonic() + seconds
@@ -125,7 +154,7 @@ class Program:
     def signal(self, number=signal.SIGTERM):
         self.process.send_signal(number)
 
-    def wait(self, seconds=10.0):
+    def wait(self, seconds=PATIENCE):
         """The exit status, which must come within `seconds`, of a machine that is not slow."""
         try:
             return self.process.wait(seconds * SLOW)

@@ -20,7 +20,7 @@ from contextlib import suppress
 
 from http_raw import request
 from launcher import children
-from outpost import cgroup, folder, remove_groups, unmount
+from outpost import cgroup, folder, network_name, remove_groups, unmount
 from program import Program, program, wait_until
 from traces import names_in, traces
 
@@ -59,7 +59,7 @@ class ProviderDemo(Program):
             shutil.copy(program(name), self.programs)
         self.arguments = [
             "serve", "--data", self.data, "--run", self.run_folder, "--cgroup", cgroup(),
-            "--network-name", "burrow", "--pool-size", pool_size, "--user", USER, *flags, "--",
+            "--network-name", network_name(), "--pool-size", pool_size, "--user", USER, *flags, "--",
             f"{self.programs}/provider_demo", self.address, f"{self.own}/exits", str(stock)]
 
     def path(self):
