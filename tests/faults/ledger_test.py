@@ -4,7 +4,7 @@
 work with the API and write down what they were told. Afterwards the ledger is held against what is
 there.
 
-    BURROW_FULL=1        200 rounds instead of 20
+    BURROW_FULL=1        200 rounds instead of 6
     BURROW_SEED=N|random  other rounds than the usual (their number is printed)
     BURROW_ROUNDS=N
 """
@@ -31,11 +31,11 @@ from program import wait_until  # noqa: E402
 from soak import FULL, SEED  # noqa: E402
 from tap import equal, main, test  # noqa: E402
 
-ROUNDS = int(os.environ.get("BURROW_ROUNDS", 200 if FULL else 20))
+ROUNDS = int(os.environ.get("BURROW_ROUNDS", 200 if FULL else 6))
 CLIENTS = 4
 BOXES_EACH = 4  # at most, per client
 START_SECONDS = 60.0
-CALL_SECONDS = 20.0
+CALL_SECONDS = 60.0
 KINDS = (("daemon",), ("launcher",), ("launcher", "daemon"), ("daemon", "launcher"))
 # Who answers so has not done it, or nobody knows: the ledger says "maybe".
 UNSURE = (499, 500, 502, 503, 504)

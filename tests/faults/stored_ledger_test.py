@@ -8,7 +8,7 @@ acknowledged backup can be restored, what was offloaded wakes with its files, mi
 what they should; what was under way has happened or has not; nothing else is on the host, and
 `burrow fsck` finds nothing lost and, behind a `burrow gc`, no garbage.
 
-    BURROW_FULL=1        200 rounds instead of 20, and more until each operation was asked for 200 times
+    BURROW_FULL=1        200 rounds instead of 5, and more until each operation was asked for 200 times
     BURROW_SEED=N|random  other rounds than the usual (their number is printed)
     BURROW_ROUNDS=N
 """
@@ -36,7 +36,7 @@ from stored import StoredPlane  # noqa: E402
 from stored_client import CALL_SECONDS, Client  # noqa: E402
 from tap import equal, main, test  # noqa: E402
 
-ROUNDS = int(os.environ.get("BURROW_ROUNDS", 200 if FULL else 20))
+ROUNDS = int(os.environ.get("BURROW_ROUNDS", 200 if FULL else 5))
 ASKED = ROUNDS if FULL else 1  # times, each operation, at least
 ROUNDS_MAX = 5 * ROUNDS
 CLIENTS = 3

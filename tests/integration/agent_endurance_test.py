@@ -15,11 +15,14 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from agent import NO_SESSION, Agent, processes  # noqa: E402
 from http_raw import connect  # noqa: E402
 from program import wait_until  # noqa: E402
+from soak import FULL  # noqa: E402
 from tap import equal, main, test  # noqa: E402
 
-SESSIONS = 500
+SESSIONS = 500 if FULL else 100
+COMMANDS = 10000 if FULL else 2000
+COMMANDS_OF_A_SESSION = 3000 if FULL else 1000
 CALLERS = 16  # clients at a time, for what is not about being at the same time
-PARALLEL = 200
+PARALLEL = 200 if FULL else 50
 STALL_SECONDS = 3  # after which a worker that takes nothing is replaced
 BUSY_CALLERS = 4
 GROWTH = 1.05
@@ -121,7 +124,7 @@ def grew_too_much(before, after):
 
 
 @test
-def five_hundred_sessions_answer_and_leave_nothing():
+def hundreds_of_sessions_answer_and_leave_nothing():
     names = [f"s{number}" for number in range(SESSIONS)]
     with Agent() as agent:
         agent.run("true")
@@ -154,7 +157,7 @@ def five_hundred_sessions_answer_and_leave_nothing():
 
 
 @test
-def two_hundred_parallel_commands_are_all_right():
+def many_parallel_commands_are_all_right():
     with Agent() as agent:
         agent.run("true")
         before, started = settle(agent), time.monotonic()
@@ -192,13 +195,13 @@ def endure(session, fields, first, last):
 
 
 @test
-def ten_thousand_commands_leave_no_trace():
-    endure(NO_SESSION, {"argv": ["/bin/true"]}, 1000, 10000)
+def thousands_of_commands_leave_no_trace():
+    endure(NO_SESSION, {"argv": ["/bin/true"]}, COMMANDS // 2, COMMANDS)
 
 
 @test
-def two_thousand_commands_of_a_session_leave_no_trace():
-    endure("one", {"command": "/bin/true"}, 1000, 3000)
+def thousands_of_commands_of_a_session_leave_no_trace():
+    endure("one", {"command": "/bin/true"}, COMMANDS_OF_A_SESSION // 2, COMMANDS_OF_A_SESSION)
 
 
 @test

@@ -6,8 +6,11 @@ The copy is an overlay in a mount namespace of its own: dpkg works as on a real 
 of it reaches the host.
 """
 
+import atexit
+import functools
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -45,7 +48,11 @@ def run(*command):
     return output
 
 
-def make_package(folder):
+@functools.lru_cache
+def package():
+    """Its path. Made once: compressing it takes most of the time."""
+    folder = tempfile.mkdtemp(prefix="burrow-test-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     run("packaging/make-deb", folder)
     packages = [name for name in os.listdir(folder) if name.endswith(".deb")]
     equal(len(packages), 1, "packages made")
@@ -57,17 +64,15 @@ def in_copy(script):
     if os.geteuid() != 0:
         skip("root")
     with tempfile.TemporaryDirectory(prefix="burrow-test-") as folder:
-        package = make_package(folder)
         place = os.path.join(folder, "copy")
         os.mkdir(place)
         return run("unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", IN_COPY,
-                   "copy", place, package, script)
+                   "copy", place, package(), script)
 
 
 @test
 def the_package_says_what_it_is_and_needs():
-    with tempfile.TemporaryDirectory(prefix="burrow-test-") as folder:
-        control = run("dpkg-deb", "--field", make_package(folder))
+    control = run("dpkg-deb", "--field", package())
     assert re.search(r"^Package: burrow$", control, re.MULTILINE), control
     for library in ("libuv1", "libssl3", "libsqlite3-0", "libjansson4", "libcurl4"):
         assert re.search(rf"^Depends:.*\b{library}\b", control, re.MULTILINE), f"{library}: {control}"

@@ -18,6 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 
 # pylint: disable=wrong-import-position
 from program import clean_environment, program
+from soak import FULL
 from swift import Swift
 from tap import main, test
 
@@ -83,6 +84,7 @@ def the_contract_holds_against_a_real_server():
     with Swift() as swift, tempfile.TemporaryDirectory(prefix="burrow-test-") as folder, \
             TlsFront(folder, swift.ports["proxy"]) as front:
         environment = clean_environment({
+            "BURROW_FULL": "1" if FULL else "0",
             "S3_ENDPOINT": swift.endpoint, "S3_REGION": swift.region,
             "S3_ACCESS_KEY": swift.access_key, "S3_SECRET_KEY": swift.secret_key,
             "S3_TLS_PORT": str(front.port), "S3_CA_FILE": front.certificate})

@@ -18,6 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 # pylint: disable=wrong-import-position
 from bomb_lab import ATTACK_RESOURCES, BombLab
 from program import wait_until
+from soak import FULL
 from tap import equal, main, skip, test
 
 ROWS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "resources.txt")
@@ -25,6 +26,7 @@ MEGABYTE = 1 << 20
 MEMORY, DISK, PIDS, CPU = 64 * MEGABYTE, 16 * MEGABYTE, 64, 500
 RESERVE_PIDS = 16  # of the agent
 KILLED = 128 + 9
+ORPHANS = 4000 if FULL else 400  # times 25
 SMALL = ("--memory", str(MEMORY), "--disk", str(DISK), "--pids", str(PIDS), "--cpu", "1000")
 GAPS = ("gap", "gap_v1")
 NO_SWITCH = "-"
@@ -132,7 +134,7 @@ def after_each_attempt_the_agent_runs_commands_and_no_process_is_left():
     with BombLab(*SMALL, "--timeout", "120") as lab:
         box = lab.start([])
         expect_life(box)
-        before = lab.stats(box).get("pids")
+        before = settled_stats(lab, box)
         for row in read_rows():
             if row.name in STAYS or row.is_gap:
                 continue
@@ -140,7 +142,8 @@ def after_each_attempt_the_agent_runs_commands_and_no_process_is_left():
             equal(is_held(result_of(answer, row.name)), True, f"{row.name} is held")
             if row.wall == "disk_limit" or "files" in row.name or "inodes" in row.name:
                 box.run("rm -rf /workspace/* /tmp/* /dev/shm/* /dev/burrow-lab")
-            wait_until(lambda: lab.stats(box).get("pids") == before, f"no process after {row.name}")
+            wait_until(lambda: lab.stats(box).get("pids", 0) <= before.get("pids", 0),
+                       f"no process after {row.name}")
             expect_life(box, f"({row.name})")
         equal(lab.stats(box).get("oom_kills_agent"), 0, "the agent was never chosen")
 
@@ -187,7 +190,7 @@ def settled_stats(lab, box):
     def are_settled():
         first = lab.stats(box)
         time.sleep(0.2)
-        return lab.stats(box)["pids"] == first["pids"] and first
+        return lab.stats(box).get("pids") == first.get("pids") and first
     return wait_until(are_settled, "the number of processes stays")
 
 
@@ -204,7 +207,7 @@ def a_fork_bomb_ends_with_its_time_and_the_sandbox_goes_on():
         expect_answers(box, 20)
         equal(lab.stats(box)["pids"] <= PIDS, True, "processes")
         killer.join()
-        wait_until(lambda: lab.stats(box)["pids"] == before["pids"], "the bomb is gone")
+        wait_until(lambda: lab.stats(box)["pids"] <= before["pids"], "the bomb is gone")
         expect_life(box)
 
 
@@ -295,25 +298,25 @@ def one_sandbox_at_its_share_of_watches_leaves_others_theirs():
 
 
 @test
-def zombies_and_a_hundred_thousand_short_processes_leave_nothing():
+def zombies_and_many_short_processes_leave_nothing():
     with BombLab("--pids", str(PIDS), "--guard-cpu", "2000", "--timeout", "150") as lab:
         box = lab.start(["cpu_limit"])  # not what is tried here
         expect_life(box)
-        before = lab.stats(box)["pids"]
+        before = settled_stats(lab, box)["pids"]
         numbers = "ls /proc | grep -c '^[0-9]'"
         listed = box.run(numbers)["stdout"]
         for _ in range(5):
             equal(result_of(box.run(bomb("zombies", 100)), "zombies").split()[:2],
                   ["refused", "EAGAIN"])
         answers = []
-        runner = threading.Thread(target=lambda: answers.append(box.run(bomb("orphans", 4000))))
+        runner = threading.Thread(target=lambda: answers.append(box.run(bomb("orphans", ORPHANS))))
         runner.start()
         while runner.is_alive():
             expect_answers(box, 1)
             time.sleep(0.1)
         runner.join()
-        equal(answers[0]["stdout"], "orphans succeeded 4000\n")  # 25 each
-        wait_until(lambda: lab.stats(box)["pids"] == before, "no process is left")
+        equal(answers[0]["stdout"], f"orphans succeeded {ORPHANS}\n")
+        wait_until(lambda: lab.stats(box)["pids"] <= before, "no process is left")
         equal(int(box.run(numbers)["stdout"]) <= int(listed) + 1, True, "few processes are listed")
         expect_life(box)
 

@@ -14,10 +14,9 @@ import time
 
 from agent import Agent
 from http_raw import connect
-from program import wait_until
+from program import PATIENCE, wait_until
 from tap import equal
 
-PATIENCE = 20.0
 QUIET_SECONDS = 0.3  # four times the time events are gathered for
 
 

@@ -105,12 +105,16 @@ static void end_s3(struct contract *contract)
 
 static int setup(void **state)
 {
-    static const struct contract_backend s3 = {
+    static struct contract_backend s3 = {
         .open = open_s3,
         .end = end_s3,
         .large_bytes = (size_t) 13 * 1024 * 1024 + 1,
-        .many_keys = 1010,
+        .many_keys = 110,
     };
+    const char *full = getenv("BURROW_FULL");
+
+    if (full && strcmp(full, "1") == 0)
+        s3.many_keys = 1010; /* more than a server lists at once, and a while for one in Python */
 
     *state = contract_new(&s3);
     return 0;
