@@ -49,8 +49,10 @@ static void check_message(const uint8_t *data, size_t size, const struct mount_m
         for (size_t i = 0; i < count; i++)
             (void) mount_message_forget(message, i);
     }
-    if (message->opcode == FUSE_INIT && mount_message_init(&message->in.init, &out))
-        must(out.flags2 & 1u << 8 && out.major == 7);
+    if (message->opcode == FUSE_INIT && mount_message_init(&message->in.init, &out)) {
+        must(out.major == 7 && out.flags & FUSE_INIT_EXT);
+        must(!(out.flags & ~message->in.init.flags) && !(out.flags2 & ~message->in.init.flags2));
+    }
     must(strcmp(mount_message_name(message->opcode), "unknown") != 0);
 }
 

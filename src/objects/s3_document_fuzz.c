@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/utf8.h"
 #include "objects/s3_document.h"
 #include "objects/s3_xml.h"
@@ -101,9 +102,8 @@ static void check_escape(const char *bytes, size_t length)
 {
     static const struct s3_xml_events events = {.on_close = note_text};
     AUTO(text) struct text document = TEXT_INIT(SIZE_MAX / 2), back = TEXT_INIT(SIZE_MAX / 2);
-    AUTO(free) char *plain = strndup(bytes, length);
+    AUTO(free) char *plain = mem_copy_bytes(bytes, length);
 
-    HOLDS(plain);
     if (!utf8_is_valid(plain, strlen(plain)))
         return;
     text_append(&document, "<a>");
