@@ -383,15 +383,23 @@ static inline bool world_store_works(const struct world *world)
     return counters.queued > 0;
 }
 
-/* Until what was asked for has been answered, on a busy machine, too: the store has a thread. */
+/* Something is under way outside the loop: with the store's thread, in the thread pool, on a
+ * socket. */
+static inline bool world_works(const struct world *world)
+{
+    return (world->store && world_store_works(world)) || world->loop.uv.active_reqs.count > 0;
+}
+
+/* Until what was asked for has been answered, on a busy machine, too. */
 static inline void world_wait(struct world *world)
 {
     for (int i = 0; i < 5; i++) {
         int turns = TESTING_TURNS_MAX;
 
-        do
+        /* What only the loop does is done without sleeping. */
+        (void) uv_run(&world->loop.uv, UV_RUN_NOWAIT);
+        while (world_works(world) && --turns > 0)
             testing_turn(&world->loop);
-        while (world->store && world_store_works(world) && --turns > 0);
     }
 }
 
