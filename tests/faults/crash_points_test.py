@@ -326,7 +326,7 @@ def point_of_domain(point):
 
 def point_of_hibernation(point):
     """Sleep that stops comes by itself, some time after sleep that freezes."""
-    plane = Doomed(point, NTH, "--hibernate-after", "1s")
+    plane = Doomed(point, NTH, "--hibernate-after", "200ms")
 
     def provoked():
         daemon = plane.daemon_pid
@@ -354,7 +354,7 @@ def make_and_offload(plane, fine):
 
 
 def point_of_offload(point):
-    plane = Doomed(point, NTH, "--hibernate-after", "1s", "--offload-after", "1s")
+    plane = Doomed(point, NTH, "--hibernate-after", "200ms", "--offload-after", "200ms")
 
     def provoked():
         daemon = plane.daemon_pid
@@ -370,7 +370,7 @@ def wait_for_offload(plane):
 
 
 def point_of_fetch(point):
-    plane = Doomed(point, NTH, "--hibernate-after", "1s", "--offload-after", "1s")
+    plane = Doomed(point, NTH, "--hibernate-after", "200ms", "--offload-after", "200ms")
 
     def provoked():
         make_and_offload(plane, ("running", *ASLEEP))
@@ -387,7 +387,7 @@ def point_of_fetch(point):
 
 def point_of_collection(point):
     """Layers of sandboxes that are gone are garbage."""
-    plane = Doomed(point, NTH, "--hibernate-after", "1s", "--offload-after", "1s")
+    plane = Doomed(point, NTH, "--hibernate-after", "200ms", "--offload-after", "200ms")
 
     def provoked():
         make_and_offload(plane, (None,))
@@ -405,7 +405,7 @@ def point_of_collection(point):
 
 
 # Whatever is stored leaves this machine; lists of two layers are long.
-LAYERED = ("--hibernate-after", "1s", "--offload-after", "1s", "--snapshot-cache", "1",
+LAYERED = ("--hibernate-after", "200ms", "--offload-after", "200ms", "--snapshot-cache", "1",
            "--squash-above", "1")
 
 

@@ -15,8 +15,10 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 
 from agent import NO_SESSION, Init, can_unshare  # noqa: E402
 from program import wait_until  # noqa: E402
+from soak import FULL  # noqa: E402
 from tap import equal, main, skip, test  # noqa: E402
 
+ORPHANS, SHORT = (10000, 2000) if FULL else (1000, 300)
 COUNT_ZOMBIES = "grep -h '^State:.Z' /proc/[0-9]*/status 2>/dev/null | wc -l"
 
 
@@ -55,11 +57,11 @@ def commands_ignore_and_block_nothing_whoever_started_the_agent():
 
 
 @test
-def ten_thousand_orphans_leave_no_zombie():
+def thousands_of_orphans_leave_no_zombie():
     """Their parents do not wait for them, and their supervisor is dead: they are all PID 1's."""
     script = ("import os\n"
               "os.kill(os.getppid(), 9)\n"
-              "for _ in range(100):\n"
+              f"for _ in range({ORPHANS // 100}):\n"
               "    if os.fork() == 0:\n"
               "        for _ in range(100):\n"
               "            if os.fork() == 0: os._exit(0)\n"
@@ -68,7 +70,7 @@ def ten_thousand_orphans_leave_no_zombie():
     with init() as agent:
         started = time.monotonic()
         equal(agent.run("exec python3 -c \"$S\"", env={"S": script})["exitCode"], 0, "status")
-        print(f"# 10,000 orphans in {time.monotonic() - started:.1f} s")
+        print(f"# {ORPHANS} orphans in {time.monotonic() - started:.1f} s")
         wait_until(lambda: zombies(agent) == 0, "no zombie is left")
         assert agent.memory_kb() < 8192, agent.memory_kb()
 
@@ -182,8 +184,8 @@ def a_full_disk_is_survived():
 def many_short_processes_pass():
     with init() as agent:
         started = time.monotonic()
-        equal(agent.run("for i in $(seq 2000); do /bin/true; done; exit 5")["exitCode"], 5, "status")
-        print(f"# 2,000 processes of one command in {time.monotonic() - started:.1f} s")
+        equal(agent.run(f"for i in $(seq {SHORT}); do /bin/true; done; exit 5")["exitCode"], 5, "status")
+        print(f"# {SHORT} processes of one command in {time.monotonic() - started:.1f} s")
         equal(zombies(agent), 0, "zombies")
 
 

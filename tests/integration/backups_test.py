@@ -19,12 +19,13 @@ from host_mounts import pool_store  # noqa: E402
 from http_raw import connect  # noqa: E402
 from launcher import need_launcher  # noqa: E402
 from program import wait_until  # noqa: E402
+from soak import FULL  # noqa: E402
 from tap import Skip, equal, main, test  # noqa: E402
 
 PLANE = None  # the daemon
 BACKUPS = f"{NATIVE}/backups"
 NOBODY = "00000000-0000-4000-8000-000000000000"
-SMALL_FILES = 20000
+SMALL_FILES = 20000 if FULL else 2000
 SECONDS = 60
 
 

@@ -67,7 +67,7 @@ def flip(path):
 @test
 def what_is_there_is_fine():
     PLANE.create("plain")
-    PLANE.create("deep", hibernateAfter="1s", offloadAfter="1s")
+    PLANE.create("deep", hibernateAfter="100ms", offloadAfter="100ms")
     PLANE.execute("deep", "head -c 3000000 /dev/urandom > /workspace/noise")
     PLANE.execute("plain", "seq 1000 > /workspace/numbers")
     PLANE.call("POST", of("plain", "/snapshots"), {"name": "shot"})

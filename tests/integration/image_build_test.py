@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
@@ -211,8 +212,9 @@ def a_step_is_in_a_sandbox_and_without_a_network_when_told_so():
 
 @test
 def a_folder_can_be_a_base_and_a_built_image_too():
-    with Site() as site:
-        root = f"{site.folder}/root"
+    # On a disk: what is beneath /dev, as memory may be, cannot be registered.
+    with Site() as site, tempfile.TemporaryDirectory(prefix="burrow-test-", dir="/var/tmp") as disk:
+        root = f"{disk}/root"
         os.mkdir(root, 0o755)
         for info, content in programs(*PROGRAMS):
             path = f"{root}/{info.name}"

@@ -22,7 +22,8 @@ class Place:
         if os.geteuid() != 0:
             skip("root")
         # pylint: disable=consider-using-with
-        self.folder = tempfile.TemporaryDirectory(prefix="burrow-test-")
+        # On a disk: what is beneath /dev, as memory may be, cannot be registered.
+        self.folder = tempfile.TemporaryDirectory(prefix="burrow-test-", dir="/var/tmp")
         self.data = os.path.join(self.folder.name, "data")
         self.root = os.path.join(self.folder.name, "root")
         os.mkdir(self.root, 0o755)

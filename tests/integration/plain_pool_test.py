@@ -105,7 +105,7 @@ def backups_and_the_object_store_see_through_layers():
     PLANE.create("other", network="none")
     PLANE.call("POST", of("other", "/restore"), {"backup": backup}, timeout=SECONDS)
     equal(run("other", LOOK), SEEN, "from a backup")
-    PLANE.call("PATCH", of("kept"), {"hibernateAfter": "1s", "offloadAfter": "1s"})
+    PLANE.call("PATCH", of("kept"), {"hibernateAfter": "100ms", "offloadAfter": "100ms"})
     run("kept", "true")
     PLANE.call("POST", of("kept", "/sleep"), {})
     wait_until(lambda: PLANE.sandbox("kept")["tier"] == "offloaded", "it is offloaded", SECONDS)

@@ -279,15 +279,17 @@ def variables_and_folder_are_as_asked():
 
 @sandbox_test
 def a_bind_is_seen_and_read_only():
-    os.makedirs(f"{SITE.folder}/shown/deep", exist_ok=True)
-    with open(f"{SITE.folder}/shown/deep/file", "w", encoding="ascii") as file:
-        file.write("here\n")
-    status, out, err = SITE.shell("cat /shown/deep/file; touch /shown/new", "--bind-ro",
-                                  f"{SITE.folder}/shown:/shown")
-    equal((status, out), (1, b"here\n"), "result")
-    assert "Read-only" in err, err
-    equal(os.listdir(f"{SITE.folder}/shown"), ["deep"], "afterwards")
-    shutil.rmtree(f"{SITE.folder}/shown")
+    # Not where SITE is, which may be beneath /dev: that can be bound by nobody.
+    with tempfile.TemporaryDirectory(prefix="burrow-test-", dir="/var/tmp") as shown:
+        os.makedirs(f"{shown}/deep")
+        with open(f"{shown}/deep/file", "w", encoding="ascii") as file:
+            file.write("here\n")
+        os.chmod(shown, 0o755)
+        status, out, err = SITE.shell("cat /shown/deep/file; touch /shown/new", "--bind-ro",
+                                      f"{shown}:/shown")
+        equal((status, out), (1, b"here\n"), err)
+        assert "Read-only" in err, err
+        equal(os.listdir(shown), ["deep"], "afterwards")
 
 
 @sandbox_test

@@ -217,7 +217,7 @@ def the_dialect_of_agentpod_has_its_own_words():
 
 @test
 def it_is_synced_before_its_processes_end_for_sleep():
-    PLANE.create("tired", sync=True, hibernateAfter="1s")
+    PLANE.create("tired", sync=True, hibernateAfter="100ms")
     run("tired", "echo kept > /workspace/file")
     PLANE.call("POST", of("tired", "/sleep"), {})
     wait_until(lambda: PLANE.sandbox("tired")["status"] == "hibernated", "hibernated", SECONDS)

@@ -75,7 +75,7 @@ def layers():
 
 @test
 def any_request_wakes_it_from_the_store_as_it_was():
-    box = PLANE.create("deep", env={"GREETING": "hello"}, hibernateAfter="1s", offloadAfter="1s",
+    box = PLANE.create("deep", env={"GREETING": "hello"}, hibernateAfter="100ms", offloadAfter="100ms",
                        startup=["echo run >> /workspace/runs"])
     PLANE.execute("deep", "mkdir -p /srv/work; cd /srv/work; export HERE=1", sessionId="mine")
     PLANE.execute("deep", "seq 100000 > /srv/work/numbers; ln -s numbers /srv/work/link; "
@@ -104,7 +104,7 @@ def any_request_wakes_it_from_the_store_as_it_was():
 
 @test
 def what_is_written_after_a_wake_goes_to_the_store_and_back_too():
-    PLANE.create("twice", hibernateAfter="1s", offloadAfter="1s")
+    PLANE.create("twice", hibernateAfter="100ms", offloadAfter="100ms")
     for round_number in range(2):
         PLANE.execute("twice", f"echo {round_number} >> /workspace/log", timeout=60)
         offload("twice")
@@ -113,7 +113,7 @@ def what_is_written_after_a_wake_goes_to_the_store_and_back_too():
 
 @test
 def a_restart_of_the_daemon_keeps_it_offloaded():
-    PLANE.create("kept", hibernateAfter="1s", offloadAfter="1s")
+    PLANE.create("kept", hibernateAfter="100ms", offloadAfter="100ms")
     PLANE.execute("kept", "echo here > /workspace/file")
     offload("kept")
     PLANE.stop()
@@ -125,7 +125,7 @@ def a_restart_of_the_daemon_keeps_it_offloaded():
 @test
 def a_store_that_takes_nothing_leaves_the_disk_here_and_is_told():
     folder = os.path.join(PLANE.data, "daemon", "objects", "layers")
-    PLANE.create("full", hibernateAfter="1s", offloadAfter="1s")
+    PLANE.create("full", hibernateAfter="100ms", offloadAfter="100ms")
     PLANE.execute("full", "echo here > /workspace/file; date +%N > /workspace/own")
     os.rename(folder, folder + ".away")
     with open(folder, "wb"):
@@ -153,7 +153,7 @@ def is_usable(name):
 @test
 def a_layer_that_was_changed_is_refused_and_stays_where_it_is():
     before = set(layers())
-    PLANE.create("spoilt", hibernateAfter="1s", offloadAfter="1s")
+    PLANE.create("spoilt", hibernateAfter="100ms", offloadAfter="100ms")
     PLANE.execute("spoilt", "head -c 100000 /dev/urandom > /workspace/noise")
     offload("spoilt")
     layer = max(set(layers()) - before, key=os.path.getsize)
@@ -180,7 +180,7 @@ def a_layer_that_was_changed_is_refused_and_stays_where_it_is():
 
 @test
 def a_snapshot_of_an_offloaded_one_has_its_files():
-    PLANE.create("seen", hibernateAfter="1s", offloadAfter="1s")
+    PLANE.create("seen", hibernateAfter="100ms", offloadAfter="100ms")
     PLANE.execute("seen", "echo here > /workspace/file")
     offload("seen")
     shot = PLANE.call("POST", of("seen", "/snapshots"), {}, timeout=60)
@@ -191,7 +191,7 @@ def a_snapshot_of_an_offloaded_one_has_its_files():
 
 @test
 def layers_go_when_nobody_names_them_and_not_before():
-    PLANE.create("named", hibernateAfter="1s", offloadAfter="1s")
+    PLANE.create("named", hibernateAfter="100ms", offloadAfter="100ms")
     PLANE.execute("named", "head -c 1000 /dev/urandom > /workspace/noise")
     offload("named")
     mine = max(layers(), key=os.path.getmtime)
@@ -211,7 +211,7 @@ def layers_go_when_nobody_names_them_and_not_before():
 
 @test
 def after_a_wake_only_what_changed_is_stored():
-    PLANE.create("grown", hibernateAfter="1s", offloadAfter="1s")
+    PLANE.create("grown", hibernateAfter="100ms", offloadAfter="100ms")
     PLANE.execute("grown", "cd /workspace; head -c 3000000 /dev/urandom > noise; mkdir -p old/deep; "
                            "echo x > old/deep/x; echo 1 > changed; ln changed linked; rm /etc/motd")
     noise = PLANE.execute("grown", "sha256sum /workspace/noise")["stdout"]
@@ -232,7 +232,7 @@ def after_a_wake_only_what_changed_is_stored():
 
 @test
 def forks_of_one_snapshot_share_what_is_stored():
-    PLANE.create("tree", hibernateAfter="1s", offloadAfter="1s")
+    PLANE.create("tree", hibernateAfter="100ms", offloadAfter="100ms")
     PLANE.execute("tree", "head -c 3000000 /dev/urandom > /workspace/noise")
     noise = PLANE.execute("tree", "sha256sum /workspace/noise")["stdout"]
     shot = PLANE.call("POST", of("tree", "/snapshots"), {"name": "tree"})
@@ -258,7 +258,7 @@ def snapshot_state(name):
 
 @test
 def a_snapshot_that_is_only_in_the_store_opens_as_ever():
-    PLANE.create("big", hibernateAfter="1s", offloadAfter="1s")
+    PLANE.create("big", hibernateAfter="100ms", offloadAfter="100ms")
     PLANE.execute("big", f"head -c {2 * CACHE} /dev/urandom > /workspace/noise", timeout=60)
     noise = PLANE.execute("big", "sha256sum /workspace/noise", timeout=60)["stdout"]
     before = set(layers())
@@ -302,7 +302,7 @@ def a_snapshot_that_is_only_in_the_store_opens_as_ever():
 
 @test
 def long_lists_become_one_layer():
-    PLANE.create("long", hibernateAfter="1s", offloadAfter="1s")
+    PLANE.create("long", hibernateAfter="100ms", offloadAfter="100ms")
     for number in range(SQUASH_ABOVE + 1):
         PLANE.execute("long", f"cd /workspace; echo {number} > {number}; rm -f {number - 2}", timeout=60)
         offload("long")
