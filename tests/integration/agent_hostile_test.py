@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 
 from agent import NO_SESSION, Agent, Init, can_unshare  # noqa: E402
 from http_raw import request  # noqa: E402
-from tap import equal, main, skip, test  # noqa: E402
+from tap import equal, main, patient, skip, test  # noqa: E402
 
 # Ends when it has read so much, or nothing for a while; slowly, so that it meets the end of the
 # command with the pipe still full.
@@ -102,7 +102,7 @@ def a_shell_that_passes_by_its_commands_is_replaced():
         equal(started.status, 200, started.body)
 
 
-@test
+@patient
 def a_long_command_is_not_taken_for_one_that_was_passed_by():
     with Agent() as agent:
         commands = ("sleep 2; echo done", "sleep 2 & wait; echo done",
@@ -113,7 +113,7 @@ def a_long_command_is_not_taken_for_one_that_was_passed_by():
         equal(list(said), ["done"] * len(commands), "what they say")
 
 
-@test
+@patient
 def output_that_somebody_else_reads_is_not_waited_for():
     with Agent() as agent, tempfile.NamedTemporaryFile("w", suffix=".py") as file:
         file.write(THIEF)
@@ -129,7 +129,7 @@ def output_that_somebody_else_reads_is_not_waited_for():
 # --- code ----------------------------------------------------------------------------------------
 
 
-@test
+@patient
 def a_stopped_interpreter_server_is_replaced_and_its_contexts_live_on():
     with Agent() as agent:
         made = json.loads(agent.post("/api/contexts", {"language": "python"}).body)["contextId"]
@@ -140,7 +140,7 @@ def a_stopped_interpreter_server_is_replaced_and_its_contexts_live_on():
         assert b"42" in code(agent, "kept", made)[1]
 
 
-@test
+@patient
 def everything_that_was_stopped_at_once_is_replaced():
     if not can_unshare():
         skip("user namespaces")

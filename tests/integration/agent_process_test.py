@@ -21,7 +21,7 @@ from agent_processes import (delete, ended, events, get, listed, logs, post, pro
 from http_raw import connect, request  # noqa: E402
 from program import wait_until  # noqa: E402
 from shared import SHARED  # noqa: E402
-from tap import equal, main, test  # noqa: E402
+from tap import equal, main, patient, test  # noqa: E402
 
 FINISHED_MAX = 256
 
@@ -321,7 +321,7 @@ def what_a_finished_process_left_can_be_killed_with_it():
     equal(process(identity)["status"], "completed", "status of what had ended before")
 
 
-@test
+@patient
 def sigkill_follows_for_who_ignores_sigterm():
     mark = f"burrow-stubborn-304-{os.getpid():07d}"
     identity = start("trap '' TERM; exec /usr/bin/python3 -c 'import time; time.sleep(300)' "
@@ -336,7 +336,7 @@ def sigkill_follows_for_who_ignores_sigterm():
     equal(find_processes(mark), [], "left")
 
 
-@test
+@patient
 def stubborn_children_of_a_tame_process_are_killed_too():
     mark = f"burrow-stubborn-305-{os.getpid():07d}"
     identity = start("(trap '' TERM; /usr/bin/python3 -c 'import time; time.sleep(300)' "
@@ -346,7 +346,7 @@ def stubborn_children_of_a_tame_process_are_killed_too():
     equal((process(identity)["status"], find_processes(mark)), ("killed", []), "end")
 
 
-@test
+@patient
 def several_may_kill_the_same():
     identity = start("trap '' TERM; echo hi; while :; do sleep 0.1; done")
     wait_until(lambda: logs(identity)["stdout"], "the trap to be set")
@@ -361,7 +361,7 @@ def several_may_kill_the_same():
     equal(statuses, [200] * 5, "statuses")
 
 
-@test
+@patient
 def a_killer_who_leaves_changes_nothing():
     identity = start("trap '' TERM; while :; do sleep 0.1; done")
     with connect(SHARED.address) as connection:

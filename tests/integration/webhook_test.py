@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from burrow import Burrow, free_port  # noqa: E402
 from http_raw import request  # noqa: E402
 from program import wait_until  # noqa: E402
-from tap import equal, main, test  # noqa: E402
+from tap import equal, main, patient, test  # noqa: E402
 
 HOOKS = "/burrow/v1/webhooks"
 ALLOWED = ("--webhook-networks", "127.0.0.0/8")
@@ -147,7 +147,7 @@ def a_delivery_is_signed_and_has_the_bearer():
         assert SECRET not in log and "legacy-token" not in log, "secrets in the log"
 
 
-@test
+@patient
 def deliveries_come_in_order_and_survive_a_crash_of_the_daemon():
     with Daemon(*ALLOWED) as daemon, Receiver() as receiver:
         hook = daemon.hook(receiver.url)
@@ -172,7 +172,7 @@ def deliveries_come_in_order_and_survive_a_crash_of_the_daemon():
         equal(len(daemon.deliveries(hook)), 35, "the log is kept")
 
 
-@test
+@patient
 def what_fails_is_tried_again_and_the_next_ones_do_not_wait():
     with Daemon(*ALLOWED) as daemon, Receiver() as receiver, Receiver() as other:
         receiver.answers = [500]
@@ -196,7 +196,7 @@ def what_fails_is_tried_again_and_the_next_ones_do_not_wait():
         daemon.wait_for_states(second, ["delivered", "delivered"])
 
 
-@test
+@patient
 def a_receiver_that_was_away_is_told_later():
     with Daemon(*ALLOWED) as daemon, Receiver() as receiver:
         hook = daemon.hook(receiver.url)
@@ -210,7 +210,7 @@ def a_receiver_that_was_away_is_told_later():
         equal(receiver.keys(), keys, "in order")
 
 
-@test
+@patient
 def a_receiver_that_never_answers_holds_up_nobody_else():
     with socket.socket() as silent, Daemon(*ALLOWED) as daemon, Receiver() as receiver:
         silent.bind(("127.0.0.1", 0))
@@ -224,7 +224,7 @@ def a_receiver_that_never_answers_holds_up_nobody_else():
         daemon.stop()  # does not wait for them either
 
 
-@test
+@patient
 def stopped_and_deleted_webhooks_are_told_nothing():
     with Daemon(*ALLOWED) as daemon, Receiver() as receiver:
         hook = daemon.hook(receiver.url)

@@ -10,6 +10,10 @@
     def a_frozen_sandbox_keeps_its_memory():
         skip("a cgroup v2 hierarchy")       # says what this machine is missing
 
+    @patient
+    def a_delivery_that_failed_is_tried_again():
+        ...                                 # which is after ten seconds
+
     main()
 
 Tests run in the order of the file and are named by sentences. Any exception is a failure, shown
@@ -20,11 +24,15 @@ As root they run where mounts are shared, as they are on a host with systemd (ho
 one more test follows them: that the host's mounts are at the end what they were, to the byte.
 """
 
+import itertools
 import os
 import sys
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 
 import host_mounts
+
+PATIENT_MAX = 16  # at once
 
 _tests = []
 
@@ -36,6 +44,13 @@ class Skip(Exception):
 def test(function):
     _tests.append(function)
     return function
+
+
+def patient(function):
+    """A test that mostly waits for what a program does after some time. Those that follow each other
+    in a file run at once: each must stand for itself."""
+    function.is_patient = True
+    return test(function)
 
 
 def skip(missing):
@@ -50,20 +65,34 @@ def equal(actual, expected, what="value"):
 
 def _run(number, function):
     """Run one test and print its result; True unless it failed."""
-    name = function.__name__
+    name, lines = function.__name__, []
     try:
         function()
-        print(f"ok {number} - {name}", flush=True)
+        lines.append(f"ok {number} - {name}")
         return True
     except Skip as missing:
-        print(f"# skip: {missing}\nok {number} - {name} # SKIP {missing}", flush=True)
+        lines += [f"# skip: {missing}", f"ok {number} - {name} # SKIP {missing}"]
         return True
     except Exception:  # pylint: disable=broad-except
-        print(f"not ok {number} - {name}")
-        for line in traceback.format_exc().splitlines():
-            print(f"# {line}")
-        sys.stdout.flush()
+        lines.append(f"not ok {number} - {name}")
+        lines += [f"# {line}" for line in traceback.format_exc().splitlines()]
         return False
+    finally:
+        # At once, because others may be printing, too.
+        sys.stdout.write("\n".join(lines) + "\n")
+        sys.stdout.flush()
+
+
+def _run_all(functions):
+    """Whether each went well, in the order of the file."""
+    results, numbered = [], list(enumerate(functions, 1))
+    for is_patient, several in itertools.groupby(numbered, lambda one: hasattr(one[1], "is_patient")):
+        if is_patient:
+            with ThreadPoolExecutor(PATIENT_MAX) as pool:
+                results += pool.map(lambda one: _run(*one), several)
+        else:
+            results += [_run(*one) for one in several]
+    return results
 
 
 def _expect_mounts(before):
@@ -81,5 +110,4 @@ def main():
     if host_mounts.share():
         chosen.append(_expect_mounts(host_mounts.table()))
     print(f"1..{len(chosen)}", flush=True)
-    results = [_run(number, function) for number, function in enumerate(chosen, 1)]
-    sys.exit(0 if all(results) else 1)
+    sys.exit(0 if all(_run_all(chosen)) else 1)
