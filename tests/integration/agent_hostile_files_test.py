@@ -232,7 +232,7 @@ def a_disk_without_room_for_a_repository_is_told_as_such():
     equal(SHARED.shell("ls -A /var/backups/small"), "", "what is left")
 
 
-FOLDER = tempfile.mkdtemp(prefix="burrow-test-hostile-")
+FOLDER = tempfile.mkdtemp(prefix="burrow-test-hostile-", dir="/tmp")  # where backups may be made of
 try:
     with Machine() as SHARED:
         main()
