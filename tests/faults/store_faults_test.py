@@ -3,6 +3,8 @@
 """A store of objects that is read-only, corrupt, away, silent or refuses the key: backups, restores
 and mounts say so by name and in time, sandboxes run on, and what was there is there when it is back."""
 
+import atexit
+import functools
 import os
 import sys
 import threading
@@ -204,46 +206,54 @@ def ask_while_it_hangs(plane, swift):
     equal(problems, [], "problems")
 
 
+@functools.lru_cache
+def shared_swift():
+    """With a bucket; started once, which takes longer than what is tried with it."""
+    swift = Swift()
+    swift.__enter__()
+    atexit.register(swift.__exit__, None, None, None)
+    swift.make_bucket(BUCKET)
+    return swift
+
+
 @test
 def a_store_that_is_away_or_silent_harms_nothing():
     need_fuse()
-    with Swift() as swift:
-        swift.make_bucket(BUCKET)
-        with s3_plane(swift, swift.secret_key) as plane:
-            plane.begin()
-            proxy = swift.processes.pop()
-            proxy.kill()
-            proxy.wait()
-            refused(AWAY, "backup to a store that is away", plane.back_up)
-            refused(AWAY, "restore from it", plane.restore)
-            plane.must_run_on()
-            swift.launch("proxy")
-            wait_until(swift.is_ready, "Swift again", SECONDS)
-            plane.must_be_whole()
-            try:
-                ask_while_it_hangs(plane, swift)
-            finally:
-                swift.resume()
-            plane.must_be_whole()
-            plane.check_promises()
-            assert swift.secret_key not in plane.log(), "the secret is in the log"
-            plane.end()
+    swift = shared_swift()
+    with s3_plane(swift, swift.secret_key) as plane:
+        plane.begin()
+        proxy = swift.processes.pop()
+        proxy.kill()
+        proxy.wait()
+        refused(AWAY, "backup to a store that is away", plane.back_up)
+        refused(AWAY, "restore from it", plane.restore)
+        plane.must_run_on()
+        swift.launch("proxy")
+        wait_until(swift.is_ready, "Swift again", SECONDS)
+        plane.must_be_whole()
+        try:
+            ask_while_it_hangs(plane, swift)
+        finally:
+            swift.resume()
+        plane.must_be_whole()
+        plane.check_promises()
+        assert swift.secret_key not in plane.log(), "the secret is in the log"
+        plane.end()
 
 
 @test
 def a_wrong_secret_is_told_and_not_shown():
     need_fuse()
-    with Swift() as swift:
-        swift.make_bucket(BUCKET)
-        with s3_plane(swift, WRONG_SECRET) as plane:
-            plane.create("box", network="none")
-            plane.fill("box", "kept", KEPT)
-            message = refused(AWAY, "backup", plane.back_up)
-            assert WRONG_SECRET not in message and BUCKET not in message, message
-            assert "secret" in plane.log() and WRONG_SECRET not in plane.log(), "the log"
-            plane.must_run_on()
-            equal(plane.listed("backups"), [], "backups")
-            plane.end()
+    swift = shared_swift()
+    with s3_plane(swift, WRONG_SECRET) as plane:
+        plane.create("box", network="none")
+        plane.fill("box", "kept", KEPT)
+        message = refused(AWAY, "backup", plane.back_up)
+        assert WRONG_SECRET not in message and BUCKET not in message, message
+        assert "secret" in plane.log() and WRONG_SECRET not in plane.log(), "the log"
+        plane.must_run_on()
+        equal(plane.listed("backups"), [], "backups")
+        plane.end()
 
 
 main()

@@ -454,7 +454,7 @@ def make_certificate():
     return context, certificate
 
 
-FOLDER = tempfile.mkdtemp(prefix="burrow-test-backup-")
+FOLDER = tempfile.mkdtemp(prefix="burrow-test-backup-", dir="/tmp")  # where backups may be made of
 try:
     CONTEXT, CERTIFICATE = make_certificate()
     PLAIN_PORT = serve().server_address[1]

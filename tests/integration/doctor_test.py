@@ -9,6 +9,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
 from burrow import run_as_nobody, run_burrow  # noqa: E402
+from outpost import cgroup  # noqa: E402
 from tap import equal, main, skip, test  # noqa: E402
 
 AREAS = ["rights", "kernel", "mounts", "cgroups", "disk", "ids", "limits", "network", "programs", "walls"]
@@ -24,7 +25,7 @@ def doctor(*flags, environment=None):
     with tempfile.TemporaryDirectory(prefix="burrow-test-") as folder:
         data = os.path.join(folder, "data")
         status, text = run_burrow("doctor", "--data", data, "--run", os.path.join(folder, "run"),
-                                  *flags, environment=environment)
+                                  "--cgroup", cgroup(), *flags, environment=environment)
         equal(os.listdir(folder), [], "what it made")
     rows = re.findall(r"^  (on|off|warning|missing) +(.*?)(?:: (.*))?$", text, re.MULTILINE)
     return status, {name: (state, detail) for state, name, detail in rows}, text
@@ -34,7 +35,7 @@ def leftovers():
     """What the doctor could leave behind: groups of its name, and mounts where it tries them."""
     with open("/proc/self/mounts", encoding="utf-8") as file:
         places = [line.split()[1] for line in file]
-    groups = [root for root, _, _ in os.walk("/sys/fs/cgroup") if "-doctor-" in root]
+    groups = [root for root, _, _ in os.walk("/sys/fs/cgroup") if f"{cgroup()}-doctor-" in root]
     return [place for place in places if re.match("/tmp(/root|/lower)?$", place)] + groups
 
 

@@ -23,7 +23,7 @@ import subprocess
 import tempfile
 import urllib.parse
 
-from program import SLOW, wait_until
+from program import SLOW, free_port, wait_until
 from tap import skip
 
 START_SECONDS = 60.0
@@ -114,15 +114,6 @@ for pair in sys.argv[2:]:
 """
 
 
-def free_ports(count):
-    """Ports nobody listens on now."""
-    listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [listener.getsockname()[1] for listener in listeners]
-    for listener in listeners:
-        listener.close()
-    return ports
-
-
 def signed_headers(method, url, access_key, secret_key, region):
     """Headers of a request without a body, signed by other code than ours."""
     parts = urllib.parse.urlsplit(url)
@@ -155,7 +146,7 @@ class Swift:
         self.folder = tempfile.mkdtemp(prefix="burrow-swift-")
         self.processes = []
         names = (*SERVERS, "memcached")
-        self.ports = dict(zip(names, free_ports(len(names))))
+        self.ports = {name: free_port() for name in names}
         self.endpoint = f"http://127.0.0.1:{self.ports['proxy']}"
 
     def __enter__(self):
