@@ -36,6 +36,15 @@ def inside(box, script, **options):
     return burrow("exec", box, "--", "sh", "-c", script, **options)
 
 
+def execute(box, command, **fields):
+    """The whole answer of a command: stdout, stderr, exitCode, ..."""
+    return api("POST", f"/sandboxes/{box}/exec", {"command": command, **fields})
+
+
+def status_of(box):
+    return api("GET", f"/sandboxes/{box}")["status"]
+
+
 def api(method, path, body=None, seconds=120):
     """The parsed answer of a call that must succeed."""
     status, answer = ask(method, path, body, seconds)

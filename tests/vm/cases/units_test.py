@@ -5,15 +5,15 @@
 import os
 import re
 import sys
-import time
 
 sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), folder) for folder in ("..", "../../lib")]
 
-from guest import (KEY, MACHINE, SLOW, UNIT, burrow, create, destroy_all, group_of, inside, journal,  # noqa: E402
+from guest import (KEY, MACHINE, UNIT, burrow, create, destroy_all, group_of, inside, is_ready,  # noqa: E402
                    main_pid, read, start_inside)
+from program import wait_until  # noqa: E402
 from tap import equal, main, test  # noqa: E402
 
-JOURNAL_SECONDS = 2.0
+JOURNAL_SECONDS = 3.0
 
 
 def delegated(group):
@@ -94,20 +94,13 @@ def the_key_of_the_administrator_is_not_in_the_journal():
 
 @test
 def lines_of_the_launcher_reach_the_journal_at_once():
-    """Taking the limit of another sandbox makes the launcher say something; here: its own start."""
+    """Not with the next tick of the launcher's clock, which is five seconds later."""
     MACHINE.good(f"systemctl restart {UNIT}")
-    time.sleep(JOURNAL_SECONDS * SLOW)
-    lines = MACHINE.good(f"journalctl --no-pager -o json --output-fields=MESSAGE,_COMM,_SOURCE_REALTIME_TIMESTAMP "
-                         f"-u {UNIT} _PID={main_pid()}")
-    assert "MESSAGE" in lines, "the launcher said nothing"
-    for line in journal("-n", "50").splitlines():
-        assert not line.startswith("key "), line
-
-
-@test
-def the_log_of_the_launcher_has_the_time_at_which_it_came():
-    late = [(said, came) for said, came in launcher_lines() if came - said > JOURNAL_SECONDS * SLOW]
-    equal(late, [], "lines that came late")
+    wait_until(is_ready, "it serves", 60)
+    lateness = [came - said for said, came in launcher_lines()]
+    assert lateness, "the launcher said nothing"
+    print(f"# {len(lateness)} lines, the latest after {max(lateness):.2f} s")
+    assert max(lateness) < JOURNAL_SECONDS, lateness
 
 
 def launcher_lines():
