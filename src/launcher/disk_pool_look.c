@@ -1,5 +1,7 @@
 #include "launcher/disk_pool_look.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdarg.h>
@@ -15,6 +17,7 @@
 #include "sys/sys_file.h"
 
 #define FILESYSTEMS_MAX 65536
+#define LAUNCHER        "burrow-launcher"
 
 static void __attribute__((format(printf, 2, 3)))
 explain(struct disk_pool_look *look, const char *format, ...)
@@ -154,18 +157,81 @@ static void look_at_mounted(int store, struct disk_pool_look *look)
         explain(look, "quota is off on that btrfs");
 }
 
+static bool is_mount(int folder)
+{
+    struct statx status;
+
+    return folder >= 0 && statx(folder, "", AT_EMPTY_PATH, STATX_TYPE, &status) == 0 &&
+           status.stx_attributes & STATX_ATTR_MOUNT_ROOT;
+}
+
+/* Whether that process is a launcher of this host, and no program in a sandbox that calls itself
+ * so. */
+static bool is_launcher(int proc, const char *pid)
+{
+    AUTO(free) char *name = NULL;
+    char path[PATH_MAX];
+    struct stat ours, theirs;
+    size_t length;
+
+    (void) snprintf(path, sizeof(path), "%s/comm", pid);
+    if (sys_file_read_all(proc, path, FILESYSTEMS_MAX, &name, &length) < 0 ||
+        strcmp(name, LAUNCHER "\n") != 0)
+        return false;
+    (void) snprintf(path, sizeof(path), "%s/ns/user", pid);
+    return fstatat(proc, "self/ns/user", &ours, 0) == 0 && fstatat(proc, path, &theirs, 0) == 0 &&
+           ours.st_ino == theirs.st_ino;
+}
+
+/* The pool is mounted for the launcher alone: the store as one of them sees it, or -ENOENT. */
+static int open_by_launcher(const char *proc, const char *path)
+{
+    DIR *entries = opendir(proc);
+    int store = -ENOENT;
+    struct dirent *entry;
+
+    while (entries && store < 0 && (entry = readdir(entries))) {
+        char place[PATH_MAX];
+
+        if (!isdigit((unsigned char) entry->d_name[0]) ||
+            !is_launcher(dirfd(entries), entry->d_name) ||
+            snprintf(place, sizeof(place), "%s/root%s/" STORE_NAME, entry->d_name, path) >=
+                PATH_MAX)
+            continue;
+        store = sys_file_open(dirfd(entries), place, O_RDONLY | O_DIRECTORY, 0);
+        if (store >= 0 && !is_mount(store)) {
+            (void) close(store);
+            store = -ENOENT;
+        }
+    }
+    if (entries)
+        (void) closedir(entries);
+    return store;
+}
+
+static int open_store(int folder, const char *path, const char *proc)
+{
+    int store = sys_file_open(folder, STORE_NAME, O_RDONLY | O_DIRECTORY, 0), seen;
+
+    if (store < 0 || is_mount(store))
+        return store;
+    seen = open_by_launcher(proc, path);
+    if (seen < 0)
+        return store;
+    (void) close(store);
+    return seen;
+}
+
 /* Whether it holds a pool of its own at all: 1, 0 or -errno. */
-static int look_at_pool(int folder, struct disk_pool_look *look)
+static int look_at_pool(int folder, const char *path, const char *proc, struct disk_pool_look *look)
 {
     struct disk_pool pool = {.folder = folder};
-    AUTO(close) int store = sys_file_open(folder, STORE_NAME, O_RDONLY | O_DIRECTORY, 0);
+    AUTO(close) int store = open_store(folder, path, proc);
     int is_loop = disk_pool_loop_exists(&pool);
-    struct statx status;
 
     if (is_loop < 0)
         return is_loop;
-    if (store >= 0 && statx(store, "", AT_EMPTY_PATH, STATX_TYPE, &status) == 0)
-        look->is_mounted = status.stx_attributes & STATX_ATTR_MOUNT_ROOT;
+    look->is_mounted = is_mount(store);
     if (!is_loop && !look->is_mounted)
         return 0;
     look->exists = true;
@@ -191,7 +257,7 @@ int disk_pool_look(const char *path, const char *dev, const char *proc,
         return error_set(err, ERR_INTERNAL, above < 0 ? above : errno, "look at '%s'", path);
     look.space.beneath_free = (uint64_t) beneath.f_bavail * beneath.f_frsize;
     if (folder >= 0)
-        r = look_at_pool(folder, &look);
+        r = look_at_pool(folder, path, proc, &look);
     if (r < 0)
         return error_set(err, error_code_from_errno(r), r, "look at the disk pool '%s'", path);
     if (r == 0)

@@ -9,6 +9,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
 from burrow import run_as_nobody, run_burrow  # noqa: E402
+from launcher import Service, need_launcher  # noqa: E402
 from outpost import cgroup  # noqa: E402
 from tap import equal, main, skip, test  # noqa: E402
 
@@ -78,6 +79,19 @@ def a_program_that_is_missing_is_found_out():
     with tempfile.TemporaryDirectory(prefix="burrow-test-") as empty:
         status, rows, _ = doctor("--programs", empty)
     equal((status, rows["burrow-agent"][0]), (1, "missing"), "without an agent")
+
+
+@test
+def a_pool_that_only_a_launcher_has_mounted_is_in_use():
+    need_launcher()
+    with Service() as service:
+        words = ("doctor", "--data", service.data, "--run", service.run)
+        _, text = run_burrow(*words)
+        assert re.search(r"on +pool: .*: btrfs in a file, in use", text), text
+        assert re.search(r"on +space: .* free of .*, .* free in the filesystem beneath", text), text
+        service.stop()
+        _, text = run_burrow(*words)
+        assert re.search(r"on +pool: .*: btrfs in a file, mounted when a launcher starts", text), text
 
 
 @test
