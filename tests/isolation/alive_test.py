@@ -18,18 +18,19 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from agent import NO_SESSION
 from bomb_lab import (ATTACK_RESOURCES, CPU_BOMB, FILL_DISK, FLOOD, FORK_BOMB, MEGABYTE, MEMORY_BOMB,
                       SMALL, BombLab, read_at)
-from program import PATIENCE, wait_until
+from program import PATIENCE, SLOW, wait_until
 from soak import FULL
 from tap import equal, main, test
+from wall_lab import slowly
 
 EVERY_SECONDS = 0.1
-TROUBLE_MS = 4000 if FULL else 2000
+TROUBLE_MS = round((4000 if FULL else 2000) * min(SLOW, 5))
 PINGS_MIN = 3  # of twenty in that time; an agent that waits for the trouble to end has one
 OUTPUT_RATE = 100 * MEGABYTE  # bytes per second
 OUTPUT_MIN = 8 * MEGABYTE  # in all, on a machine that others use too
 SESSIONS, COMMANDS = (500, 200) if FULL else (100, 50)
 MANY = ("--memory", str(4 << 30), "--pids", "2048", "--cpu", "1500", "--guard-memory",
-        str(5 << 30), "--guard-pids", "4096", "--guard-cpu", "2000", "--timeout", "180")
+        str(5 << 30), "--guard-pids", "4096", "--guard-cpu", "2000", "--timeout", slowly(180))
 CALLERS = 16
 KILLED = 128 + 9
 STEADY_LOOKS = 20

@@ -11,7 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 
 # pylint: disable=wrong-import-position
 from tap import equal, main, test
-from wall_lab import PLACE, WallLab
+from wall_lab import PLACE, WallLab, slowly
 
 ROWS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "attacks.txt")
 ATTACK = f"{PLACE}/attack"
@@ -75,7 +75,7 @@ def judge(row, results):
 @test
 def every_attempt_is_held_by_each_of_its_walls_alone_and_by_no_other():
     rows, wrong, absent = read_rows(), [], []
-    with WallLab("--timeout", "200") as lab:
+    with WallLab("--timeout", slowly(200)) as lab:
         results = try_all(lab, rows)
     for row in rows:
         found, is_there = judge(row, results)

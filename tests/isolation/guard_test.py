@@ -26,7 +26,7 @@ def groups(pid):
 
 
 def folders(pid):
-    return glob.glob(f"/tmp/burrow-lab-{pid}-*")
+    return glob.glob(f"/var/tmp/burrow-lab-{pid}-*")
 
 
 def loops(pid):

@@ -14,6 +14,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 # pylint: disable=wrong-import-position
 from bomb_lab import ATTACK_NETWORK, BombLab
 from tap import equal, main, skip, test
+from wall_lab import slowly
 
 INTERNET = "203.0.113.10"
 ELSEWHERE = "198.51.100.7"
@@ -100,7 +101,7 @@ def try_all(lab, box, rows):
 @test
 def every_way_out_is_held_by_each_of_its_walls_alone():
     wrong = []
-    with BombLab("--network", "--timeout", "150") as lab:
+    with BombLab("--network", "--timeout", slowly(150)) as lab:
         box, other = lab.start(RAW), lab.start([])
         serve(other)
         lab.join(box)

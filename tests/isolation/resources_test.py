@@ -20,6 +20,7 @@ from bomb_lab import ATTACK_RESOURCES, BombLab
 from program import wait_until
 from soak import FULL
 from tap import equal, main, skip, test
+from wall_lab import slowly
 
 ROWS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "resources.txt")
 MEGABYTE = 1 << 20
@@ -117,7 +118,7 @@ def try_row(lab, row):
 def everything_is_had_without_its_wall_and_refused_with_it():
     wrong = []
     rows = read_rows()
-    with BombLab(*SMALL, "--timeout", "200") as lab:
+    with BombLab(*SMALL, "--timeout", slowly(200)) as lab:
         for row in rows:
             failure, remark = try_row(lab, row)
             wrong += [failure] if failure else []
@@ -131,7 +132,7 @@ def everything_is_had_without_its_wall_and_refused_with_it():
 
 @test
 def after_each_attempt_the_agent_runs_commands_and_no_process_is_left():
-    with BombLab(*SMALL, "--timeout", "120") as lab:
+    with BombLab(*SMALL, "--timeout", slowly(120)) as lab:
         box = lab.start([])
         expect_life(box)
         before = settled_stats(lab, box)
@@ -171,7 +172,7 @@ def a_kill_for_lack_of_memory_is_counted_as_one():
 
 @test
 def memory_that_stays_is_given_back_when_the_limit_is_raised():
-    with BombLab(*SMALL, "--timeout", "100") as lab:
+    with BombLab(*SMALL, "--timeout", slowly(100)) as lab:
         for name in STAYS[:1]:
             box = lab.start([])
             equal(is_held(result_of(box.run(bomb(name, 100)), name)), True, name)
@@ -299,7 +300,7 @@ def one_sandbox_at_its_share_of_watches_leaves_others_theirs():
 
 @test
 def zombies_and_many_short_processes_leave_nothing():
-    with BombLab("--pids", str(PIDS), "--guard-cpu", "2000", "--timeout", "150") as lab:
+    with BombLab("--pids", str(PIDS), "--guard-cpu", "2000", "--timeout", slowly(150)) as lab:
         box = lab.start(["cpu_limit"])  # not what is tried here
         expect_life(box)
         before = settled_stats(lab, box)["pids"]

@@ -24,7 +24,13 @@ from tap import Skip
 PLACE = "/lab"  # of the bound folder
 UNABLE = 77
 STOP_SECONDS = 30 * SLOW
+TIMEOUT = 120  # unless the flags say otherwise
 NEEDS = "a sandbox (root, user namespaces, idmapped mounts, btrfs on a loop device)"
+
+
+def slowly(seconds):
+    """A time for --timeout, on this machine."""
+    return str(round(seconds * SLOW))
 
 
 class Box(Agent):
@@ -40,7 +46,7 @@ class WallLab:
     def __init__(self, *flags):
         tests = os.path.dirname(program("wall_lab"))
         self.command = [program("wall_lab"), "--agent", program("burrow-agent"),
-                        "--bind-ro", f"{tests}:{PLACE}", *flags]
+                        "--bind-ro", f"{tests}:{PLACE}", "--timeout", slowly(TIMEOUT), *flags]
         self.process = None
 
     def __enter__(self):

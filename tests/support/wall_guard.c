@@ -21,7 +21,7 @@
 #include "sys/sys_tree.h"
 
 #define PREFIX          "burrow-lab-"
-#define PLACE           "/tmp"
+#define PLACE           "/var/tmp" /* on a disk, where /tmp is often in memory */
 #define GROUP_DEPTH_MAX 8
 #define STORE_SIZE      "768M"
 #define REMOVE_TRIES    250
@@ -127,10 +127,20 @@ static int make_group(const struct wall_guard *guard, struct cgroup_host **ret_h
 
 /* --- the child ------------------------------------------------------------------------------ */
 
-static int enter(const struct cgroup_entry *entry, const char *folder)
+/* In cgroup v2 pages of a file in memory are counted for the sandbox whose disk it is, so that a
+ * full disk would look like too much memory. There the pool is a file on the host's disk, as users
+ * have it. */
+static int mount_store(const char *folder)
 {
     static const struct sys_mount_option size[] = {{"size", STORE_SIZE}, {NULL, NULL}};
     char store[96];
+
+    (void) snprintf(store, sizeof(store), "%s/store", folder);
+    return sys_mount_path_new("tmpfs", "tmpfs", store, 0, size);
+}
+
+static int enter(const struct cgroup_entry *entry, const struct wall_guard *guard)
+{
     int r = cgroup_enter(entry->work, entry->work_count);
 
     if (r == 0)
@@ -140,9 +150,8 @@ static int enter(const struct cgroup_entry *entry, const char *folder)
         r = sys_mount_path_propagate("/", MS_SHARED, true);
     if (r == 0)
         r = sys_mount_path_new("proc", "proc", "/proc", 0, NULL);
-    (void) snprintf(store, sizeof(store), "%s/store", folder);
-    if (r == 0)
-        r = sys_mount_path_new("tmpfs", "tmpfs", store, 0, size);
+    if (r == 0 && guard->is_in_memory)
+        r = mount_store(guard->folder);
     if (r == 0)
         r = network_loopback_up();
     if (r == 0 && sethostname("lab-host", 8) < 0)
@@ -159,7 +168,7 @@ static _Noreturn void be_lab(const struct wall_guard *guard, const struct cgroup
     (void) sigemptyset(&none);
     (void) sigprocmask(SIG_SETMASK, &none, NULL);
     if (r == 0)
-        r = enter(entry, guard->folder);
+        r = enter(entry, guard);
     if (r < 0) {
         (void) fprintf(stderr, "wall_lab: make the guard: %s\n", strerrordesc_np(-r));
         _exit(125);
@@ -248,8 +257,10 @@ int wall_guard_run(struct wall_guard *guard, int (*lab)(void *context), void *co
     int status = -1;
 
     block_signals(&signals);
-    if (make_folder(guard, err) == 0 && make_group(guard, &host, &group, err) == 0)
+    if (make_folder(guard, err) == 0 && make_group(guard, &host, &group, err) == 0) {
+        guard->is_in_memory = cgroup_host_version(host, CGROUP_MEMORY) != CGROUP_V2;
         status = run(guard, &group, lab, context, &signals, err);
+    }
     if (host)
         each_place(host, remove_whole_group);
     if (guard->folder[0])
