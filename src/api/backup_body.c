@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/number.h"
+#include "json/json_measure.h"
 
 #define MS 1000
 
@@ -67,7 +68,7 @@ int backup_body_read_handle(const struct json_place *body, const char *key, cons
     return r;
 }
 
-void backup_body_write(struct json_writer *json, const struct backup *backup)
+void backup_body_write(struct json_writer *json, const struct backup *backup, bool is_new)
 {
     char time[CLOCK_TEXT_SIZE];
 
@@ -82,5 +83,7 @@ void backup_body_write(struct json_writer *json, const struct backup *backup)
     clock_format(backup->expires_ms, time);
     json_add_text(json, "expiresAt", time);
     json_add_text(json, "sandboxId", backup->sandbox.text);
+    if (is_new)
+        json_add_thousandths(json, "pauseMs", backup->pause_us);
     json_end_object(json);
 }

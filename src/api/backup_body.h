@@ -14,5 +14,6 @@ int backup_body_read(const struct json_place *body, struct pool *pool, struct ba
 int backup_body_read_handle(const struct json_place *body, const char *key, const char **ret_id,
                             const char **ret_dir, struct error *err);
 
-/* {"id","dir","name","sizeBytes","ttl","createdAt","expiresAt","sandboxId"} */
-void backup_body_write(struct json_writer *json, const struct backup *backup);
+/* {"id","dir","name","sizeBytes","ttl","createdAt","expiresAt","sandboxId"}, and "pauseMs" of one
+ * that was made just now. */
+void backup_body_write(struct json_writer *json, const struct backup *backup, bool is_new);

@@ -40,6 +40,12 @@ void verb_set_text(json_t *object, const char *key, const char *text)
         (void) json_object_set_new(object, key, json_string(text));
 }
 
+void verb_set_freeze(const struct verb_call *call, json_t *object)
+{
+    if (verb_flag(call, "no-freeze"))
+        (void) json_object_set_new(object, "freeze", json_false());
+}
+
 void verb_print(const struct text *text)
 {
     print_safely(text_string(text), text->length, stdout);

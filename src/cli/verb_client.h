@@ -27,6 +27,15 @@ const char *verb_field(json_t *object, const char *key);
 /* Set a field when there is a value. */
 void verb_set_text(json_t *object, const char *key, const char *text);
 
+/* For verbs that copy the disk of a sandbox: it stands still for that unless the option is there.
+ */
+#define VERB_FREEZE_OPTION                                                                         \
+    {                                                                                              \
+        "no-freeze", 0, NULL, "let it go on meanwhile: its files may be of different moments",     \
+            false                                                                                  \
+    }
+void verb_set_freeze(const struct verb_call *call, json_t *object);
+
 /* Print JSON on stdout: indented for a terminal, else on one line. */
 void verb_print_json(json_t *value);
 

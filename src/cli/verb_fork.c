@@ -19,7 +19,7 @@ static const struct verb_option fork_options[] = {
     {"count", 'n', "NUMBER", "so many, all at once", false},
     {"name", 0, "TEXT", "of the new one; several are TEXT-1, TEXT-2, ...", false},
     {"snapshot", 0, "SNAPSHOT", "of this snapshot, instead of a sandbox as it is now", false},
-    {"freeze", 0, NULL, "hold it still for that moment, for what writes several files", false},
+    VERB_FREEZE_OPTION,
     VERB_CHANGE_OPTIONS,
     {NULL, 0, NULL, NULL, false},
 };
@@ -34,7 +34,7 @@ static int make_body(const struct verb_call *call, json_t *body, struct error *e
     if (text && number_parse(text, 1, FORKS_MAX, &count) < 0)
         return error_set(err, ERR_INVALID, 0, "--count %s: a number from 1 to %d", text, FORKS_MAX);
     (void) json_object_set_new(body, "count", json_integer(count));
-    (void) json_object_set_new(body, "freeze", json_boolean(verb_flag(call, "freeze")));
+    verb_set_freeze(call, body);
     verb_set_text(body, "name", verb_value(call, "name"));
     return verb_add_changes(call, body, err);
 }

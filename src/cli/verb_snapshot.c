@@ -13,7 +13,7 @@
 
 static const struct verb_option create_options[] = {
     {"name", 0, "TEXT", "to find it by; yours alone", false},
-    {"freeze", 0, NULL, "hold it still for that moment, for what writes several files", false},
+    VERB_FREEZE_OPTION,
     {"ttl", 0, "TIME", "delete it after so long: 24h, 7d", false},
     {NULL, 0, NULL, NULL, false},
 };
@@ -36,7 +36,7 @@ static int create(struct verb_call *call, struct client *client, struct error *e
 
     verb_set_text(body, "name", verb_value(call, "name"));
     verb_set_text(body, "ttl", verb_value(call, "ttl"));
-    (void) json_object_set_new(body, "freeze", json_boolean(verb_flag(call, "freeze")));
+    verb_set_freeze(call, body);
     text = json_dumps(body, JSON_COMPACT);
     if (!text)
         return error_set(err, ERR_INVALID, 0, "the name is not UTF-8");

@@ -10,6 +10,7 @@
 
 static const struct verb_option options[] = {
     {"restore", 0, NULL, "the other way round: make the folder what the mirror holds", false},
+    VERB_FREEZE_OPTION,
     {"show", 0, NULL, "only say what the mirror holds", false},
     {NULL, 0, NULL, NULL, false},
 };
@@ -42,10 +43,13 @@ static int sync_one(struct verb_call *call, struct client *client, struct error 
     AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
     bool is_restore = verb_flag(call, "restore"), is_show = verb_flag(call, "show");
 
-    if (is_restore && is_show)
-        return error_set(err, ERR_INVALID, 0, "--restore and --show exclude each other");
+    const char *body = verb_flag(call, "no-freeze") ? "{\"freeze\":false}" : "{}";
+
+    if (is_restore + is_show + verb_flag(call, "no-freeze") > 1)
+        return error_set(err, ERR_INVALID, 0,
+                         "--restore, --show and --no-freeze exclude each other");
     if (client_sandbox_call(client, is_show ? "GET" : "POST", call->words[0],
-                            is_restore ? "/sync/restore" : "/sync", is_show ? NULL : "{}", &reply,
+                            is_restore ? "/sync/restore" : "/sync", is_show ? NULL : body, &reply,
                             err) < 0)
         return -1;
     if (verb_flag(call, "json"))

@@ -3,7 +3,8 @@
  *     backups/<id>/data.sqsh     the archive
  *     backups/<id>/meta.json     {"id","dir","name","sizeBytes","ttl","createdAt"}
  *
- * A backup is of one moment: a snapshot is taken and archived, the sandbox goes on (or sleeps on).
+ * A backup is of one moment: a snapshot is taken, for which the sandbox stands still, and archived
+ * while it goes on (or sleeps on).
  * It outlives its sandbox and can be restored into any sandbox of its owner, to the folder it was
  * of or another. Whoever holds the handle {id, dir} and has the right restores it.
  *
@@ -36,6 +37,7 @@ struct backup {
     uint64_t size;    /* of the archive */
     int64_t ttl;      /* seconds */
     int64_t created_ms, expires_ms;
+    uint64_t pause_us; /* how long the sandbox stood still; of one that was made just now */
 };
 
 struct backup_spec {
@@ -43,6 +45,7 @@ struct backup_spec {
     const char *name; /* NULL: none; no control characters */
     int64_t ttl;      /* seconds; 0: BACKUP_TTL_DEFAULT */
     bool gitignore;
+    bool no_freeze; /* the sandbox goes on meanwhile: not of one moment */
     const char *const *excludes;
     size_t exclude_count;
     const char *compression; /* "lz4", "zstd", "gzip", "xz"; NULL: lz4 */

@@ -15,6 +15,7 @@
 #include "domain/event.h"
 #include "domain/sandbox_set.h"
 #include "domain/sandbox_use.h"
+#include "domain/snapshot_internal.h"
 #include "domain/vault.h"
 #include "json/json_write.h"
 
@@ -30,7 +31,7 @@ struct making {
     struct sandbox_use use;  /* when it has to settle first */
     struct backup backup;    /* dir and name are owned */
     char *compression;       /* owned, may be NULL */
-    bool gitignore;
+    bool gitignore, no_freeze;
     char **excludes; /* owned */
     size_t exclude_count;
     struct id snapshot;
@@ -275,12 +276,13 @@ static void on_snapshot(void *context, const struct error *failure,
         .key = key,
     };
 
-    (void) snapshot;
     sandbox_use_end(&making->use);
     if (failure) {
         fail(making, failure);
         return;
     }
+    making->backup.pause_us = snapshot->pause_us;
+    snapshot_count(making->domain, snapshot);
     making->has_snapshot = true;
     if (is_cut_short(making))
         return;
@@ -294,7 +296,7 @@ static void take_snapshot(struct making *making)
 {
     if (!is_cut_short(making))
         provider_snapshot(making->domain->options.provider, &making->sandbox->id, &making->snapshot,
-                          false, on_snapshot, making);
+                          snapshot_freezes(making->domain, making->no_freeze), on_snapshot, making);
 }
 
 static void on_settled(struct sandbox_use *use, const struct error *failure)
@@ -396,6 +398,7 @@ static struct making *making_new(struct domain *domain, const struct caller *cal
         .caller = *caller,
         .sandbox = sandbox_ref(sandbox),
         .gitignore = spec->gitignore,
+        .no_freeze = spec->no_freeze,
         .snapshot = id_new(),
         .backup =
             {

@@ -111,7 +111,7 @@ int snapshot_list(struct domain *domain, const struct caller *caller,
 struct snapshot_options {
     const char *name; /* unique per owner; NULL: none */
     enum snapshot_reason reason;
-    bool freeze;        /* hold a running one still for that moment: provider.h */
+    bool no_freeze;     /* a running one goes on meanwhile: not of one moment (provider.h) */
     int64_t expires_ms; /* wall time; 0: never */
 };
 
@@ -138,7 +138,7 @@ void snapshot_delete(struct domain *domain, const struct caller *caller, struct 
 struct fork_options {
     size_t count;                         /* 1 to SNAPSHOT_FORKS_MAX */
     const char *name;                     /* several are NAME-1, NAME-2, ...; NULL: none */
-    bool freeze;                          /* as of a snapshot */
+    bool no_freeze;                       /* as of a snapshot */
     const struct sandbox_update *changes; /* of the spec; its name is ignored; may be NULL */
 };
 

@@ -305,7 +305,7 @@ void sandbox_fork(struct domain *domain, const struct caller *caller, struct san
     }
     wish = wish_make(domain, caller, sandbox, SANDBOX_ACTION_SNAPSHOT, act, on_over, fork);
     fork->shot = (struct snapshot_shot){
-        .wish = wish, .id = id_new(), .freeze = options->freeze, .done = on_shot};
+        .wish = wish, .id = id_new(), .no_freeze = options->no_freeze, .done = on_shot};
     fork->origin = sandbox->id;
     wish_begin(wish);
 }

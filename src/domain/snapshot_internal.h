@@ -13,13 +13,19 @@
 struct snapshot_shot {
     struct sandbox_wish *wish;
     struct id id; /* of the copy */
-    bool freeze;
+    bool no_freeze;
     void (*done)(struct snapshot_shot *shot, const struct error *failure);
     char *inside; /* owned, may be NULL; from `done` on */
     struct provider_snapshot how;
 };
 
 void snapshot_shoot(struct snapshot_shot *shot);
+
+/* Whether a running sandbox is held still for a copy: unless that is not wanted, or nothing can be
+ * frozen here. For provider_snapshot. */
+bool snapshot_freezes(const struct domain *domain, bool no_freeze);
+/* One more copy for the metrics. */
+void snapshot_count(struct domain *domain, const struct provider_snapshot *how);
 void snapshot_shot_done(struct snapshot_shot *shot);
 
 /* Let others have their turn at a sandbox that was held. */

@@ -230,7 +230,7 @@ void snapshot_make(struct domain *domain, const struct caller *caller, struct sa
     making->done = done;
     making->context = context;
     making->shot = (struct snapshot_shot){
-        .wish = wish, .id = id_new(), .freeze = options->freeze, .done = on_shot};
+        .wish = wish, .id = id_new(), .no_freeze = options->no_freeze, .done = on_shot};
     making->keeping = (struct snapshot_keeping){
         .domain = domain, .caller = wish->caller, .done = on_keeping_over};
     if (check(domain, &wish->caller, sandbox, options, &err) < 0) {

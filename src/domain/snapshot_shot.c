@@ -30,6 +30,17 @@ void snapshot_shot_done(struct snapshot_shot *shot)
     shot->inside = NULL;
 }
 
+bool snapshot_freezes(const struct domain *domain, bool no_freeze)
+{
+    return !no_freeze && (provider_capabilities(domain->options.provider) & PROVIDER_FREEZE);
+}
+
+void snapshot_count(struct domain *domain, const struct provider_snapshot *how)
+{
+    domain->counters.snapshots++;
+    domain->counters.snapshot_pause_us_total += how->pause_us;
+}
+
 static void on_shot(void *context, const struct error *failure, const struct provider_snapshot *how)
 {
     struct snapshot_shot *shot = context;
@@ -39,8 +50,7 @@ static void on_shot(void *context, const struct error *failure, const struct pro
         domain->counters.failed++;
     } else {
         shot->how = *how;
-        domain->counters.snapshots++;
-        domain->counters.snapshot_pause_us_total += how->pause_us;
+        snapshot_count(domain, how);
     }
     shot->done(shot, failure);
 }
@@ -55,7 +65,7 @@ static void shoot(struct snapshot_shot *shot)
         shot->done(shot, &err);
     else
         provider_snapshot(domain->options.provider, &sandbox->id, &shot->id,
-                          shot->freeze && sandbox->status == SANDBOX_RUNNING, on_shot, shot);
+                          snapshot_freezes(domain, shot->no_freeze), on_shot, shot);
 }
 
 /* Without them the copy is as good, only its shells begin anew. */

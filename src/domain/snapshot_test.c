@@ -16,7 +16,7 @@ static void an_answer_means_that_it_is_kept(void **state)
     struct world *world = *state;
     struct sandbox *sandbox = world_create(world, "demo");
     struct told_snapshot told =
-        ask_snapshot(world, sandbox, &(struct snapshot_options){.name = "first", .freeze = true});
+        ask_snapshot(world, sandbox, &(struct snapshot_options){.name = "first"});
     struct kept_snapshots rows = world_snapshot_rows(world, &sandbox->id);
 
     expect_ok(&told.told);

@@ -3,10 +3,10 @@
  *     workspaces/<sandbox>/<path>      contents of files, so that people find them
  *     manifests/<sandbox>.json         the list of all that is in it
  *
- * A mirror is of one moment: a snapshot is taken and read, the sandbox goes on. Only what changed
- * is put, and what is gone is deleted. One thing at a time is done with a workspace: whoever asks
- * for a sync while one is under way waits, and shares the next one with all others who wait,
- * because the one under way may not have seen the last change.
+ * A mirror is of one moment: a snapshot is taken, for which the sandbox stands still, and read
+ * while it goes on. Only what changed is put, and what is gone is deleted. One thing at a time is
+ * done with a workspace: whoever asks for a sync while one is under way waits, and shares the next
+ * one with all others who wait, because the one under way may not have seen the last change.
  *
  *     row ──► snapshot ──► vault: contents, list, deletions ──► row, event ──► answer
  *
@@ -27,6 +27,7 @@ struct workspace_synced {
     uint64_t unchanged, removed; /* files */
     uint64_t total_files, total_bytes;
     int64_t time_ms;
+    uint64_t pause_us; /* how long the sandbox stood still */
 };
 
 /* `synced` is borrowed for the call; NULL on failure. */
@@ -35,12 +36,14 @@ typedef void workspace_sync_done(void *context, const struct error *failure,
 typedef void workspace_restore_done(void *context, const struct error *failure, uint64_t files,
                                     uint64_t bytes);
 
-/* Mirror the working folder. A sandbox whose disk is here is not woken for it. ERR_INVALID: its
+/* Mirror the working folder. A sandbox whose disk is here is not woken for it. Without `freeze` a
+ * running one goes on meanwhile, unless another who shares the sync wants it, and the mirror is not
+ * of one moment. ERR_INVALID: its
  * folder is none that can be mirrored (backup.h: backup_folders); ERR_QUOTA: more than the owner
  * may store; ERR_NOT_IMPLEMENTED: no object store or no disks here; errors of vault.h. After a
  * failure the mirror is as it was, perhaps with some newer contents. */
 void workspace_sync(struct domain *domain, const struct caller *caller, struct sandbox *sandbox,
-                    workspace_sync_done *done, void *context);
+                    bool freeze, workspace_sync_done *done, void *context);
 
 /* Make the working folder what the mirror holds. The sandbox is woken. ERR_NOT_FOUND: it was never
  * mirrored. After a failure the folder has what it had. */

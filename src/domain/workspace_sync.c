@@ -19,6 +19,7 @@
 #include "domain/owner.h"
 #include "domain/sandbox_quota.h"
 #include "domain/sandbox_set.h"
+#include "domain/snapshot_internal.h"
 #include "domain/workspace_internal.h"
 
 #define EVENT_DATA_MAX 512
@@ -33,6 +34,7 @@ struct order {
     struct sandbox *sandbox; /* a reference */
     struct sandbox_use use;  /* while it must not fall asleep */
     enum order_kind kind;
+    bool freeze;
     const char *reason; /* static: why, for the event */
     workspace_sync_done *synced;
     workspace_restore_done *restored;
@@ -47,6 +49,7 @@ struct run {
     enum order_kind kind;
     struct list orders; /* of struct order; the first one counts as whoever asked */
     struct id snapshot;
+    bool freeze; /* one order that wants it is enough */
     bool has_snapshot;
     uint64_t begun_ns;
     uint64_t bytes_max; /* 0: no limit */
@@ -115,7 +118,7 @@ static void run_gone(struct run *run)
     domain_check_gone(domain);
 }
 
-static void snapshot_gone(void *context, const struct error *failure)
+static void on_snapshot_gone(void *context, const struct error *failure)
 {
     struct run *run = context;
 
@@ -137,7 +140,7 @@ static void run_end(struct run *run, const struct error *failure)
     LIST_EACH (&run->orders, at)
         order_end(CONTAINER_OF(at, struct order, link), failure, run);
     if (run->has_snapshot && domain->stage == DOMAIN_OPEN)
-        provider_delete_snapshot(domain->options.provider, &run->snapshot, snapshot_gone, run);
+        provider_delete_snapshot(domain->options.provider, &run->snapshot, on_snapshot_gone, run);
     else
         run_gone(run);
 }
@@ -233,7 +236,8 @@ static void on_synced(void *context, const struct error *failure, const struct v
                                             .removed = synced->removed,
                                             .total_files = synced->total_files,
                                             .total_bytes = synced->total_bytes,
-                                            .time_ms = domain_wall_ms(run->domain)};
+                                            .time_ms = domain_wall_ms(run->domain),
+                                            .pause_us = run->synced.pause_us};
     workspace_set_state(run->domain, workspace,
                         &(struct workspace_state){.files = synced->total_files,
                                                   .bytes = synced->total_bytes,
@@ -271,7 +275,6 @@ static void on_snapshot(void *context, const struct error *failure,
         .bytes_max = run->bytes_max,
     };
 
-    (void) snapshot;
     LIST_EACH (&run->orders, at)
         sandbox_use_end(&CONTAINER_OF(at, struct order, link)->use);
     if (failure) {
@@ -279,6 +282,8 @@ static void on_snapshot(void *context, const struct error *failure,
         return;
     }
     run->has_snapshot = true;
+    run->synced.pause_us = snapshot->pause_us;
+    snapshot_count(run->domain, snapshot);
     if (is_cut_short(run))
         return;
     CRASH_POINT("workspace.sync.snapshot");
@@ -300,7 +305,7 @@ static void take_snapshot(struct run *run)
         return;
     }
     provider_snapshot(run->domain->options.provider, &run->workspace->sandbox, &run->snapshot,
-                      false, on_snapshot, run);
+                      snapshot_freezes(run->domain, !run->freeze), on_snapshot, run);
 }
 
 static void on_begun(void *context, const struct error *failure,
@@ -408,6 +413,7 @@ static void run_begin(struct domain *domain, struct workspace *workspace)
             continue;
         list_remove(at);
         list_append(&run->orders, at);
+        run->freeze |= CONTAINER_OF(at, struct order, link)->freeze;
     }
     if (list_is_empty(&workspace->orders))
         list_remove(&workspace->due);
@@ -502,6 +508,7 @@ static struct order *order_new(struct domain *domain, const struct caller *calle
                             .caller = *caller,
                             .sandbox = sandbox_ref(sandbox),
                             .kind = kind,
+                            .freeze = true,
                             .reason = "request",
                             .context = context};
     list_init(&order->link);
@@ -537,11 +544,12 @@ static bool has_disk_here(const struct sandbox *sandbox)
 }
 
 void workspace_sync(struct domain *domain, const struct caller *caller, struct sandbox *sandbox,
-                    workspace_sync_done *done, void *context)
+                    bool freeze, workspace_sync_done *done, void *context)
 {
     struct order *order = order_new(domain, caller, sandbox, ORDER_SYNC, context);
 
     order->synced = done;
+    order->freeze = freeze;
     if (check(order) < 0)
         domain_defer(domain, &order->task, refuse);
     else if (has_disk_here(sandbox))

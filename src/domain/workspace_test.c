@@ -66,10 +66,10 @@ static void those_who_ask_meanwhile_share_the_next_sync(void **state)
     struct heard first = {.times = 0}, others[3] = {{.times = 0}};
 
     memory->is_held = true;
-    workspace_sync(world->domain, &world->caller, sandbox, on_synced, &first);
+    workspace_sync(world->domain, &world->caller, sandbox, true, on_synced, &first);
     TURN_UNTIL(&world->loop, memory->syncs == 1);
     for (size_t i = 0; i < ARRAY_COUNT(others); i++)
-        workspace_sync(world->domain, &world->caller, sandbox, on_synced, &others[i]);
+        workspace_sync(world->domain, &world->caller, sandbox, true, on_synced, &others[i]);
     world_wait(world);
     assert_int_equal(memory->syncs, 1);
     assert_int_equal(first.times, 0);
@@ -156,9 +156,9 @@ static void a_sandbox_destroyed_meanwhile_leaves_nothing(void **state)
     struct heard running = {.times = 0}, waiting = {.times = 0};
 
     memory->is_held = true;
-    workspace_sync(world->domain, &world->caller, sandbox, on_synced, &running);
+    workspace_sync(world->domain, &world->caller, sandbox, true, on_synced, &running);
     TURN_UNTIL(&world->loop, memory->syncs == 1);
-    workspace_sync(world->domain, &world->caller, sandbox, on_synced, &waiting);
+    workspace_sync(world->domain, &world->caller, sandbox, true, on_synced, &waiting);
     world_wait(world);
     do_ask(world, sandbox_destroy, sandbox);
     TURN_UNTIL(&world->loop, waiting.times);
@@ -204,8 +204,8 @@ static void an_owner_may_store_only_so_much(void **state)
 
     /* One after the other, so that both cannot take what is left. */
     memory->is_held = true;
-    workspace_sync(world->domain, &world->caller, one, on_synced, &both[0]);
-    workspace_sync(world->domain, &world->caller, two, on_synced, &both[1]);
+    workspace_sync(world->domain, &world->caller, one, true, on_synced, &both[0]);
+    workspace_sync(world->domain, &world->caller, two, true, on_synced, &both[1]);
     world_wait(world);
     assert_int_equal(memory->syncs, 1);
     let_go(memory);
@@ -245,9 +245,9 @@ static void closing_answers_everybody(void **state)
 
     memory->is_held = true;
     memory->fail_sync = ERR_CANCELLED;
-    workspace_sync(world->domain, &world->caller, sandbox, on_synced, &running);
+    workspace_sync(world->domain, &world->caller, sandbox, true, on_synced, &running);
     TURN_UNTIL(&world->loop, memory->syncs == 1);
-    workspace_sync(world->domain, &world->caller, sandbox, on_synced, &waiting);
+    workspace_sync(world->domain, &world->caller, sandbox, true, on_synced, &waiting);
     world_wait(world);
     domain_close(world->domain, world_on_closed, world);
     let_go(memory);

@@ -184,7 +184,7 @@ static inline struct heard do_sync(struct memory *memory, struct sandbox *sandbo
     struct world *world = memory->world;
     struct heard heard = {.times = 0};
 
-    workspace_sync(world->domain, &world->caller, sandbox, on_synced, &heard);
+    workspace_sync(world->domain, &world->caller, sandbox, true, on_synced, &heard);
     assert_int_equal(heard.times, 0);
     TURN_UNTIL(&world->loop, heard.times);
     world_wait(world);

@@ -245,6 +245,10 @@ struct disk_pool_waiter {
     void *context;
 };
 
+/* Write back what the sandbox wrote, while it goes on: a snapshot that follows takes less time.
+ * Slow. */
+int disk_pool_flush(struct disk_pool *pool, const struct id *sandbox, struct error *err);
+
 /* A read-only copy of the disk as it is now (freeze the sandbox first when its programs must agree
  * with it, until `waiter`, which may be NULL, is told), on disk when this returns. In a plain pool
  * nothing may be mounted of it. ERR_CONFLICT: `snapshot` exists. Slow. */

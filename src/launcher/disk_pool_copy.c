@@ -144,6 +144,21 @@ int disk_pool_snapshot(struct disk_pool *pool, const struct id *sandbox, const s
     return disk_pool_sync(pool, err);
 }
 
+int disk_pool_flush(struct disk_pool *pool, const struct id *sandbox, struct error *err)
+{
+    AUTO(close) int source = -EBADF;
+    int r;
+
+    if (disk_pool_check_id(sandbox, err) < 0 || disk_pool_check_space(pool, err) < 0)
+        return -1;
+    if (!disk_pool_shares(pool))
+        return 0;
+    r = source = disk_pool_open_entry(pool, DISK_POOL_DISKS, sandbox);
+    if (r >= 0)
+        r = sys_btrfs_flush(source, pool->store, DISK_UNFINISHED);
+    return r < 0 ? fail(err, r, "write back disk", sandbox) : 0;
+}
+
 int disk_pool_fork(struct disk_pool *pool, enum disk_pool_set from, const struct id *source,
                    const struct id *sandbox, uint64_t limit, struct error *err)
 {

@@ -58,6 +58,7 @@ int disk_pool_make_parts(int folder);
 /* A snapshot on btrfs is a subvolume of this name in a folder with the snapshot's: a read-only one
  * cannot be moved into place, a folder around it can. */
 #define DISK_COPY_NAME  "d"
+#define DISK_UNFINISHED "unfinished"
 #define DISK_ENTRY_SIZE (ID_SIZE + sizeof("/" DISK_COPY_NAME))
 void disk_pool_entry_path(const struct disk_pool *pool, enum disk_pool_set set, const struct id *id,
                           char ret_path[static DISK_ENTRY_SIZE]);

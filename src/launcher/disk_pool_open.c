@@ -202,7 +202,7 @@ static int open_store(struct disk_pool *pool, struct error *err)
             return -1;
     }
     if (open_set(pool, "spares", &pool->spares, err) < 0 ||
-        open_set(pool, "unfinished", &pool->unfinished, err) < 0 ||
+        open_set(pool, DISK_UNFINISHED, &pool->unfinished, err) < 0 ||
         open_set(pool, "layers", &pool->layers, err) < 0)
         return -1;
     return open_set(pool, "trash", &pool->trash, err);

@@ -397,6 +397,57 @@ static void who_hangs_in_a_mount_can_be_destroyed(void **state)
     end_server(&server);
 }
 
+/* As look_inside, by a process that counts as the sandbox's. */
+static pid_t look_as_one_of_it(const struct kit *kit, const struct wire_entry *sandbox,
+                               const char *path)
+{
+    AUTO(cgroup_host) struct cgroup_host *host = NULL;
+    AUTO(cgroup_entry) struct cgroup_entry entry = CGROUP_ENTRY_INIT;
+    struct cgroup groups = kit_groups(kit, &sandbox->id, &host);
+    pid_t pid;
+
+    assert_int_equal(cgroup_entry_open(&groups, false, &entry, NULL), 0);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        if (cgroup_enter(entry.agent, entry.agent_count) < 0)
+            _exit(251);
+        (void) syscall(SYS_close_range, 3u, ~0u, 0); /* as there */
+        _exit(result_of(look_inside(sandbox, path)));
+    }
+    return pid;
+}
+
+static void what_does_not_freeze_is_told_and_goes_on(void **state)
+{
+    struct kit *kit = *state;
+    struct wire_entry sandbox;
+    struct wire_message request = {.number = WIRE_MESSAGE_SNAPSHOT};
+    struct kit_answer answer;
+    uint32_t number;
+    struct server server;
+    pid_t looking;
+
+    NEEDS(kit);
+    sandbox = start_sandbox(kit);
+    server = mount_it(kit, &sandbox.id, PLACE, &number);
+    looking = look_as_one_of_it(kit, &sandbox, PLACE "/hang");
+    wait_until_somebody_hangs(&server);
+    request.snapshot = (struct wire_snapshot){sandbox.id, id_new(), true};
+    kit_ask(kit, &request, &answer);
+    kit_expect_failure(&answer, ERR_UNAVAILABLE);
+    assert_false(kit_is_still(kit, &sandbox.id));
+    request.snapshot.freeze = false;
+    kit_ask(kit, &request, &answer);
+    kit_expect(&answer, WIRE_MESSAGE_SNAPSHOT_MADE);
+    assert_int_equal(answer.message.snapshot_made.pause_us, 0);
+    /* Others of its processes never waited for the server. */
+    assert_int_equal(result_of(look_as_one_of_it(kit, &sandbox, PLACE "/x")), ENOENT);
+    ask_destroy(kit, &sandbox.id);
+    (void) result_of(looking);
+    end_server(&server);
+}
+
 static void detaching_frees_who_waits(void **state)
 {
     struct kit *kit = *state;
@@ -511,6 +562,7 @@ int main(void)
         TEST(links_and_other_mounts_are_not_covered),
         TEST(so_many_and_no_more),
         TEST(who_hangs_in_a_mount_can_be_destroyed),
+        TEST(what_does_not_freeze_is_told_and_goes_on),
         TEST(detaching_frees_who_waits),
         TEST(a_server_that_dies_leaves_errors),
         TEST(what_nobody_serves_is_not_attached),

@@ -276,6 +276,82 @@ static void a_pool_that_is_read_only_refuses_forks(void **state)
     assert_int_equal(kit_stop(kit), 0);
 }
 
+/* --- standing still -------------------------------------------------------------------------- */
+
+/* In the porter's folder, where the copy would be made: a name that is taken there is found out
+ * when the sandbox stands still already. */
+static size_t block_copies(const struct kit *kit, const struct id *id)
+{
+    DIR *folder = opendir(in_store(kit, "unfinished", NULL, ""));
+    const struct dirent *entry;
+    size_t count = 0;
+
+    assert_non_null(folder);
+    while ((entry = readdir(folder))) {
+        char set[64];
+
+        (void) snprintf(set, sizeof(set), "unfinished/%.32s", entry->d_name);
+        if (id_is_valid(entry->d_name))
+            count += mkdir(in_store(kit, set, id, ""), 0700) == 0;
+    }
+    (void) closedir(folder);
+    return count;
+}
+
+static void it_goes_on_when_the_copy_fails(void **state)
+{
+    struct kit *kit = *state;
+    struct wire_plan plan = kit_plan();
+    struct id first = id_new(), blocked = id_new();
+    struct kit_answer answer;
+
+    NEEDS_LAUNCHER(kit);
+    kit_create(kit, &plan);
+    assert_true(snapshot(kit, &plan.id, &first, true).pause_us > 0);
+    assert_false(kit_is_still(kit, &plan.id));
+    assert_true(block_copies(kit, &blocked) > 0);
+    ask_snapshot(kit, &plan.id, &blocked, true, &answer);
+    assert_true(answer.has_failed);
+    assert_false(kit_is_still(kit, &plan.id));
+    assert_int_equal(state_of(kit, &plan.id), WIRE_SANDBOX_RUNNING);
+    kit_set_pool_read_only(kit, true); /* found out before it stands still */
+    blocked = id_new();
+    ask_snapshot(kit, &plan.id, &blocked, true, &answer);
+    kit_expect_failure(&answer, ERR_UNAVAILABLE);
+    kit_set_pool_read_only(kit, false);
+    assert_false(kit_is_still(kit, &plan.id));
+    assert_int_equal(count_snapshots(kit), 1);
+    assert_int_equal(kit_stop(kit), 0);
+}
+
+static void one_that_sleeps_sleeps_on(void **state)
+{
+    struct kit *kit = *state;
+    struct wire_plan plan = kit_plan();
+    struct wire_message freeze = {.number = WIRE_MESSAGE_FREEZE, .freeze.id = plan.id};
+    struct wire_message thaw = {.number = WIRE_MESSAGE_THAW, .thaw.id = plan.id};
+    struct id ids[] = {id_new(), id_new()};
+    struct wire_message request = {.number = WIRE_MESSAGE_SNAPSHOT,
+                                   .snapshot = {plan.id, ids[1], true}};
+    struct kit_answer answers[2];
+
+    NEEDS_LAUNCHER(kit);
+    kit_create(kit, &plan);
+    kit_ask(kit, &freeze, &answers[0]);
+    kit_expect(&answers[0], WIRE_MESSAGE_DONE);
+    assert_int_equal(snapshot(kit, &plan.id, &ids[0], true).pause_us, 0);
+    assert_true(kit_is_still(kit, &plan.id));
+    /* Who thaws it meanwhile has it thawed when the copy is there. */
+    kit_send(kit, &request, NULL, 0, &answers[0]);
+    kit_send(kit, &thaw, NULL, 0, &answers[1]);
+    kit_wait(kit, &answers[1]);
+    kit_expect(&answers[1], WIRE_MESSAGE_DONE);
+    kit_wait(kit, &answers[0]);
+    kit_expect(&answers[0], WIRE_MESSAGE_SNAPSHOT_MADE);
+    assert_false(kit_is_still(kit, &plan.id));
+    assert_int_equal(kit_stop(kit), 0);
+}
+
 /* --- plain pools ----------------------------------------------------------------------------- */
 
 /* Until a change now has another time than this file's. */
@@ -393,6 +469,9 @@ int main(void)
         KIT_TEST(one_that_was_frozen_stays_frozen),
         KIT_TEST(a_freeze_that_comes_meanwhile_stays),
         KIT_TEST(what_cannot_be_is_refused),
+        KIT_TEST(it_goes_on_when_the_copy_fails),
+        KIT_TEST(one_that_sleeps_sleeps_on),
+        KIT_TEST(a_sandbox_may_end_while_it_is_copied),
         KIT_TEST(a_pool_that_is_read_only_refuses_forks),
         KIT_TEST(half_a_disk_is_completed),
         PLAIN(forks_begin_with_what_was_there),
@@ -401,6 +480,7 @@ int main(void)
         PLAIN(many_forks_at_once_all_boot),
         PLAIN(one_that_was_frozen_stays_frozen),
         PLAIN(a_freeze_that_comes_meanwhile_stays),
+        PLAIN(one_that_sleeps_sleeps_on),
         PLAIN(a_running_disk_is_copied_while_it_runs),
         PLAIN(a_sandbox_may_end_while_it_is_copied),
         PLAIN(a_stopped_disk_is_shared_until_its_stack_is_full),

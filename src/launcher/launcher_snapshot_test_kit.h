@@ -2,8 +2,6 @@
  * is asked of a launcher about them. */
 #pragma once
 
-#include <dirent.h>
-
 #include "launcher/launcher_test_kit.h"
 
 #define STORE_SIZE 128

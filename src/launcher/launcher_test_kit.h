@@ -2,6 +2,7 @@
  * a real burrow-launcher at the other end. Everything lies in a temporary folder of its own. */
 #pragma once
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -22,6 +23,7 @@
 #include <cmocka.h>
 
 #include "base/auto.h"
+#include "launcher/cgroup_freeze.h"
 #include "sys/sys_file.h"
 #include "sys/sys_mount_path.h"
 #include "sys/sys_namespace.h"
@@ -342,6 +344,48 @@ static inline bool kit_is_listed(struct kit *kit, const struct id *id,
         }
     } while (answer.message.listed.more);
     return false;
+}
+
+/* The name of the launcher's base group: one that serves once adds its own to what it is told. */
+static inline void kit_base_name(const struct kit *kit, char ret_name[static 128])
+{
+    char path[96];
+    DIR *folder;
+    const struct dirent *entry;
+
+    *ret_name = '\0';
+    (void) snprintf(path, sizeof(path), "%s/run", kit->folder);
+    folder = opendir(path);
+    assert_non_null(folder);
+    while ((entry = readdir(folder)))
+        if (strncmp(entry->d_name, "once-", 5) == 0)
+            (void) snprintf(ret_name, 128, "%s-%.60s", kit->cgroup, entry->d_name);
+    (void) closedir(folder);
+}
+
+/* The groups of a sandbox, as the kernel has them; `*ret_host` is the caller's to close. */
+static inline struct cgroup kit_groups(const struct kit *kit, const struct id *id,
+                                       struct cgroup_host **ret_host)
+{
+    char name[128];
+    const struct cgroup_host_options options = {.name = name};
+    struct cgroup groups;
+
+    kit_base_name(kit, name);
+    assert_int_equal(cgroup_host_open(&options, ret_host, NULL), 0);
+    assert_int_equal(cgroup_adopt(*ret_host, id, &groups, NULL, NULL), 0);
+    return groups;
+}
+
+/* Whether the kernel holds it still, whatever the launcher says of it. */
+static inline bool kit_is_still(const struct kit *kit, const struct id *id)
+{
+    AUTO(cgroup_host) struct cgroup_host *host = NULL;
+    struct cgroup groups = kit_groups(kit, id, &host);
+    struct cgroup_freeze_state state = {0};
+
+    assert_int_equal(cgroup_freeze_state(&groups, CGROUP_WHOLE, &state, NULL), 0);
+    return state.asked || state.frozen;
 }
 
 static inline void kit_wait_for_exit(struct kit *kit, size_t count)

@@ -48,6 +48,7 @@ enum porter_work {
     PORTER_SNAPSHOT,  /* the disk `source` to the snapshot `target` */
     PORTER_FORK,      /* the disk or snapshot `source` to the new disk `target` */
     PORTER_ROLL_BACK, /* the snapshot `source` instead of the disk `target` */
+    PORTER_FLUSH,     /* what was written to the disk `source`, whose copy `target` follows */
     PORTER_RECLAIM,   /* the memory of the sandbox `target` */
     PORTER_SYNC       /* everything that was done so far is on disk */
 };

@@ -78,6 +78,13 @@ static int roll_back(struct work *work, const struct porter_task *task, uint64_t
                                err);
 }
 
+static int flush(struct work *work, const struct porter_task *task, uint64_t *ret_bytes,
+                 struct error *err)
+{
+    (void) ret_bytes;
+    return disk_pool_flush(work->site.host.pool, &task->source, err);
+}
+
 static int reclaim(struct work *work, const struct porter_task *task, uint64_t *ret_bytes,
                    struct error *err)
 {
@@ -98,8 +105,8 @@ static int sync_pool(struct work *work, const struct porter_task *task, uint64_t
 }
 
 static perform *const tasks[] = {
-    [PORTER_SNAPSHOT] = snapshot, [PORTER_FORK] = fork_disk, [PORTER_ROLL_BACK] = roll_back,
-    [PORTER_RECLAIM] = reclaim,   [PORTER_SYNC] = sync_pool,
+    [PORTER_SNAPSHOT] = snapshot, [PORTER_FORK] = fork_disk,  [PORTER_ROLL_BACK] = roll_back,
+    [PORTER_FLUSH] = flush,       [PORTER_RECLAIM] = reclaim, [PORTER_SYNC] = sync_pool,
 };
 
 static void perform_task(struct work *work, const struct porter_task *task)

@@ -8,11 +8,13 @@
 #include "launcher/cgroup_freeze.h"
 #include "launcher/residents.h"
 
-/* A process deep in the kernel can keep a freeze waiting. */
+/* A process deep in the kernel can keep a freeze waiting, and the others of its sandbox with it. */
 #define FREEZE_STEP_MS 1
-#define FREEZE_TURNS   5000
+#define FREEZE_MAX_MS  5000
 /* Nobody stands still for longer than this for a copy that takes one step. */
 #define HOLD_MAX_MS 10000
+/* For copies that can do without. */
+#define HINT "; with \"freeze\": false it goes on meanwhile"
 
 static uint64_t now_ns(const struct residents *all)
 {
@@ -81,7 +83,7 @@ static void copied(struct porter_job *job, const struct error *failure)
 
     if (copy->is_late && !failure) {
         (void) error_set(&late, ERR_UNAVAILABLE, ETIMEDOUT,
-                         "the copy took longer than %d ms, and the sandbox could not wait",
+                         "the copy took longer than %d ms, and the sandbox could not wait" HINT,
                          HOLD_MAX_MS);
         failure = &late;
     }
@@ -97,6 +99,10 @@ static void give_up_waiting(struct event_timer *timer)
 {
     struct resident_copy *copy = CONTAINER_OF(timer, struct resident_copy, timer);
 
+    if (copy->source->is_frozen) { /* it sleeps anyway */
+        event_timer_set(copy->all->loop, timer, HOLD_MAX_MS);
+        return;
+    }
     copy->is_late = true;
     let_go(copy);
 }
@@ -172,12 +178,13 @@ static void look_at_freeze(struct event_timer *timer)
         go_ahead(copy);
         return;
     }
-    if (++copy->turns < FREEZE_TURNS) {
+    if (++copy->turns < FREEZE_MAX_MS / FREEZE_STEP_MS) {
         event_timer_set(copy->all->loop, timer, FREEZE_STEP_MS);
         return;
     }
     (void) error_set(&err, ERR_UNAVAILABLE, ETIMEDOUT,
-                     "a process of the sandbox is busy in the kernel and does not freeze");
+                     "a process of the sandbox is busy in the kernel and did not freeze in %d ms%s",
+                     FREEZE_MAX_MS, copy->is_live ? "" : HINT);
     give_up(copy, &err);
 }
 
@@ -210,6 +217,35 @@ static void ready(struct porter_job *job)
         look_at_freeze(&copy->timer);
 }
 
+/* One that is about to end is waited for, as above. */
+static void flushed(struct porter_job *job, const struct error *failure)
+{
+    struct resident_copy *copy = CONTAINER_OF(job, struct resident_copy, job);
+    struct error err = ERROR_INIT;
+
+    copy->is_flushing = false;
+    copy->job.task.work = copy->work;
+    if (failure)
+        finish(copy, failure);
+    else if (!copy->source)
+        hand_over(copy);
+    else if (copy->source->state == RESIDENT_RUNNING && begin_hold(copy, &err) < 0)
+        finish(copy, &err);
+    else if (copy->is_held)
+        look_at_freeze(&copy->timer);
+}
+
+/* What its programs wrote goes to the pool while they go on. Then they stand still for little more
+ * than a commit. */
+static void flush(struct resident_copy *copy)
+{
+    copy->is_flushing = true;
+    copy->work = copy->job.task.work;
+    copy->job.task.work = PORTER_FLUSH;
+    copy->job.done = flushed;
+    porter_add(copy->all->porter, &copy->job);
+}
+
 int resident_copy_begin(struct resident_copy *copy, struct resident *source, bool wants_hold,
                         struct error *err)
 {
@@ -221,8 +257,7 @@ int resident_copy_begin(struct resident_copy *copy, struct resident *source, boo
                          PORTER_QUEUE_MAX);
     copy->source = source;
     copy->is_live = source && !disk_pool_shares(all->site->host.pool);
-    if (source && (copy->is_live || (wants_hold && !source->is_frozen)) &&
-        begin_hold(copy, err) < 0)
+    if (copy->is_live && begin_hold(copy, err) < 0)
         return -1;
     copy->began_ns = now_ns(all);
     list_init(&copy->source_link);
@@ -231,6 +266,8 @@ int resident_copy_begin(struct resident_copy *copy, struct resident *source, boo
         list_append(&source->copies, &copy->source_link);
     if (copy->is_held)
         look_at_freeze(&copy->timer);
+    else if (source && wants_hold)
+        flush(copy);
     else
         hand_over(copy);
     return 0;
@@ -245,6 +282,8 @@ void resident_copy_source_ended(struct resident *resident)
         let_go(copy);
         list_remove(&copy->source_link);
         copy->source = NULL;
+        if (copy->is_flushing)
+            continue;
         if (!copy->is_added)
             hand_over(copy);
         else if (copy->is_ready)

@@ -271,18 +271,22 @@ struct resident_copy {
     struct resident *source; /* NULL: one that does not run, or not any more */
     struct list source_link; /* of source->copies */
     bool is_held, is_added, is_late;
-    bool is_live;  /* copied while it runs; it stands still before and at the end */
-    bool is_ready; /* only what changed meanwhile is left to copy */
-    bool is_pause; /* it would move if it were not held */
+    bool is_flushing;      /* it goes on until what it wrote is on the pool */
+    enum porter_work work; /* that follows */
+    bool is_live;          /* copied while it runs; it stands still before and at the end */
+    bool is_ready;         /* only what changed meanwhile is left to copy */
+    bool is_pause;         /* it would move if it were not held */
     uint64_t held_ns;
     struct event_timer timer;
     unsigned int turns;
 };
 
 /* Begin; `done` follows, perhaps at once. `source` runs, or is NULL. `hold`: it shall not write
- * meanwhile. In a plain pool it goes on while its disk is copied, and stands still twice: for a
- * moment first, so that no write is under way that no time tells of, and for what changed. -1,
- * without `done` and the memory still the caller's: it cannot be frozen, or too many are under way.
+ * meanwhile; what it wrote so far is written back first, so that it stands still for less. One that
+ * is frozen stays so until the copy is taken, whoever thaws it. In a plain pool it goes on while
+ * its disk is copied, and stands still twice: for a moment first, so that no write is under way
+ * that no time tells of, and for what changed. -1, without `done` and the memory still the
+ * caller's: it cannot be frozen, or too many are under way.
  */
 int resident_copy_begin(struct resident_copy *copy, struct resident *source, bool hold,
                         struct error *err);

@@ -99,6 +99,8 @@ static int carry(const struct porter_task *task, struct error *err)
     if (!has_source(task))
         return host_not_there(err);
     switch (task->work) {
+    case PORTER_FLUSH:
+        return 0;
     case PORTER_SNAPSHOT:
         if (target->has_snapshot) /* as the pool says it */
             return error_set(err, ERR_CONFLICT, EEXIST, "there is such a snapshot");

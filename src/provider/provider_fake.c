@@ -324,7 +324,9 @@ static void fake_snapshot(struct provider *provider, bool freeze, struct provide
     if (!will_fail(call))
         fake_snapshots_add(&fake->snapshots, &call->snapshot);
     call->result.snapshot = (struct provider_snapshot){
-        .pause_us = freeze ? 1 : 0, .took_us = 2, .is_copied = fake->is_copying};
+        .pause_us = freeze && call->before == PROVIDER_PHASE_RUNNING ? 1 : 0,
+        .took_us = 2,
+        .is_copied = fake->is_copying};
     answer_or_hold(call);
 }
 

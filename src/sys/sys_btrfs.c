@@ -85,6 +85,15 @@ int sys_btrfs_snapshot(int subvolume, int directory, const char *name, bool read
     return call(directory, BTRFS_IOC_SNAP_CREATE_V2, &arguments);
 }
 
+int sys_btrfs_flush(int subvolume, int directory, const char *name)
+{
+    int result = sys_btrfs_snapshot(subvolume, directory, name, true, 0);
+
+    if (result == 0)
+        return sys_btrfs_delete(directory, name); /* the name was free: our caller was wrong */
+    return result == -EEXIST ? 0 : result;
+}
+
 int sys_btrfs_delete(int directory, const char *name)
 {
     struct btrfs_ioctl_vol_args_v2 arguments = {.fd = 0};

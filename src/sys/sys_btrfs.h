@@ -27,6 +27,12 @@ int sys_btrfs_create(int directory, const char *name, uint64_t limit);
 int sys_btrfs_snapshot(int subvolume, int directory, const char *name, bool read_only,
                        uint64_t limit);
 
+/* Write back what programs wrote into `subvolume`, and nothing of other subvolumes: a snapshot that
+ * follows soon waits for little but its commit. `name` is a name in `directory` that is taken: the
+ * kernel has no call for this, but before it looks at the name of a snapshot it does just that. One
+ * that looks earlier makes the snapshot slower, not wrong. */
+int sys_btrfs_flush(int subvolume, int directory, const char *name);
+
 /* Drop the subvolume `name` whatever is in it; its blocks are freed in the background. -ENOENT;
  * -ENOTEMPTY while it holds other subvolumes; -EINVAL when it is a plain directory. */
 int sys_btrfs_delete(int directory, const char *name);

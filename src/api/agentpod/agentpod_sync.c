@@ -56,6 +56,6 @@ void agentpod_sync(struct http_request *request)
     struct sandbox *sandbox = agentpod_find(request);
 
     if (sandbox)
-        workspace_sync(api_of(request)->domain, request_caller(request), sandbox, synced,
+        workspace_sync(api_of(request)->domain, request_caller(request), sandbox, true, synced,
                        pending_new(request));
 }

@@ -16,7 +16,7 @@ bool workspace_find(const struct domain *domain, const struct id *sandbox,
 }
 
 void workspace_sync(struct domain *domain, const struct caller *caller, struct sandbox *sandbox,
-                    workspace_sync_done *done, void *context)
+                    bool freeze, workspace_sync_done *done, void *context)
 {
     const struct workspace_synced synced = {.files = 3,
                                             .skipped = 2,
@@ -29,6 +29,7 @@ void workspace_sync(struct domain *domain, const struct caller *caller, struct s
     struct error err;
 
     (void) domain, (void) caller, (void) sandbox;
+    assert_true(freeze);
     failure = stored_failure(&err);
     done(context, failure, failure ? NULL : &synced);
 }

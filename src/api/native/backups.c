@@ -6,6 +6,7 @@
 #include "api/backup_body.h"
 #include "api/error_body.h"
 #include "api/native/body.h"
+#include "api/native/schemas.h"
 #include "api/pending.h"
 #include "base/auto.h"
 #include "base/number.h"
@@ -27,7 +28,7 @@ static void answer_one(void *context, const struct error *failure, const struct 
     if (!request)
         return;
     json_writer_init_text(&json, &body);
-    backup_body_write(&json, backup);
+    backup_body_write(&json, backup, status == 201);
     (void) json_writer_finish(&json);
     http_reply(request, status, "application/json", text_string(&body), body.length);
 }
@@ -63,7 +64,7 @@ static void listed(void *context, const struct error *failure, const struct back
     json_key(&answer.json, "backups");
     json_begin_array(&answer.json);
     for (size_t i = 0; i < count; i++)
-        backup_body_write(&answer.json, &backups[i]);
+        backup_body_write(&answer.json, &backups[i], false);
     json_end_array(&answer.json);
     json_add_text(&answer.json, "nextCursor", next);
     native_answer_send(&answer, request, 200);
@@ -81,15 +82,18 @@ static struct sandbox *find(struct http_request *request, struct error *err)
 static int read_make(struct http_request *request, const struct json_place *body,
                      const void *argument, struct error *err)
 {
-    static const char *const known[] = {"dir",       "name",     "ttl",
-                                        "gitignore", "excludes", "compression"};
+    static const char *const known[] = {"dir",      "name",        "ttl",   "gitignore",
+                                        "excludes", "compression", "freeze"};
     struct backup_spec spec;
     struct sandbox *sandbox;
+    bool freeze = true;
 
     (void) argument;
     if (json_known_fields(body, known, ARRAY_COUNT(known), err) < 0 ||
-        backup_body_read(body, &request->pool, &spec, err) < 0)
+        backup_body_read(body, &request->pool, &spec, err) < 0 ||
+        json_field_boolean(body, "freeze", JSON_OPTIONAL, &freeze, err) < 0)
         return -1;
+    spec.no_freeze = !freeze;
     sandbox = find(request, err);
     if (!sandbox)
         return -1;
@@ -173,12 +177,13 @@ static void delete_backup(struct http_request *request)
 
 /* --- the table ------------------------------------------------------------------------------- */
 
-#define SPEC_SCHEMA                                                                                \
+#define BACKUP_ORDER_SCHEMA                                                                        \
     "{\"type\":\"object\",\"properties\":{\"dir\":{\"type\":\"string\"},"                          \
     "\"name\":{\"type\":\"string\",\"maxLength\":256},\"ttl\":{\"type\":[\"integer\",\"string\"]}" \
     ","                                                                                            \
     "\"gitignore\":{\"type\":\"boolean\"},\"excludes\":{\"type\":\"array\",\"items\":"             \
-    "{\"type\":\"string\"}},\"compression\":{\"enum\":[\"lz4\",\"zstd\",\"gzip\",\"xz\"]}}}"
+    "{\"type\":\"string\"}},\"compression\":{\"enum\":[\"lz4\",\"zstd\",\"gzip\",\"xz\"]},"        \
+    "\"freeze\":" FREEZE_SCHEMA "}}"
 
 #define RESTORE_SCHEMA                                                                             \
     "{\"type\":\"object\",\"required\":[\"backup\"],\"properties\":{"                              \
@@ -189,7 +194,7 @@ static void delete_backup(struct http_request *request)
 static const struct http_route routes[] = {
     {"POST", SANDBOX "/backups", make_backup,
      "Keep a folder of it in the object store, as it is now", .access = ACCESS_ENTER,
-     .body_limit = BODY_LIMIT, .request_schema = SPEC_SCHEMA},
+     .body_limit = BODY_LIMIT, .request_schema = BACKUP_ORDER_SCHEMA},
     {"GET", SANDBOX "/backups", list_of_sandbox, "Backups that were made of it",
      .access = ACCESS_READ},
     {"POST", SANDBOX "/restore", restore_backup,

@@ -147,9 +147,14 @@
     "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{\"name\":{\"type\""       \
     ":\"string\"}}}"
 
+#define FREEZE_SCHEMA                                                                              \
+    "{\"type\":\"boolean\",\"default\":true,\"description\":\"hold a running sandbox still for "   \
+    "the "                                                                                         \
+    "moment of the copy; pauseMs says how long\"}"
+
 #define SNAPSHOT_ORDER_SCHEMA                                                                      \
     "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{\"name\":{\"type\""       \
-    ":\"string\"},\"freeze\":{\"type\":\"boolean\"},\"ttl\":" DURATION_SCHEMA "}}"
+    ":\"string\"},\"freeze\":" FREEZE_SCHEMA ",\"ttl\":" DURATION_SCHEMA "}}"
 
 #define SNAPSHOT_SCHEMA                                                                            \
     "{\"type\":\"object\",\"required\":[\"id\",\"state\"],\"properties\":{\"id\":{\"type\""        \
@@ -166,8 +171,8 @@
 
 #define FORK_SCHEMA                                                                                \
     "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{\"count\":{\"type\""      \
-    ":\"integer\",\"minimum\":1,\"maximum\":1000},\"freeze\":{\"type\":\"boolean\"},\"name\":{"    \
-    "\"type\":\"string\"},\"labels\":" CHANGES_SCHEMA ",\"env\":" CHANGES_SCHEMA                   \
+    ":\"integer\",\"minimum\":1,\"maximum\":1000},\"freeze\":" FREEZE_SCHEMA                       \
+    ",\"name\":{\"type\":\"string\"},\"labels\":" CHANGES_SCHEMA ",\"env\":" CHANGES_SCHEMA        \
     ",\"limits\":" LIMITS_SCHEMA ",\"sleepAfter\":" DURATION_SCHEMA                                \
     ",\"keepAlive\":{\"type\":\"boolean\"},\"maxRuntime\":" DURATION_SCHEMA                        \
     ",\"lifetime\":" DURATION_SCHEMA SNAPSHOT_FIELDS_SCHEMA TIER_CHANGES_SCHEMA "}}"

@@ -150,13 +150,15 @@ static int read_snapshot(struct http_request *request, const struct json_place *
     const struct caller *caller = request_caller(request);
     struct snapshot_options options = {.reason = SNAPSHOT_MANUAL};
     struct sandbox *sandbox;
+    bool freeze = true;
 
     (void) argument;
     if (json_known_fields(body, known, ARRAY_COUNT(known), err) < 0 ||
         json_field_text(body, "name", JSON_OPTIONAL, SNAPSHOT_NAME_MAX, &options.name, err) < 0 ||
-        json_field_boolean(body, "freeze", JSON_OPTIONAL, &options.freeze, err) < 0 ||
+        json_field_boolean(body, "freeze", JSON_OPTIONAL, &freeze, err) < 0 ||
         native_read_expiry(request, body, "ttl", &options.expires_ms, err) < 0)
         return -1;
+    options.no_freeze = !freeze;
     sandbox = sandbox_find(domain, caller, http_request_parameter(request, "id"), err);
     if (!sandbox)
         return -1;
@@ -221,11 +223,13 @@ static int read_fork(struct http_request *request, const struct json_place *body
     struct snapshot *snapshot = NULL;
     struct sandbox *sandbox = NULL;
     int64_t count = 1;
+    bool freeze = true;
 
     if (sandbox_fields_read_fork(body, &change, err) < 0 ||
         json_field_integer(body, "count", JSON_OPTIONAL, 1, SNAPSHOT_FORKS_MAX, &count, err) < 0 ||
-        json_field_boolean(body, "freeze", JSON_OPTIONAL, &options.freeze, err) < 0)
+        json_field_boolean(body, "freeze", JSON_OPTIONAL, &freeze, err) < 0)
         return -1;
+    options.no_freeze = !freeze;
     options.count = (size_t) count;
     options.name = change.spec.name;
     change.update.changes &= ~(unsigned int) SANDBOX_CHANGE_NAME;

@@ -3,10 +3,12 @@
 #include "api/access.h"
 #include "api/error_body.h"
 #include "api/native/body.h"
+#include "api/native/schemas.h"
 #include "api/pending.h"
 #include "base/auto.h"
 #include "domain/sandboxes.h"
 #include "domain/workspace.h"
+#include "json/json_measure.h"
 
 /* --- sync ------------------------------------------------------------------------------------ */
 
@@ -26,20 +28,24 @@ static void synced(void *context, const struct error *failure,
     json_add_integer(&answer.json, "totalFiles", (int64_t) result->total_files);
     json_add_integer(&answer.json, "totalSize", (int64_t) result->total_bytes);
     native_add_time(&answer.json, "syncedAt", result->time_ms);
+    json_add_thousandths(&answer.json, "pauseMs", result->pause_us);
     native_answer_send(&answer, request, 200);
 }
 
 static int read_sync(struct http_request *request, const struct json_place *body,
                      const void *argument, struct error *err)
 {
+    static const char *const known[] = {"freeze"};
     struct sandbox *sandbox;
+    bool freeze = true;
 
     (void) argument;
-    if (json_known_fields(body, NULL, 0, err) < 0)
+    if (json_known_fields(body, known, ARRAY_COUNT(known), err) < 0 ||
+        json_field_boolean(body, "freeze", JSON_OPTIONAL, &freeze, err) < 0)
         return -1;
     sandbox = native_find_sandbox(request);
     if (sandbox)
-        workspace_sync(api_of(request)->domain, request_caller(request), sandbox, synced,
+        workspace_sync(api_of(request)->domain, request_caller(request), sandbox, freeze, synced,
                        pending_new(request));
     return 0;
 }
@@ -107,13 +113,16 @@ static void restore_workspace(struct http_request *request)
 
 /* --- the table ------------------------------------------------------------------------------- */
 
-#define SANDBOX      "/burrow/v1/sandboxes/{id}"
+#define SANDBOX "/burrow/v1/sandboxes/{id}"
+#define SYNC_SCHEMA                                                                                \
+    "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{"                         \
+    "\"freeze\":" FREEZE_SCHEMA "}}"
 #define EMPTY_SCHEMA "{\"type\":\"object\",\"additionalProperties\":false}"
 
 static const struct http_route routes[] = {
     {"POST", SANDBOX "/sync", sync_workspace,
      "Mirror its working folder in the object store, file by file", .access = ACCESS_ENTER,
-     .request_schema = EMPTY_SCHEMA},
+     .request_schema = SYNC_SCHEMA},
     {"GET", SANDBOX "/sync", get_workspace, "What the mirror holds", .access = ACCESS_READ},
     {"POST", SANDBOX "/sync/restore", restore_workspace,
      "Make its working folder what the mirror holds", .access = ACCESS_ENTER,
