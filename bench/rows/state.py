@@ -176,7 +176,7 @@ def copy(script: str, verb: str, stops: bool = False):
             _, snapshot = burrow.verb(origin, "snapshots", {})
             for _ in range(TURNS if context.rounds > 3 else 3):
                 if verb == "snapshots":
-                    took, answer = burrow.verb(origin, verb, {"freeze": True})
+                    took, answer = burrow.verb(origin, verb, {})
                     pauses.append(answer["pauseMs"])
                     burrow.call("DELETE", f"/burrow/v1/snapshots/{answer['id']}")
                 else:

@@ -257,6 +257,7 @@ static void a_backup_is_made_kept_and_restored(void **state)
     assert_true(uuid_is_valid(made.backup.id));
     assert_string_equal(made.dir, "/home/x");
     assert_int_equal(made.backup.size, 20);
+    assert_int_equal(made.backup.pause_us, 1); /* it stood still for it */
     (void) snprintf(expected, sizeof(expected), "/home/x gitignore 2 zstd backups/%s/data.sqsh",
                     made.backup.id);
     assert_string_equal(memory->archived, expected);
@@ -275,6 +276,9 @@ static void a_backup_is_made_kept_and_restored(void **state)
     again = restore(memory, world_create(memory->world, "other"), made.backup.id, "/app");
     expect_good(&again);
     assert_non_null(strstr(memory->restored, " /app"));
+    again = make(memory, sandbox, &(struct backup_spec){.no_freeze = true});
+    expect_good(&again);
+    assert_int_equal(again.backup.pause_us, 0);
 }
 
 static void what_will_not_do_is_refused_before_anything_happens(void **state)

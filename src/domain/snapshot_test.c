@@ -20,7 +20,7 @@ static void an_answer_means_that_it_is_kept(void **state)
     struct kept_snapshots rows = world_snapshot_rows(world, &sandbox->id);
 
     expect_ok(&told.told);
-    assert_true(told.has_how);
+    assert_true(told.has_how && told.how.pause_us > 0); /* it stood still for it */
     assert_int_equal(rows.count, 1);
     assert_string_equal(rows.name, "first");
     assert_string_equal(rows.state, "ready");
@@ -45,6 +45,20 @@ static void it_is_made_in_every_state_that_has_a_disk(void **state)
     (void) world_snapshot(world, sandbox, "stopped");
     assert_int_equal(sandbox->status, SANDBOX_STOPPED);
     assert_int_equal(world_copies(world).count, 2);
+}
+
+static void only_one_that_runs_stands_still_and_only_if_it_may(void **state)
+{
+    struct world *world = *state;
+    struct sandbox *sandbox = world_create(world, "demo");
+    const struct snapshot_options held = {.name = NULL}, live = {.no_freeze = true};
+
+    assert_int_equal(ask_snapshot(world, sandbox, &held).how.pause_us, 1);
+    assert_int_equal(ask_snapshot(world, sandbox, &live).how.pause_us, 0);
+    do_ask(world, sandbox_sleep, sandbox);
+    assert_int_equal(ask_snapshot(world, sandbox, &held).how.pause_us, 0);
+    assert_int_equal(world->domain->counters.snapshots, 3);
+    assert_int_equal(world->domain->counters.snapshot_pause_us_total, 1);
 }
 
 static void what_else_is_wished_waits_for_it(void **state)
@@ -401,6 +415,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WORLD_TEST(an_answer_means_that_it_is_kept),
         WORLD_TEST(it_is_made_in_every_state_that_has_a_disk),
+        WORLD_TEST(only_one_that_runs_stands_still_and_only_if_it_may),
         WORLD_TEST(what_else_is_wished_waits_for_it),
         WORLD_TEST(names_are_one_owners_and_have_a_rule),
         WORLD_TEST(a_failure_leaves_nothing_and_the_name_is_free),

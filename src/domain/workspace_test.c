@@ -83,6 +83,28 @@ static void those_who_ask_meanwhile_share_the_next_sync(void **state)
     assert_int_equal(snapshots(memory), 0);
 }
 
+/* One who wants a mirror of one moment is enough. */
+static void it_stands_still_unless_nobody_wants_that(void **state)
+{
+    struct memory *memory = *state;
+    struct world *world = memory->world;
+    struct sandbox *sandbox = world_create(world, "demo");
+    struct heard first = {.times = 0}, both[2] = {{.times = 0}};
+
+    memory->is_held = true;
+    workspace_sync(world->domain, &world->caller, sandbox, false, on_synced, &first);
+    TURN_UNTIL(&world->loop, memory->syncs == 1);
+    workspace_sync(world->domain, &world->caller, sandbox, false, on_synced, &both[0]);
+    workspace_sync(world->domain, &world->caller, sandbox, true, on_synced, &both[1]);
+    world_wait(world);
+    let_go(memory);
+    TURN_UNTIL(&world->loop, both[1].times);
+    world_wait(world);
+    assert_int_equal(first.synced.pause_us, 0);
+    assert_int_equal(both[0].synced.pause_us, 1);
+    assert_int_equal(both[1].synced.pause_us, 1);
+}
+
 static void a_failure_is_told_and_leaves_what_was(void **state)
 {
     struct memory *memory = *state;
@@ -399,6 +421,7 @@ int main(void)
         MEMORY_TEST(a_workspace_is_synced_known_and_restored),
         MEMORY_TEST(it_is_restored_on_request),
         MEMORY_TEST(those_who_ask_meanwhile_share_the_next_sync),
+        MEMORY_TEST(it_stands_still_unless_nobody_wants_that),
         MEMORY_TEST(a_failure_is_told_and_leaves_what_was),
         MEMORY_TEST(its_objects_go_with_the_sandbox),
         MEMORY_TEST(a_sandbox_destroyed_meanwhile_leaves_nothing),

@@ -254,8 +254,8 @@ int provider_agent_address(struct provider *provider, const struct id *id,
 
 /* A read-only copy of a sandbox's disk under an id of its own, whatever the sandbox's state; it
  * outlives the sandbox. On disk (survives power loss) when answered. `freeze` holds a running one
- * still for that moment, so that what its programs wrote together is there together; without it the
- * copy is what a power cut would have left. ERR_CONFLICT: the id is taken; ERR_NO_SPACE. */
+ * still, so that the copy is of one moment; without it files may be of different ones.
+ * ERR_UNAVAILABLE: it could not be frozen. ERR_CONFLICT: the id is taken; ERR_NO_SPACE. */
 struct provider_snapshot {
     uint64_t pause_us; /* how long the sandbox stood still */
     uint64_t took_us;

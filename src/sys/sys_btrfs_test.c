@@ -53,6 +53,8 @@ static void use_subvolumes(void)
     CHECK_EQUAL(mkdirat(disk, "folder", 0700), 0);
     CHECK_EQUAL(sys_btrfs_inspect(disk, &subvolume), 0);
     CHECK(!subvolume.read_only && subvolume.number >= 256);
+    CHECK_EQUAL(sys_btrfs_flush(disk, top, "disk"), 0);
+    CHECK_EQUAL(sys_btrfs_flush(disk, top, "copy"), 0); /* a name that is free stays so */
     CHECK_EQUAL(sys_btrfs_snapshot(disk, top, "copy", true, 0), 0);
     copy = open_folder(top, "copy");
     CHECK_EQUAL(sys_btrfs_inspect(copy, &subvolume), 0);

@@ -27,7 +27,13 @@ def a_snapshot_is_made_listed_and_removed():
     plane()
     good("create", "demo")
     good("exec", "demo", "sh", "-c", "echo one > file")
-    made = good("snapshot", "create", "demo", "--name", "before", "--freeze").strip()
+    made = good("snapshot", "create", "demo", "--name", "before").strip()
+    for verb in (("snapshot", "create"), ("fork",), ("sync",)):
+        assert json.loads(good(*verb, "demo", "--json"))["pauseMs"] > 0, verb
+        equal(json.loads(good(*verb, "demo", "--json", "--no-freeze"))["pauseMs"], 0, verb)
+    for each in good("snapshot", "ls", "-q").split():
+        if each != made:
+            good("snapshot", "rm", each)
     rows = good("snapshot", "ls", "demo").splitlines()
     equal(rows[0].split(), ["NAME", "SANDBOX", "REASON", "STATE", "SIZE", "CREATED", "ID"], "titles")
     equal((rows[1].split()[0], rows[1].split()[-1]), ("before", made), "row")

@@ -60,9 +60,9 @@ def refused(status, method, path, body=None, **options):
 def a_snapshot_of_a_running_sandbox_says_how_long_it_stood_still():
     box = PLANE.create("still")
     write("still", "file", "one")
-    plain, frozen = snapshot("still"), snapshot("still", name="held", freeze=True)
+    plain, frozen = snapshot("still", freeze=False), snapshot("still", name="held")
     equal((plain["state"], plain["reason"], plain["sandboxId"]), ("ready", "manual", box["id"]), "it")
-    assert frozen["pauseMs"] > 0, frozen
+    assert frozen["pauseMs"] > 0 and plain["pauseMs"] == 0, (frozen, plain)
     equal(PLANE.call("GET", f"{SNAPSHOTS}/held")["id"], frozen["id"], "found by its name")
     ids = [one["id"] for one in PLANE.call("GET", of("still", "/snapshots"))["snapshots"]]
     equal(ids, [frozen["id"], plain["id"]], "newest first")
