@@ -40,6 +40,7 @@
 struct kit {
     char folder[64]; /* data and run are in it */
     char cgroup[64];
+    char network[16]; /* nobody else has it, as the group */
     pid_t launcher;
     bool runs; /* the launcher, until kit_stop */
     int store; /* owned: the pool's store, held beyond the launcher's end; 0: it is not held */
@@ -79,7 +80,7 @@ static inline void kit_start(struct kit *kit)
     if (kit->launcher == 0) {
         (void) dup2(pair[1], 3);
         (void) execl(kit_program(), "burrow-launcher", "once", "--socket-fd", "3", "--data", data,
-                     "--run", run, "--cgroup", kit->cgroup, "--network-name", "burrow-test",
+                     "--run", run, "--cgroup", kit->cgroup, "--network-name", kit->network,
                      "--pool-size", "2G", "--log-level", "warning", NULL);
         _exit(127);
     }
@@ -96,6 +97,7 @@ static inline void kit_make(struct kit *kit)
     assert_non_null(mkdtemp(kit->folder));
     assert_int_equal(chmod(kit->folder, 0755), 0);
     (void) snprintf(kit->cgroup, sizeof(kit->cgroup), "burrow-test-%d", (int) getpid());
+    (void) snprintf(kit->network, sizeof(kit->network), "bt-%d", (int) getpid());
 }
 
 /* Close the conversation and wait until the launcher has cleaned up. Returns its wait status. */

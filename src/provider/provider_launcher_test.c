@@ -83,16 +83,18 @@ static struct launcher_process *launcher_of(const struct contract *contract)
 static struct provider *connect_provider(struct contract *contract, size_t stock)
 {
     struct launcher_process *launcher = launcher_of(contract);
+    char network[16];
     struct launcher_process_options how = {.program = program(),
                                            .data = place.data,
                                            .run = place.run,
                                            .cgroup = place.cgroup,
-                                           .network = "burrow-provtest",
+                                           .network = network,
                                            .pool_size = "1G",
                                            .log_level = "error"};
     struct provider_local_options options = {.loop = &contract->loop, .stock = stock};
     struct error err = ERROR_INIT;
 
+    (void) snprintf(network, sizeof(network), "bt-%d", (int) getpid());
     if (launcher_process_start(&how, launcher, &err) < 0)
         fail_msg("%s", err.message);
     options.conversation = TAKE_FD(launcher->conversation);
