@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# timeout: 300
+# timeout: 600
 """The Cloudflare sandbox client of the OpenAI Agents SDK, as published, against the daemon."""
 
 import os

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# timeout: 300
+# timeout: 600
 """The launcher dies at every named crash point of its own (base/crash_point.h), with the helpers that
 work for it, in the middle of a snapshot, a fork or a step back. Sandboxes go on meanwhile. The next
 launcher finds them: one that stood still for a copy goes on, every disk is whole, what was half made

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# timeout: 300
+# timeout: 600
 """Full disks: the pool, the filesystem beneath the pool, and the folder of objects. What needs space
 is refused in time and by name, nothing that is there is harmed, and when there is space again
 everything works, without a restart."""

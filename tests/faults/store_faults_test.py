@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# timeout: 400
+# timeout: 600
 """A store of objects that is read-only, corrupt, away, silent or refuses the key: backups, restores
 and mounts say so by name and in time, sandboxes run on, and what was there is there when it is back."""
 

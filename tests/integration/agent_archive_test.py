@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Folders as tar archives: out, in, beside the real tar, and what hostile archives meet.
 
-# timeout: 300
+# timeout: 600
 """
 
 import io

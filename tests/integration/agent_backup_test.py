@@ -3,7 +3,7 @@
 
 The agent runs in namespaces of its own, with a fresh /var/backups.
 
-# timeout: 300
+# timeout: 600
 """
 
 import hashlib

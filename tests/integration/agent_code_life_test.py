@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Code in the agent that takes its time, and what becomes of code that misbehaves.
 
-# timeout: 300
+# timeout: 600
 """
 
 import json

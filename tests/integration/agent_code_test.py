@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Code in the agent: contexts, and what code shows.
 
-# timeout: 300
+# timeout: 600
 """
 
 import base64

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Many sessions, many commands: an agent afterwards is as it was before.
 
-# timeout: 300
+# timeout: 600
 """
 
 import concurrent.futures

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Files through the agent: what clients read and write, and what they are told.
 
-# timeout: 300
+# timeout: 600
 """
 
 import base64

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Folders through the agent: listing, moving, deleting; small disks and missing rights.
 
-# timeout: 300
+# timeout: 600
 """
 
 import json

@@ -2,7 +2,7 @@
 """Cloning with the real git: from a real git server on loopback and from files, what it answers,
 how it fails, and where the password never is.
 
-# timeout: 300
+# timeout: 600
 """
 
 import json

@@ -4,7 +4,7 @@
 Links and mounts where folders are expected, repositories that want to run something, disks that
 are full. The agent runs in namespaces of its own, with a fresh /var/backups.
 
-# timeout: 300
+# timeout: 600
 """
 
 import io

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """What runs inside turns against the agent: nothing of it keeps others waiting for ever.
 
-# timeout: 180
+# timeout: 600
 """
 
 import json

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """The agent as PID 1: it reaps everything, and nothing that runs beside it can end it.
 
-# timeout: 300
+# timeout: 600
 """
 
 import json

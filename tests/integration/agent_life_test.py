@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """The agent alone on a socket: how commands end, whole trees of them, and what they leave and cost.
 
-# timeout: 300
+# timeout: 600
 """
 
 import json

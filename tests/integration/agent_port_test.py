@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Ports seen by the agent: waiting until one answers, and who listens.
 
-# timeout: 180
+# timeout: 600
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Background processes of the agent: what they write, and who reads it.
 
-# timeout: 300
+# timeout: 600
 """
 
 import json

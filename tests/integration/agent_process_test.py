@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Background processes of the agent: their states and ends.
 
-# timeout: 300
+# timeout: 600
 """
 
 import json

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """capnweb at /rpc of a real agent, frame by frame: calls, streams, callbacks, references.
 
-# timeout: 300
+# timeout: 600
 """
 
 import json

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """The agent alone on a socket: /burrow/run, one interactive command over a WebSocket.
 
-# timeout: 300
+# timeout: 600
 """
 
 import json

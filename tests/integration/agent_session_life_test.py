@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Sessions beside each other: order, much output, and the ends of shells.
 
-# timeout: 300
+# timeout: 600
 """
 
 import json

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Sessions: one shell that goes on from command to command.
 
-# timeout: 300
+# timeout: 600
 """
 
 import base64

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """The agent alone on a socket: /ws/pty, the terminal of a session.
 
-# timeout: 300
+# timeout: 600
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """The agent alone on a socket: commands, their output, and what clients are told.
 
-# timeout: 300
+# timeout: 600
 """
 
 import base64

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """File watches and too much of everything: events, folders, clients; and nothing left behind.
 
-# timeout: 300
+# timeout: 600
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """File watches: what changes below a folder, told once and in time; and checks.
 
-# timeout: 300
+# timeout: 600
 """
 
 import json

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """The agent alone on a socket: /ws, many requests over one WebSocket; and quiet moments.
 
-# timeout: 300
+# timeout: 600
 """
 
 import json

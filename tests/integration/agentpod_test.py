@@ -2,7 +2,7 @@
 """The AgentPod worker dialect, as its guide drives it: its curl lines word for word but for
 address and key, then everything the lines leave out; webhooks in; terminals in JSON frames.
 
-# timeout: 180
+# timeout: 600
 """
 
 import atexit

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# timeout: 240
+# timeout: 600
 """Backups against the daemon with real sandboxes: what comes back, what is refused, and what is
 left over when somebody leaves, dies or lies in the middle.
 

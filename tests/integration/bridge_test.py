@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# timeout: 180
+# timeout: 600
 """The Cloudflare bridge dialect, byte by byte, against the daemon with real sandboxes.
 
 One daemon serves all tests; each test has sandboxes of its own. The published client is driven by

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """burrow cp: files, folders and streams into a sandbox and out of it, against a real daemon.
 
-# timeout: 180
+# timeout: 600
 """
 
 import filecmp

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """burrow shell and burrow exec -t: a person at a terminal, against a real daemon.
 
-# timeout: 180
+# timeout: 600
 """
 
 import json

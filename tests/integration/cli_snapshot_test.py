@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# timeout: 120
+# timeout: 600
 """The verbs of the command line for snapshots, forks, rollbacks, diffs and templates."""
 
 import json

@@ -2,7 +2,7 @@
 """The burrow command line as an ordinary client of a real daemon: its verbs, their output for people
 and for programs, their exit statuses, and what they say when something is wrong.
 
-# timeout: 240
+# timeout: 600
 """
 
 import json

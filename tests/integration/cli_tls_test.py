@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """The burrow command line over TLS and over a unix socket: which daemon it believes.
 
-# timeout: 60
+# timeout: 600
 """
 
 import os

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# timeout: 420
+# timeout: 600
 """Many at once, the slow, the ones who leave, and a store that cannot be written: nobody else suffers,
 what was acknowledged is there, and afterwards the daemon is as small as before."""
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """burrow db check and burrow db rotate-keys: care of a database that no daemon has open.
 
-# timeout: 60
+# timeout: 600
 """
 
 import json

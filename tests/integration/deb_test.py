@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# timeout: 300
+# timeout: 600
 """The Debian package: made, installed, removed and purged, in a copy of this machine's root.
 
 The copy is an overlay in a mount namespace of its own: dpkg works as on a real machine, and nothing

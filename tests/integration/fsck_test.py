@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# timeout: 240
+# timeout: 600
 """`burrow fsck` against the daemon with real sandboxes and a folder as its object store: what is there is
 fine, what is taken away or changed behind its back is lost, what belongs to nobody is garbage; nothing is
 changed by looking. `burrow gc` takes the garbage away. One daemon serves all tests, in their order."""

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """`burrow image build`: Dockerfiles, done step by step in sandboxes.
 
-# timeout: 300
+# timeout: 600
 """
 
 import os

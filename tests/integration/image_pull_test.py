@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """`burrow image pull`: images from Debian's docker-registry, from behind tokens, and from liars.
 
-# timeout: 300
+# timeout: 600
 """
 
 import os

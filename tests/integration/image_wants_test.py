@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# timeout: 240
+# timeout: 600
 """What an image wants of its sandboxes: its user, its command, and templates that name it.
 
 One daemon serves all tests of the API; it has the images `theirs`, `numbers` and `broken`."""

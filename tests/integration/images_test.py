@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """`burrow image import`: images of containers, from friends and from others.
 
-# timeout: 300
+# timeout: 600
 """
 
 import fcntl

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# timeout: 240
+# timeout: 600
 """Buckets as folders in real sandboxes: what programs do with them, what the sandbox can see, and
 what becomes of them when the daemon or the sandbox ends.
 

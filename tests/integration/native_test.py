@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# timeout: 240
+# timeout: 600
 """Our own dialect, /burrow/v1, against the daemon with real sandboxes.
 
 One daemon serves all tests; each test has a sandbox of its own."""

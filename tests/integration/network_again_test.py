@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# timeout: 180
+# timeout: 600
 """A network namespace that nobody used goes to the next sandbox; one that was used never does."""
 
 import os

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# timeout: 240
+# timeout: 600
 """Snapshots, forks, rollbacks, differences, backups and sleep on a plain pool, where disks that nobody
 uses are shared as layers: the sandbox and everybody who looks at its disk see one tree, whatever it
 lies on."""

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# timeout: 240
+# timeout: 600
 """Previews: a port of a sandbox from outside, by host name and by path, and nothing else with it."""
 
 import json

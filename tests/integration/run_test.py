@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """burrow run: one command in a fresh sandbox, as root, with a launcher of its own.
 
-# timeout: 300
+# timeout: 600
 """
 
 import fcntl

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# timeout: 180
+# timeout: 600
 """`burrow serve` by root: a launcher that is root, and a daemon that is nobody."""
 
 import json

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# timeout: 240
+# timeout: 600
 """Snapshots, forks, rollbacks, lists of what changed and templates, against the daemon with real
 sandboxes.
 

@@ -4,7 +4,7 @@
 1 health, 2 bootstrap, 3 exec, 4 terminal, 5 mount, 6 write and read through the mount, 7 backup,
 8 destroy, 9 restore, 10 the same command again in the restored repository.
 
-# timeout: 300
+# timeout: 600
 """
 
 import base64

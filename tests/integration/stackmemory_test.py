@@ -2,7 +2,7 @@
 """The StackMemory dialect, as its README drives it: curl lines of the README word for word, but for
 address, key, repository and mounts, then everything the lines leave out.
 
-# timeout: 180
+# timeout: 600
 """
 
 import atexit

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# timeout: 180
+# timeout: 600
 """Large bodies in little memory: 2 GB through server and proxy both ways, and back-pressure."""
 
 import os

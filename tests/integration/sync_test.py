@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# timeout: 180
+# timeout: 600
 """Workspaces mirrored in the object store, against the daemon with real sandboxes: what is put, what
 is left out, what comes back, and what happens when the disk is gone or the store lies.
 

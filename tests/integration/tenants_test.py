@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# timeout: 300
+# timeout: 600
 """What is one owner's is not there for another: every route of every dialect is asked for the things
 of Alice with the keys of others, with narrow keys of her own, and with none.
 

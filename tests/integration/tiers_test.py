@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# timeout: 240
+# timeout: 600
 """Sleep in tiers, down to the object store and back, against the daemon with real sandboxes and a
 folder as its object store. One daemon serves all tests; each test has sandboxes of its own."""
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# timeout: 240
+# timeout: 600
 """Webhooks out: a real receiver is told what happened, signed, once, in order, whatever dies."""
 
 import hashlib

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """A sandbox in trouble, asked every tenth of a second whether its agent is there: it always is.
 
-# timeout: 400
+# timeout: 600
 """
 
 import concurrent.futures

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Every attempt of attacks.txt against every wall that is said to hold it.
 
-# timeout: 240
+# timeout: 600
 """
 
 import os

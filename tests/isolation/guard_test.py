@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """The guard around the tests of isolation: it holds when walls do not, and leaves nothing.
 
-# timeout: 60
+# timeout: 600
 """
 
 import glob

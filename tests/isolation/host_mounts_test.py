@@ -3,7 +3,7 @@
 
 The program's own mounts stand for the host's; tap.py makes them shared, as systemd does.
 
-# timeout: 240
+# timeout: 600
 """
 
 import os

@@ -5,7 +5,7 @@ A change there is a decision: `tests/isolation/inventory_test.py --write` writes
 the difference goes through review. Lines that begin with `?` are things that some kernels or hosts
 have and others lack; everything else must be there, and nothing that has no line may be.
 
-# timeout: 120
+# timeout: 600
 """
 
 import os

@@ -3,7 +3,7 @@
 
 A world of network namespaces (tests/support/wall_world.h) with a real router; inside, real agents.
 
-# timeout: 180
+# timeout: 600
 """
 
 import os

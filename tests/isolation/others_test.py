@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """A sandbox against another one, and against the next start on its own disk.
 
-# timeout: 120
+# timeout: 600
 """
 
 import os

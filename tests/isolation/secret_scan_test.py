@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# timeout: 200
+# timeout: 600
 """A sandbox that uses buckets of an S3 store, the daemon's and one with keys of its user, holds no
 credential: not in a file, an environment, a command line, the mount table, an open descriptor or the
 memory of any process in it, its agent and whoever serves its mounts included. What finds nothing finds
