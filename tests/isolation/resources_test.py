@@ -4,11 +4,8 @@
 Every attempt of resources.txt against the wall that holds it, then the bombs themselves.
 
 # timeout: 600
-# alone: it compares how much CPU time sandboxes get, and its bombs take all of it
 """
 
-import contextlib
-import json
 import os
 import sys
 import threading
@@ -17,7 +14,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
 # pylint: disable=wrong-import-position
-from bomb_lab import ATTACK_RESOURCES, BombLab
+from bomb_lab import ATTACK_RESOURCES, BombLab, expect_answers, held
 from program import wait_until
 from soak import FULL
 from tap import equal, main, skip, test
@@ -25,7 +22,7 @@ from wall_lab import slowly
 
 ROWS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "resources.txt")
 MEGABYTE = 1 << 20
-MEMORY, DISK, PIDS, CPU = 64 * MEGABYTE, 16 * MEGABYTE, 64, 200
+MEMORY, DISK, PIDS = 64 * MEGABYTE, 16 * MEGABYTE, 64
 RESERVE_PIDS = 16  # of the agent
 KILLED = 128 + 9
 ORPHANS = 4000 if FULL else 400  # times 25
@@ -63,22 +60,6 @@ def bomb(name, goal=1):
     return f"exec {ATTACK_RESOURCES} {name} {goal}"
 
 
-@contextlib.contextmanager
-def held(box, name, goal):
-    """Everything it could take, held while the body runs. Yields what it said."""
-    with box.open_stream(f"exec {ATTACK_RESOURCES} {name} {goal} hold") as connection:
-        said = []
-
-        for chunk in connection.chunks():
-            for frame in chunk.split(b"\n\n"):
-                if frame.strip():
-                    said.append(json.loads(frame.removeprefix(b"data: ")).get("data", ""))
-            if name in "".join(said):
-                break
-        yield "".join(said).strip()
-        # Leaving ends the connection, and with it the command.
-
-
 def expect_life(box, after=""):
     """It runs commands, and their exit status is exact."""
     # The kernel frees the memory of its victim some milliseconds after its end, and kills whoever
@@ -87,12 +68,6 @@ def expect_life(box, after=""):
     answer = box.run("echo alive; exit 7")
     equal((answer["stdout"], answer["exitCode"]), ("alive\n", 7), f"a command afterwards {after}")
     equal(box.run("kill -9 $$")["exitCode"], KILLED, "one that is killed")
-
-
-def expect_answers(box, count):
-    """So many of the agent itself, while something goes on that would else be waited for."""
-    for _ in range(count):
-        equal(box.get("/api/ping").status, 200, "ping")
 
 
 # --- walls ----------------------------------------------------------------------------------------
@@ -211,44 +186,6 @@ def a_fork_bomb_ends_with_its_time_and_the_sandbox_goes_on():
         killer.join()
         wait_until(lambda: lab.stats(box)["pids"] <= before["pids"], "the bomb is gone")
         expect_life(box)
-
-
-@test
-def a_cpu_bomb_gets_its_quota_and_the_agent_answers():
-    def use_over(lab, box, seconds):
-        started = time.monotonic()
-        first = lab.stats(box)["cpu_us"]
-        time.sleep(seconds)
-        return (lab.stats(box)["cpu_us"] - first) / (time.monotonic() - started) / 1000
-
-    with BombLab("--cpu", str(CPU), "--guard-cpu", "1500") as lab:
-        walled, free = lab.start([]), lab.start(["cpu_limit"])
-        if "cpu_us" not in lab.stats(walled):
-            skip("a controller that counts CPU time")
-        with held(walled, "burners", 8):
-            use = use_over(lab, walled, 1.0)
-            equal(use <= CPU * 1.3, True, f"use of {use:.0f} thousandths")
-            expect_answers(walled, 20)
-            equal(walled.run("exit 3")["exitCode"], 3)
-        with held(free, "burners", 8):
-            # Others may be busy, too: some of the time must show that the quota was the wall.
-            wait_until(lambda: use_over(lab, free, 0.3) > CPU * 1.4, "more than the quota")
-            expect_answers(free, 20)
-
-
-@test
-def many_burners_leave_a_sandbox_with_one_its_half():
-    with BombLab("--guard-cpu", "1000") as lab:
-        greedy, modest = lab.start(["cpu_limit"]), lab.start(["cpu_limit"])
-        if "cpu_us" not in lab.stats(greedy):
-            skip("a controller that counts CPU time")
-        with held(greedy, "burners", 16), held(modest, "burners", 1):
-            first = [lab.stats(box)["cpu_us"] for box in (greedy, modest)]
-            time.sleep(2)
-            used = [lab.stats(box)["cpu_us"] - before
-                    for box, before in zip((greedy, modest), first)]
-        share = used[1] / sum(used)
-        equal(share > 0.3, True, f"share of the one: {share:.2f}")
 
 
 @test

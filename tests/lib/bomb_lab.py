@@ -12,8 +12,11 @@
         lab.start([]).run(FORK_BOMB, timeoutMs=4000)
 """
 
+import contextlib
+import json
 import time
 
+from tap import equal
 from wall_lab import PLACE, WallLab
 
 ATTACK_RESOURCES = f"{PLACE}/attack_resources"
@@ -41,6 +44,28 @@ def read_at(connection, rate, seconds):
             time.sleep(total / rate - passed)
         total += connection.socket.recv_into(buffer)
     return total / passed
+
+
+@contextlib.contextmanager
+def held(box, name, goal):
+    """Everything it could take, held while the body runs. Yields what it said."""
+    with box.open_stream(f"exec {ATTACK_RESOURCES} {name} {goal} hold") as connection:
+        said = []
+
+        for chunk in connection.chunks():
+            for frame in chunk.split(b"\n\n"):
+                if frame.strip():
+                    said.append(json.loads(frame.removeprefix(b"data: ")).get("data", ""))
+            if name in "".join(said):
+                break
+        yield "".join(said).strip()
+        # Leaving ends the connection, and with it the command.
+
+
+def expect_answers(box, count):
+    """So many of the agent itself, while something goes on that would else be waited for."""
+    for _ in range(count):
+        equal(box.get("/api/ping").status, 200, "ping")
 
 
 class BombLab(WallLab):
