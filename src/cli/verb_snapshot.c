@@ -122,7 +122,8 @@ const struct verb verb_snapshot_create = {
     .summary = "Keep the disk of a sandbox as it is now, and print the snapshot's id",
     .arguments = "NAME",
     .options = create_options,
-    .details = "The sandbox goes on meanwhile. A snapshot stays when its sandbox is destroyed.",
+    .details = "A running sandbox stands still for that moment. A snapshot stays when its sandbox "
+               "is destroyed.",
     .examples = "  burrow snapshot create demo --name before-upgrade",
     .words_min = 1,
     .words_max = 1,
