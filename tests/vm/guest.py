@@ -76,6 +76,7 @@ def create(name, **fields):
 
 def destroy_all():
     """No test begins with what another has left."""
+    wait_until(is_ready, "it serves", 90)
     for name in burrow("ls", "--names").split():
         burrow("rm", name)
 

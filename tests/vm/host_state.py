@@ -45,16 +45,14 @@ def processes():
 
 
 def files(tops):
-    for top in tops:
-        for folder, folders, names in os.walk(top):
-            folders[:] = [name for name in folders if not os.path.ismount(os.path.join(folder, name))]
-            for name in names + [one for one in folders if os.path.islink(os.path.join(folder, one))]:
-                path = os.path.join(folder, name)
-                try:
-                    about = os.lstat(path)
-                except OSError:
-                    continue
-                yield f"{path} {about.st_mode:o} {about.st_uid}:{about.st_gid} {about.st_size} {about.st_mtime:.0f}"
+    """What is not a folder, on the filesystems of these. find is many times quicker than os.walk."""
+    return output_of("find", *tops, "-xdev", "!", "-type", "d", "-printf", "%p %y%m %U:%G %s %Ts\\n")
+
+
+def mounts():
+    """Without numbers, which are others after a reboot."""
+    lines = [line.split(" ", 3)[3] for line in text_of("/proc/1/mountinfo").splitlines()]
+    return [re.sub(r" (shared|master):\d+", r" \1", line) for line in lines]
 
 
 def groups():
@@ -63,7 +61,7 @@ def groups():
 
 def state():
     return {
-        "mounts": text_of("/proc/1/mountinfo").splitlines(),
+        "mounts": mounts(),
         "processes": [line for line in processes() if not OURS.search(line)],
         "local files": sorted(files(["/usr/local"])),
         "files": sorted(line for line in files(TREES) if not NOISE.match(line)),
