@@ -38,10 +38,9 @@ typedef void workspace_restore_done(void *context, const struct error *failure, 
 
 /* Mirror the working folder. A sandbox whose disk is here is not woken for it. Without `freeze` a
  * running one goes on meanwhile, unless another who shares the sync wants it, and the mirror is not
- * of one moment. ERR_INVALID: its
- * folder is none that can be mirrored (backup.h: backup_folders); ERR_QUOTA: more than the owner
- * may store; ERR_NOT_IMPLEMENTED: no object store or no disks here; errors of vault.h. After a
- * failure the mirror is as it was, perhaps with some newer contents. */
+ * of one moment. ERR_INVALID: its folder is none that can be mirrored (backup.h: backup_folders);
+ * ERR_QUOTA: more than the owner may store; ERR_NOT_IMPLEMENTED: no object store or no disks here;
+ * errors of vault.h. After a failure the mirror is as it was, perhaps with some newer contents. */
 void workspace_sync(struct domain *domain, const struct caller *caller, struct sandbox *sandbox,
                     bool freeze, workspace_sync_done *done, void *context);
 
