@@ -21,7 +21,7 @@
 #include "sys/sys_netlink_list.h"
 #include "sys/sys_process.h"
 
-#define SERVER_MS       5000
+#define SERVER_MS       120000
 #define LEAVE_TRIES     500
 #define HOST_LINK       10 /* indexes */
 #define INTERNET_LINK   11
