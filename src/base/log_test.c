@@ -360,12 +360,14 @@ static void a_slow_reader_sees_the_last_lines(void **state)
     child = fork();
     if (child == 0) {
         uint64_t seen = 0;
-        char c;
+        char bytes[4096];
+        ssize_t length;
 
         (void) close(setup->writer);
         (void) poll(NULL, 0, 50);
-        while (read(setup->reader, &c, 1) == 1)
-            seen += c == '\n';
+        while ((length = read(setup->reader, bytes, sizeof(bytes))) > 0)
+            for (ssize_t i = 0; i < length; i++)
+                seen += bytes[i] == '\n';
         _exit(seen == lines ? 0 : 1);
     }
     assert_true(child > 0);

@@ -25,17 +25,20 @@ static const char *const hybrid_mounts[] = {
 static void v2_group(const struct fake *fake, const char *group, const char *available,
                      const char *passed_on)
 {
+    char passed_on_below[64];
     const struct {
         const char *name;
         const char *content;
     } files[] = {
         {"cgroup.controllers", available},
-        {"cgroup.subtree_control", passed_on},
+        {"cgroup.subtree_control", passed_on_below},
         {"cgroup.procs", ""},
         {"cgroup.freeze", "0\n"},
         {"cpu.stat", "usage_usec 0\n"},
     };
 
+    /* Room for what is written, which the kernel would add to what is there. */
+    (void) snprintf(passed_on_below, sizeof(passed_on_below), "        %s", passed_on);
     for (size_t i = 0; i < ARRAY_COUNT(files); i++) {
         char path[256];
 
@@ -96,8 +99,8 @@ static void controllers_are_enabled_on_the_way_down(void **state)
     v2_group(&fake, "v2/unit", "cpu memory pids\n", "cpu memory\n");
     v2_group(&fake, "v2/unit/burrow", "cpu memory pids\n", "memory pids\n");
     host = fake_open(&fake);
-    assert_file_holds(&fake, "v2/unit/cgroup.subtree_control", "+pidsemory\n");
-    assert_file_holds(&fake, "v2/unit/burrow/cgroup.subtree_control", "+cpury pids\n");
+    assert_file_holds(&fake, "v2/unit/cgroup.subtree_control", "+pids   cpu memory\n");
+    assert_file_holds(&fake, "v2/unit/burrow/cgroup.subtree_control", "+cpu    memory pids\n");
     assert_place(host, &fake, CGROUP_PIDS, CGROUP_V2, "v2/unit/burrow");
     assert_missing(host, CGROUP_IO, "disk traffic is not counted", "no mounted hierarchy");
     assert_missing(host, CGROUP_SWAP, "swap is not limited", "swapaccount=1");
