@@ -13,14 +13,19 @@ struct pair {
     int source, target; /* owned */
 };
 
-static inline void pair_init(struct pair *pair)
+static inline void pair_init_in(const char *parent, struct pair *pair)
 {
     AUTO(close) int top = -EBADF;
 
-    make_scratch(pair->path);
+    make_scratch_in(parent, pair->path);
     top = open_place(AT_FDCWD, pair->path);
     pair->source = make_place(top, "source");
     pair->target = make_place(top, "target");
+}
+
+static inline void pair_init(struct pair *pair)
+{
+    pair_init_in(scratch_parent(), pair);
 }
 
 static inline void pair_done(struct pair *pair)

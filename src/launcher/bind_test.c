@@ -26,7 +26,7 @@ static void make_folder(const struct place *place, const char *name,
 
 static void make_place(struct place *place)
 {
-    make_scratch(place->scratch);
+    make_scratch_in(SCRATCH_USUAL, place->scratch); /* nothing in /dev is taken */
     make_folder(place, "data", place->data);
     make_folder(place, "run", place->run);
     make_folder(place, "folder", place->folder);

@@ -407,7 +407,7 @@ static void live_in_the_host_image(void)
 static void this_machines_programs_run_in_the_image(void **state)
 {
     (void) state;
-    make_scratch(real_place);
+    make_scratch_in(SCRATCH_USUAL, real_place);
     run_in_child(live_in_the_host_image, NEEDS_ROOT);
 }
 

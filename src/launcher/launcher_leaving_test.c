@@ -313,5 +313,6 @@ int main(void)
         KIT_TEST(a_pool_that_takes_no_writes_holds_nobody_up),
     };
 
+    orphans_adopt();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

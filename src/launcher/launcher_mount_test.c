@@ -392,7 +392,7 @@ static void who_hangs_in_a_mount_can_be_destroyed(void **state)
     assert_int_equal(waitpid(looking, NULL, WNOHANG), 0);
     before = now_ms();
     ask_destroy(kit, &sandbox.id);
-    assert_true(now_ms() - before < 1000);
+    assert_true(now_ms() - before < PATIENCE_MS);
     (void) result_of(looking);
     end_server(&server);
 }
@@ -502,7 +502,6 @@ static void what_nobody_serves_is_not_attached(void **state)
     struct wire_message stats = {.number = WIRE_MESSAGE_STATS};
     struct wire_message attach = {.number = WIRE_MESSAGE_ATTACH_MOUNT};
     struct kit_answer attached;
-    int64_t before;
     int fuse;
 
     NEEDS(kit);
@@ -514,11 +513,10 @@ static void what_nobody_serves_is_not_attached(void **state)
         (struct wire_mount){.id = sandbox.id, .mount = answer.message.mount_opened.mount};
     kit_send(kit, &attach, NULL, 0, &attached);
     /* The launcher goes on meanwhile. */
-    before = now_ms();
     stats.stats.id = sandbox.id;
     kit_ask(kit, &stats, &answer);
     kit_expect(&answer, WIRE_MESSAGE_STATS_READ);
-    assert_true(now_ms() - before < 1000);
+    assert_false(attached.has_come);
     kit_wait(kit, &attached);
     kit_expect_failure(&attached, ERR_UPSTREAM_TIMEOUT);
     (void) close(fuse);
@@ -568,5 +566,6 @@ int main(void)
 #undef TEST
     };
 
+    orphans_adopt();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

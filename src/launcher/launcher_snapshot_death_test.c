@@ -167,5 +167,6 @@ int main(void)
         PLAIN(a_death_at_any_moment_leaves_one_whole_plain_disk),
     };
 
+    orphans_adopt();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

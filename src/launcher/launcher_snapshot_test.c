@@ -481,10 +481,11 @@ int main(void)
         PLAIN(one_that_was_frozen_stays_frozen),
         PLAIN(a_freeze_that_comes_meanwhile_stays),
         PLAIN(one_that_sleeps_sleeps_on),
-        PLAIN(a_running_disk_is_copied_while_it_runs),
+        PLAIN_ON_DISK(a_running_disk_is_copied_while_it_runs),
         PLAIN(a_sandbox_may_end_while_it_is_copied),
         PLAIN(a_stopped_disk_is_shared_until_its_stack_is_full),
     };
 
+    orphans_adopt();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 #define STORE_SIZE 128
 
 /* A pool that holds disks without a filesystem of its own is a plain one, and stays so. */
-static inline int set_up_plain(void **state)
+static inline int set_up_plain_in(const char *parent, void **state)
 {
     static const char *const parts[] = {"data", "data/pool", "data/pool/store",
                                         "data/pool/store/disks", NULL};
@@ -18,7 +18,7 @@ static inline int set_up_plain(void **state)
     *state = kit;
     if (!kit_can_run())
         return 0;
-    kit_make(kit);
+    kit_make_in(parent, kit);
     for (size_t i = 0; parts[i]; i++) {
         (void) snprintf(path, sizeof(path), "%s/%s", kit->folder, parts[i]);
         assert_int_equal(mkdir(path, i == 0 ? 0755 : 0700), 0);
@@ -29,10 +29,26 @@ static inline int set_up_plain(void **state)
     return 0;
 }
 
+static inline int set_up_plain(void **state)
+{
+    return set_up_plain_in(scratch_parent(), state);
+}
+
+static inline int set_up_plain_on_disk(void **state)
+{
+    return set_up_plain_in(SCRATCH_USUAL, state);
+}
+
 /* What KIT_TEST is for the other kind of pool. */
 #define PLAIN(name)                                                                                \
     {                                                                                              \
         "plain: " #name, name, set_up_plain, kit_tear_down, NULL                                   \
+    }
+
+/* Where it matters that files are copied twice in memory, whose times say less. */
+#define PLAIN_ON_DISK(name)                                                                        \
+    {                                                                                              \
+        "plain: " #name, name, set_up_plain_on_disk, kit_tear_down, NULL                           \
     }
 
 /* --- disks, from outside --------------------------------------------------------------------- */

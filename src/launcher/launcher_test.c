@@ -369,5 +369,6 @@ int main(void)
         KIT_TEST(many_at_once_all_come_and_all_go),
     };
 
+    orphans_adopt();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

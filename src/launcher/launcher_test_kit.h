@@ -27,6 +27,8 @@
 #include "sys/sys_file.h"
 #include "sys/sys_mount_path.h"
 #include "sys/sys_namespace.h"
+#include "sys/sys_orphans_testing.h"
+#include "sys/sys_scratch_testing.h"
 #include "sys/sys_socket.h"
 #include "sys/sys_tree.h"
 #include "wire/wire_conversation.h"
@@ -90,14 +92,19 @@ static inline void kit_start(struct kit *kit)
     kit_say_hello(kit);
 }
 
-static inline void kit_make(struct kit *kit)
+static inline void kit_make_in(const char *parent, struct kit *kit)
 {
     *kit = (struct kit){.launcher = 0};
-    (void) snprintf(kit->folder, sizeof(kit->folder), "/tmp/burrow-launcher-XXXXXX");
+    (void) snprintf(kit->folder, sizeof(kit->folder), "%s/burrow-launcher-XXXXXX", parent);
     assert_non_null(mkdtemp(kit->folder));
     assert_int_equal(chmod(kit->folder, 0755), 0);
     (void) snprintf(kit->cgroup, sizeof(kit->cgroup), "burrow-test-%d", (int) getpid());
     (void) snprintf(kit->network, sizeof(kit->network), "bt-%d", (int) getpid());
+}
+
+static inline void kit_make(struct kit *kit)
+{
+    kit_make_in(scratch_parent(), kit);
 }
 
 /* Close the conversation and wait until the launcher has cleaned up. Returns its wait status. */
@@ -161,7 +168,8 @@ static inline void kit_set_pool_read_only(const struct kit *kit, bool is_read_on
 
 static inline void kit_remove(struct kit *kit)
 {
-    AUTO(close) int parent = sys_file_open(AT_FDCWD, "/tmp", O_RDONLY | O_DIRECTORY, 0);
+    char *name = strrchr(kit->folder, '/') + 1;
+    AUTO(close) int parent = -EBADF;
 
     /* A test failed: what it made goes with its launcher. Whom it had asked is not told any more,
      * for their answers were on its stack. */
@@ -169,7 +177,9 @@ static inline void kit_remove(struct kit *kit)
         (void) shutdown(kit->conversation.channel.fd, SHUT_RDWR);
         (void) waitpid(kit->launcher, NULL, 0);
     }
-    assert_int_equal(sys_tree_delete(parent, strrchr(kit->folder, '/') + 1), 0);
+    name[-1] = '\0'; /* what is before it is where it lies */
+    parent = sys_file_open(AT_FDCWD, kit->folder, O_RDONLY | O_DIRECTORY, 0);
+    assert_int_equal(sys_tree_delete(parent, name), 0);
 }
 
 /* --- questions ------------------------------------------------------------------------------- */

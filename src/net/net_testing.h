@@ -22,6 +22,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "net/loop.h"
+#include "sys/sys_scratch_testing.h"
 
 /* A turn that waits at most this long is tried this often before a test gives up. */
 #define TESTING_TURN_MS   10
@@ -93,7 +94,8 @@ struct testing_folder {
 
 static inline void testing_folder_make(struct testing_folder *folder)
 {
-    (void) snprintf(folder->path, sizeof(folder->path), "/tmp/burrow-net-test-XXXXXX");
+    (void) snprintf(folder->path, sizeof(folder->path), "%s/burrow-net-test-XXXXXX",
+                    scratch_parent());
     assert_non_null(mkdtemp(folder->path));
 }
 

@@ -9,6 +9,8 @@
 #include "provider/provider_contract.h"
 #include "provider/provider_local.h"
 #include "sys/sys_file.h"
+#include "sys/sys_orphans_testing.h"
+#include "sys/sys_scratch_testing.h"
 #include "sys/sys_tree.h"
 
 #define PATIENCE_MS 20000
@@ -39,7 +41,8 @@ static int make_place(void **state)
 {
     (void) state;
     (void) signal(SIGPIPE, SIG_IGN);
-    (void) snprintf(place.folder, sizeof(place.folder), "/tmp/burrow-provider-XXXXXX");
+    (void) snprintf(place.folder, sizeof(place.folder), "%s/burrow-provider-XXXXXX",
+                    scratch_parent());
     assert_non_null(mkdtemp(place.folder));
     assert_int_equal(chmod(place.folder, 0755), 0);
     (void) snprintf(place.data, sizeof(place.data), "%s/data", place.folder);
@@ -50,7 +53,7 @@ static int make_place(void **state)
 
 static int remove_place(void **state)
 {
-    AUTO(close) int parent = sys_file_open(AT_FDCWD, "/tmp", O_RDONLY | O_DIRECTORY, 0);
+    AUTO(close) int parent = sys_file_open(AT_FDCWD, scratch_parent(), O_RDONLY | O_DIRECTORY, 0);
 
     (void) state;
     return sys_tree_delete(parent, strrchr(place.folder, '/') + 1);
@@ -484,5 +487,6 @@ int main(void)
 
     if (!can_run())
         return cmocka_run_group_tests(none, NULL, NULL);
+    orphans_adopt();
     return cmocka_run_group_tests(tests, make_place, remove_place);
 }

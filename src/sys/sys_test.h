@@ -26,12 +26,13 @@
 #include "sys/sys_feature.h"
 #include "sys/sys_mount.h"
 #include "sys/sys_mount_path.h"
+#include "sys/sys_scratch_testing.h"
 
 /* What a child exits with when the machine cannot do what it needs. */
 #define CHILD_UNABLE 77
 
 /* A child that hangs ends by SIGALRM and fails its test. */
-#define CHILD_SECONDS 30
+#define CHILD_SECONDS 100
 
 /* cmocka's assertions jump back into the runner, which must not happen in a forked child. */
 #define CHECK(condition)         child_check(condition, #condition, __FILE__, __LINE__)
@@ -116,10 +117,15 @@ static inline void enter_private_mounts(void)
 #define SCRATCH_SIZE 64
 
 /* A fresh directory, for the length of a test. */
+static inline void make_scratch_in(const char *parent, char ret_path[static SCRATCH_SIZE])
+{
+    (void) snprintf(ret_path, SCRATCH_SIZE, "%s/burrow-test-XXXXXX", parent);
+    assert_non_null(mkdtemp(ret_path));
+}
+
 static inline void make_scratch(char ret_path[static SCRATCH_SIZE])
 {
-    (void) snprintf(ret_path, SCRATCH_SIZE, "/tmp/burrow-test-XXXXXX");
-    assert_non_null(mkdtemp(ret_path));
+    make_scratch_in(scratch_parent(), ret_path);
 }
 
 static inline int remove_entry(const char *path, const struct stat *status, int type,
