@@ -1,3 +1,4 @@
+#include "base/rounds_testing.h"
 #include "keeper/layer_test_kit.h"
 
 static void empty_trees_pack_and_unpack(void **state)
@@ -87,32 +88,38 @@ static void go_by_a_list(uint64_t seed)
 /* The first seeds on whatever /tmp is. */
 static void what_was_unpacked_packs_to_the_same_layer(void **state)
 {
+    uint64_t first = rounds_seed(1);
+
     (void) state;
-    for (uint64_t seed = 1; seed <= 12; seed++)
+    for (uint64_t seed = first; seed < first + rounds_of(6, 12); seed++)
         go_there_and_back(seed);
 }
 
 static void base_and_delta_give_the_new_tree(void **state)
 {
+    uint64_t first = rounds_seed(1);
+
     (void) state;
-    for (uint64_t seed = 1; seed <= 24; seed++)
+    for (uint64_t seed = first; seed < first + rounds_of(12, 24); seed++)
         go_by_a_delta(seed);
 }
 
 /* The others in memory, some at a time: a child has a time limit, also with sanitizers. */
 static void a_list_of_deltas_gives_the_newest_tree(void **state)
 {
+    uint64_t first = rounds_seed(1);
+
     (void) state;
-    for (uint64_t seed = 1; seed <= 8; seed++)
+    for (uint64_t seed = first; seed < first + rounds_of(2, 8); seed++)
         go_by_a_list(seed);
 }
 
 static void go_many_ways(uint64_t first)
 {
     enter_memory();
-    for (uint64_t seed = first; seed < first + 12; seed++)
+    for (uint64_t seed = first; seed < first + rounds_of(6, 12); seed++)
         go_there_and_back(seed);
-    for (uint64_t seed = first; seed < first + 40; seed++)
+    for (uint64_t seed = first; seed < first + rounds_of(20, 40); seed++)
         go_by_a_delta(seed);
 }
 
@@ -141,13 +148,13 @@ static void go_from_500(void)
     go_many_ways(500);
 }
 
-static void hundreds_of_random_trees_come_back(void **state)
+static void many_random_trees_come_back(void **state)
 {
     static void (*const parts[])(void) = {go_from_100, go_from_200, go_from_300, go_from_400,
                                           go_from_500};
 
     (void) state;
-    for (size_t i = 0; i < ARRAY_COUNT(parts); i++)
+    for (size_t i = 0; i < rounds_of(1, ARRAY_COUNT(parts)); i++)
         run_in_child(parts[i], NEEDS_MOUNTS);
 }
 
@@ -369,7 +376,7 @@ int main(void)
         cmocka_unit_test(what_was_unpacked_packs_to_the_same_layer),
         cmocka_unit_test(base_and_delta_give_the_new_tree),
         cmocka_unit_test(a_list_of_deltas_gives_the_newest_tree),
-        cmocka_unit_test(hundreds_of_random_trees_come_back),
+        cmocka_unit_test(many_random_trees_come_back),
         cmocka_unit_test(an_unchanged_tree_is_a_delta_of_nothing),
         cmocka_unit_test(a_file_with_its_old_time_is_told),
         cmocka_unit_test(a_change_of_mode_is_told_without_the_content),

@@ -24,7 +24,7 @@ struct place_set {
 
 static inline void place_set_init(struct place_set *set)
 {
-    make_scratch(set->path);
+    make_scratch_in(SCRATCH_USUAL, set->path); /* as disks are, except in enter_memory */
     set->top = open_place(AT_FDCWD, set->path);
     set->older = make_place(set->top, "older");
     set->newer = make_place(set->top, "newer");

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/rounds_testing.h"
 #include "base/sha256.h"
 #include "keeper/attributes.h"
 #include "keeper/squash_image.h"
@@ -257,7 +258,7 @@ static void random_trees_come_back_as_they_were(void **state)
                                                     SQUASH_XZ};
 
     (void) state;
-    for (unsigned int seed = 1; seed <= 8; seed++) {
+    for (unsigned int seed = 1; seed <= rounds_of(4, 8); seed++) {
         struct squash_writer_options options = plain;
         struct squash_totals totals;
         struct scratch scratch;

@@ -132,6 +132,7 @@ static void ten_thousand_names_in_one_folder_come_in_order(void **state)
     AUTO(free) char *said = NULL;
     struct error err = ERROR_INIT;
     char path[SCRATCH_SIZE], name[TREE_NAME_MAX], expected[64], *at;
+    size_t length;
 
     (void) state;
     make_scratch(path);
@@ -141,9 +142,11 @@ static void ten_thousand_names_in_one_folder_come_in_order(void **state)
         make_content(top, name, "");
     }
     at = said = SAID(tree_list(top, output, &err));
+    length = strlen(said);
     for (int i = 0; i < 10000; i++) {
         (void) snprintf(expected, sizeof(expected), "\n{\"path\":\"f%04d\",", i);
-        at = strstr(at, expected);
+        /* Not strstr: sanitizers measure all of the text each time. */
+        at = memmem(at, length - (size_t) (at - said), expected, strlen(expected));
         assert_non_null(at);
     }
     assert_int_equal(sys_tree_empty(top), 0);

@@ -1,4 +1,5 @@
 /* A folder mirrored into objects and back. */
+#include "base/rounds_testing.h"
 #include "vault/mover_testing.h"
 
 #define PREFIX   "workspaces/box/"
@@ -277,20 +278,23 @@ static void closing_ends_a_sync(void **state)
     (void) sync_now(stage, &disk);
 }
 
-/* What is to be cut off lies at a turn that the machine's load decides: every place is tried once,
- * and then again, until it was met so often that it was no accident. */
-#define CUT_PLACES 39
+/* What is to be cut off lies at a turn that the machine's load decides: every third place is tried
+ * once (with BURROW_FULL every one), and then the others and all of them again, until it was met so
+ * often that it was no accident. */
+#define CUT_STEP   3
+#define CUT_SOME   13
+#define CUT_PLACES (CUT_STEP * CUT_SOME)
 #define CUT_MET    4
 #define CUT_ROUNDS (20 * CUT_PLACES)
 
 static bool cut_again(int round, unsigned int met)
 {
-    return round < CUT_PLACES || (met < CUT_MET && round < CUT_ROUNDS);
+    return round < (int) rounds_of(CUT_SOME, CUT_PLACES) || (met < CUT_MET && round < CUT_ROUNDS);
 }
 
 static int cut_place(int round)
 {
-    return 1 + round % CUT_PLACES;
+    return 1 + round % CUT_SOME * CUT_STEP + round / CUT_SOME % CUT_STEP;
 }
 
 /* Close the mover in the middle, `turns` of the loop after a sync was asked for. */
