@@ -70,6 +70,7 @@ class Machine:
     def running(cls):
         """The machine that tests/vm/run has started."""
         self = cls.__new__(cls)
+        self.qemu = None
         with open(os.path.join(os.environ[VARIABLE], "state"), encoding="utf-8") as file:
             self.__dict__.update(json.load(file))
         return self
