@@ -24,7 +24,7 @@ export async function refused(promise, code) {
 }
 
 /** Wait for something that comes by itself. */
-export async function eventually(look, text, seconds = 20) {
+export async function eventually(look, text, seconds = 60) {
   const end = Date.now() + seconds * 1000;
   for (;;) {
     const found = await look();

@@ -18,7 +18,9 @@ export default [
       await new Promise((resolve) => setTimeout(resolve, 300));
       await client.files.writeFile(`${folder}/mine`, 'one', session);
       await client.files.writeFile(`${folder}/mine`, 'two', session);
-      await client.commands.execute(`cd ${folder}; echo 1 > a; mkdir -p x/y; echo 2 > x/y/deep; rm a; mkdir .git; echo 3 > .git/ignored; sleep 0.3; echo > last`, session);
+      await client.commands.execute(`cd ${folder}; echo 1 > a; mkdir -p x/y; echo 2 > x/y/deep; rm a; mkdir .git; echo 3 > .git/ignored`, session);
+      await eventually(async () => seen.has('create x/y/deep'), 'what is in new folders');
+      await client.files.writeFile(`${folder}/last`, '', session);
       await reading;
       for (const wanted of ['create mine', 'modify mine', 'create a', 'delete a', 'create x', 'create x/y/deep'])
         check(seen.has(wanted), `${wanted} is among ${[...seen].join(', ')}`);
