@@ -14,10 +14,10 @@
 
 #include "base/memory.h"
 #include "launcher/disk_pool_internal.h"
+#include "launcher/launcher_process.h"
 #include "sys/sys_file.h"
 
 #define FILESYSTEMS_MAX 65536
-#define LAUNCHER        "burrow-launcher"
 
 static void __attribute__((format(printf, 2, 3)))
 explain(struct disk_pool_look *look, const char *format, ...)
@@ -165,24 +165,6 @@ static bool is_mount(int folder)
            status.stx_attributes & STATX_ATTR_MOUNT_ROOT;
 }
 
-/* Whether that process is a launcher of this host, and no program in a sandbox that calls itself
- * so. */
-static bool is_launcher(int proc, const char *pid)
-{
-    AUTO(free) char *name = NULL;
-    char path[PATH_MAX];
-    struct stat ours, theirs;
-    size_t length;
-
-    (void) snprintf(path, sizeof(path), "%s/comm", pid);
-    if (sys_file_read_all(proc, path, FILESYSTEMS_MAX, &name, &length) < 0 ||
-        strcmp(name, LAUNCHER "\n") != 0)
-        return false;
-    (void) snprintf(path, sizeof(path), "%s/ns/user", pid);
-    return fstatat(proc, "self/ns/user", &ours, 0) == 0 && fstatat(proc, path, &theirs, 0) == 0 &&
-           ours.st_ino == theirs.st_ino;
-}
-
 /* The pool is mounted for the launcher alone: the store as one of them sees it, or -ENOENT. */
 static int open_by_launcher(const char *proc, const char *path)
 {
@@ -194,7 +176,7 @@ static int open_by_launcher(const char *proc, const char *path)
         char place[PATH_MAX];
 
         if (!isdigit((unsigned char) entry->d_name[0]) ||
-            !is_launcher(dirfd(entries), entry->d_name) ||
+            !launcher_process_is(dirfd(entries), entry->d_name) ||
             snprintf(place, sizeof(place), "%s/root%s/" STORE_NAME, entry->d_name, path) >=
                 PATH_MAX)
             continue;

@@ -246,7 +246,7 @@ static void check_descriptors(const struct process_limit_need *need, bool raise,
     struct rlimit own, wanted;
 
     finding->needed = RESERVE_DESCRIPTORS + need->sandboxes * need->descriptors_each;
-    if (getrlimit(RLIMIT_NOFILE, &own) < 0)
+    if (prlimit(raise ? 0 : need->launcher, RLIMIT_NOFILE, NULL, &own) < 0)
         return;
     /* Who only looks looks for a launcher, which takes as many as it may. */
     finding->value = raise ? own.rlim_cur : own.rlim_max;

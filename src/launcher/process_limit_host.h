@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "launcher/process_limit.h"
 
@@ -17,6 +18,7 @@ struct process_limit_need {
     uint64_t processes_each;   /* pids limit of one */
     uint64_t descriptors_each; /* what the launcher holds open for one */
     uint64_t terminals_each;   /* pseudo terminals of one */
+    pid_t launcher;            /* whose descriptors are counted when nothing is raised; 0: ours */
 };
 
 /* What a sandbox gets unless its plan says otherwise. */

@@ -3,6 +3,7 @@
 
 import os
 import re
+import resource
 import sys
 import tempfile
 
@@ -82,13 +83,15 @@ def a_program_that_is_missing_is_found_out():
 
 
 @test
-def a_pool_that_only_a_launcher_has_mounted_is_in_use():
+def the_pool_and_the_files_are_those_of_a_launcher_that_runs():
     need_launcher()
     with Service() as service:
         words = ("doctor", "--data", service.data, "--run", service.run)
         _, text = run_burrow(*words)
         assert re.search(r"on +pool: .*: btrfs in a file, in use", text), text
         assert re.search(r"on +space: .* free of .*, .* free in the filesystem beneath", text), text
+        resource.prlimit(service.pid, resource.RLIMIT_NOFILE, (9000, 9001))
+        assert re.search(r" nofile: .*9001", run_burrow(*words)[1]), "descriptors are not the launcher's"
         service.stop()
         _, text = run_burrow(*words)
         assert re.search(r"on +pool: .*: btrfs in a file, mounted when a launcher starts", text), text
