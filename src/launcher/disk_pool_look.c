@@ -14,7 +14,7 @@
 
 #include "base/memory.h"
 #include "launcher/disk_pool_internal.h"
-#include "launcher/launcher_process.h"
+#include "launcher/launcher_look.h"
 #include "sys/sys_file.h"
 
 #define FILESYSTEMS_MAX 65536
@@ -176,7 +176,7 @@ static int open_by_launcher(const char *proc, const char *path)
         char place[PATH_MAX];
 
         if (!isdigit((unsigned char) entry->d_name[0]) ||
-            !launcher_process_is(dirfd(entries), entry->d_name) ||
+            !launcher_look_is(dirfd(entries), entry->d_name) ||
             snprintf(place, sizeof(place), "%s/root%s/" STORE_NAME, entry->d_name, path) >=
                 PATH_MAX)
             continue;

@@ -12,7 +12,7 @@
 #include "launcher/doctor_internal.h"
 #include "launcher/id_range.h"
 #include "launcher/id_range_reserved.h"
-#include "launcher/launcher_process.h"
+#include "launcher/launcher_look.h"
 #include "launcher/process_limit.h"
 #include "launcher/process_limit_host.h"
 #include "sys/sys_file.h"
@@ -307,7 +307,7 @@ void doctor_limits(const struct doctor_options *options, struct doctor_report *r
     if (r < 0)
         doctor_add(report, LIMITS, DOCTOR_MISSING, "limits of a process", NULL, "%s",
                    strerrordesc_np(-r));
-    need.launcher = launcher_process_find(proc, options->data);
+    need.launcher = launcher_look_find(proc, options->data);
     process_limit_check_host(proc, &need, false, r < 0 || limits.core_handler_runs, &findings);
     for (size_t i = 0; i < findings.count; i++)
         describe_limit(proc, &findings.findings[i], report);

@@ -1,4 +1,4 @@
-#include "launcher/launcher_process.h"
+#include "launcher/launcher_look.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -17,7 +17,7 @@
 #define WORDS_MAX 65536
 #define PATH_SIZE 64
 
-bool launcher_process_is(int proc, const char *pid)
+bool launcher_look_is(int proc, const char *pid)
 {
     AUTO(free) char *name = NULL;
     struct stat ours, theirs;
@@ -53,7 +53,7 @@ static bool is_serving(int proc, const char *pid, const char *data)
     return has_verb && has_data;
 }
 
-pid_t launcher_process_find(int proc, const char *data)
+pid_t launcher_look_find(int proc, const char *data)
 {
     int folder = sys_file_open(proc, ".", O_RDONLY | O_DIRECTORY, 0);
     DIR *entries = folder < 0 ? NULL : fdopendir(folder);
@@ -61,7 +61,7 @@ pid_t launcher_process_find(int proc, const char *data)
     int64_t found = 0;
 
     while (entries && found == 0 && (entry = readdir(entries))) {
-        if (isdigit((unsigned char) entry->d_name[0]) && launcher_process_is(proc, entry->d_name) &&
+        if (isdigit((unsigned char) entry->d_name[0]) && launcher_look_is(proc, entry->d_name) &&
             is_serving(proc, entry->d_name, data) &&
             number_parse(entry->d_name, 1, INT32_MAX, &found) < 0)
             found = 0;

@@ -9,7 +9,7 @@
 
 /* Whether the process whose folder in `proc` (a descriptor of /proc) has this name is a launcher,
  * be it at work or only looking or holding a unit. */
-bool launcher_process_is(int proc, const char *pid);
+bool launcher_look_is(int proc, const char *pid);
 
 /* The one that serves a daemon on that folder (`burrow-launcher serve --data DATA`), or 0. */
-pid_t launcher_process_find(int proc, const char *data);
+pid_t launcher_look_find(int proc, const char *data);
