@@ -50,9 +50,10 @@ def files(tops):
 
 
 def mounts():
-    """Without numbers, which are others after a reboot."""
+    """Sorted and without numbers, which are others after a reboot."""
     lines = [line.split(" ", 3)[3] for line in text_of("/proc/1/mountinfo").splitlines()]
-    return [re.sub(r" (shared|master):\d+", r" \1", line) for line in lines]
+    lines = [re.sub(r" (shared|master):\d+", r" \1", line) for line in lines]
+    return sorted(re.sub(r"\b(size|nr_inodes|fd|pipe_ino)=\w+", r"\1=N", line) for line in lines)
 
 
 def groups():
