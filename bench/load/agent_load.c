@@ -25,7 +25,7 @@
 #include "load/response.h"
 #include "load/samples.h"
 #include "load/target.h"
-#include "sys/sys_file.h"
+#include "sys/file/sys_file.h"
 
 #define BODY_MAX    ((size_t) 64 << 20)
 #define REQUEST_MAX (BODY_MAX + 4096)

@@ -18,7 +18,7 @@
 #include "base/number.h"
 #include "load/api_run.h"
 #include "load/fail.h"
-#include "sys/sys_file.h"
+#include "sys/file/sys_file.h"
 
 #define LINE_MAX_SIZE 256
 #define KEY_MAX       4096

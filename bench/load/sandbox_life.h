@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "load/sandbox_session.h"
-#include "net/http_client.h"
+#include "net/http/http_client.h"
 
 struct sandbox_life;
 

@@ -13,12 +13,12 @@
 
 #include "base/auto.h"
 #include "base/number.h"
-#include "launcher/image_host.h"
-#include "launcher/network_socket.h"
-#include "launcher/site.h"
+#include "launcher/host/site.h"
+#include "launcher/image/image_host.h"
+#include "launcher/network/network_socket.h"
 #include "load/fail.h"
 #include "load/samples.h"
-#include "sys/sys_file.h"
+#include "sys/file/sys_file.h"
 
 #define MEGABYTE   (UINT64_C(1) << 20)
 #define POOL_SIZE  (1024 * MEGABYTE)

@@ -9,19 +9,19 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "agent/account.h"
 #include "agent/api_error.h"
+#include "agent/control/last_words.h"
 #include "agent/environment.h"
-#include "agent/image_command.h"
-#include "agent/last_words.h"
-#include "agent/process_set.h"
-#include "agent/process_tree.h"
+#include "agent/exec/account.h"
+#include "agent/exec/image_command.h"
+#include "agent/exec/process_tree.h"
+#include "agent/process/process_set.h"
 #include "agent/services.h"
-#include "agent/session_set.h"
+#include "agent/session/session_set.h"
 #include "base/memory.h"
 #include "json/json_read.h"
-#include "sys/sys_file.h"
-#include "sys/sys_signal.h"
+#include "sys/file/sys_file.h"
+#include "sys/process/sys_signal.h"
 
 /* An event with 64 KiB of output, every byte of which became six. */
 #define SCRATCH_MAX ((size_t) 1024 * 1024)

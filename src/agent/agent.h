@@ -4,14 +4,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "agent/exec.h"
-#include "agent/reaper.h"
-#include "agent/worker_link.h"
+#include "agent/exec/exec.h"
+#include "agent/exec/reaper.h"
+#include "agent/exec/worker_link.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "net/http_route.h"
-#include "net/http_server.h"
+#include "net/http/http_route.h"
+#include "net/http/http_server.h"
 #include "net/loop.h"
 
 /* Of the messages between control plane and agent; an upgraded daemon meets old agents. */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "json/json_write.h"
-#include "net/http_server.h"
+#include "net/http/http_server.h"
 
 static const struct {
     const char *text;

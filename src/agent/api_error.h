@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "net/http_request.h"
+#include "net/http/http_request.h"
 
 #define API_CODES(X)                                                                               \
     X(FILE_NOT_FOUND, 404)                                                                         \

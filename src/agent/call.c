@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "agent/agent.h"
-#include "agent/quiesce.h"
+#include "agent/control/quiesce.h"
 #include "json/json_write.h"
 
 bool call_session_is_valid(const char *session)

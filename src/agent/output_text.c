@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/encode.h"
+#include "base/encoding/encode.h"
 #include "json/json_write.h"
 
 /* Bytes that are base64-encoded at a time; a multiple of three. */

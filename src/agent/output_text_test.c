@@ -4,7 +4,7 @@
 
 #include "agent/agent_test.h"
 #include "agent/output_text.h"
-#include "base/encode.h"
+#include "base/encoding/encode.h"
 
 #define MIXED "plain \"quoted\" \\ \n\t\x01 \xc3\xa4\xe2\x82\xac\xf0\x9f\x90\xb0 end"
 

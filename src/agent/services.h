@@ -3,7 +3,7 @@
 #pragma once
 
 #include "agent/operation.h"
-#include "net/http_route.h"
+#include "net/http/http_route.h"
 
 struct agent;
 

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/exec.h"
+#include "agent/exec/exec.h"
 #include "base/text.h"
 
 struct agent;

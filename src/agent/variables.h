@@ -6,7 +6,7 @@
 #include "agent/environment.h"
 #include "base/pool.h"
 #include "json/json_read.h"
-#include "net/http_request.h"
+#include "net/http/http_request.h"
 
 /* Of one request, and of the environment that commands start from. */
 #define VARIABLES_MAX ((size_t) 4096)

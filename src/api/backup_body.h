@@ -1,7 +1,7 @@
 /* Backups in JSON: what dialects that speak of them have in common. */
 #pragma once
 
-#include "domain/backup.h"
+#include "domain/backup/backup.h"
 #include "json/json_read.h"
 #include "json/json_write.h"
 

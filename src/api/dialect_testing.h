@@ -3,8 +3,8 @@
  * only, which may link the domain for what is not here, its pure parts. */
 #pragma once
 
+#include "api/agent/visit_testing.h"
 #include "api/stored_testing.h"
-#include "api/visit_testing.h"
 
 /* --- the domain ------------------------------------------------------------------------------ */
 

@@ -2,8 +2,8 @@
  * goes on when the client leaves; then nobody is told. */
 #pragma once
 
-#include "api/visit.h"
-#include "domain/bucket_mount.h"
+#include "api/agent/visit.h"
+#include "domain/bucket/bucket_mount.h"
 
 /* How it ended. `mount` is NULL after a failure or an unmount; the request is to be answered. */
 typedef void mount_work_done(struct visit *visit, const struct error *failure,

@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-#include "domain/backup.h"
-#include "domain/bucket_mount.h"
+#include "domain/backup/backup.h"
+#include "domain/bucket/bucket_mount.h"
 
 #define STORED_ID "8f14e45f-ceea-467f-a8f3-0123456789ab"
 

@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "base/auto.h"
-#include "base/encode.h"
-#include "base/hash.h"
+#include "base/encoding/encode.h"
+#include "base/encoding/hash.h"
 #include "base/memory.h"
-#include "domain/webhook.h"
-#include "net/outbound.h"
+#include "domain/event/webhook.h"
+#include "net/outbound/outbound.h"
 
 #define LOOK_MS       250
 #define ACTIVE_MAX    16

@@ -1,5 +1,5 @@
-/* Sends webhooks' deliveries (domain/webhook.h): looks for due ones a few times a second, posts
- * them, and says how it went.
+/* Sends webhooks' deliveries (domain/event/webhook.h): looks for due ones a few times a second,
+ * posts them, and says how it went.
  *
  *     POST URL
  *     Content-Type: application/json

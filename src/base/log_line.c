@@ -2,8 +2,8 @@
 
 #include <string.h>
 
+#include "base/encoding/utf8.h"
 #include "base/number.h"
-#include "base/utf8.h"
 
 /* Kept free behind the last field: ..." ,"cut":true } and the newline. */
 #define TAIL_ROOM 24

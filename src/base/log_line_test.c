@@ -7,10 +7,10 @@
 /* After the headers it needs. */
 #include <cmocka.h>
 
+#include "base/encoding/utf8.h"
 #include "base/id.h"
 #include "base/log_line.h"
 #include "base/memory.h"
-#include "base/utf8.h"
 
 struct shown {
     char got[LOG_LINE_MAX + 1];

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/number.h"
-#include "cli/run_terminal.h"
+#include "cli/run/run_terminal.h"
 
 #define NS_PER_MS     UINT64_C(1000000)
 #define BLINK_MS      300

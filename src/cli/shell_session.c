@@ -5,12 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/run_signals.h"
-#include "cli/run_stdio.h"
-#include "cli/run_terminal.h"
+#include "cli/run/run_signals.h"
+#include "cli/run/run_stdio.h"
+#include "cli/run/run_terminal.h"
 #include "json/json_read.h"
 #include "net/url.h"
-#include "net/websocket_http.h"
+#include "net/websocket/websocket_http.h"
 
 #define INPUT_SIZE     ((size_t) 16 * 1024)
 #define RETRY_FIRST_MS 200

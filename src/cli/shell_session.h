@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-#include "cli/client.h"
+#include "cli/client/client.h"
 
 #define SHELL_SESSION_PATIENCE_MS 120000
 

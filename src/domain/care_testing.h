@@ -5,12 +5,12 @@
 #include <ftw.h>
 #include <unistd.h>
 
-#include "base/hash.h"
-#include "domain/collector.h"
-#include "domain/inspection.h"
-#include "domain/snapshot_testing.h"
-#include "domain/stored_disk.h"
-#include "objects/objects_folder.h"
+#include "base/encoding/hash.h"
+#include "domain/snapshot/snapshot_testing.h"
+#include "domain/tiers/collector.h"
+#include "domain/tiers/inspection.h"
+#include "domain/tiers/stored_disk.h"
+#include "objects/folder/objects_folder.h"
 
 #define CARE_LAYER  "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 #define CARE_BACKUP "11111111-2222-4333-8444-555555555555"

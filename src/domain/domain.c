@@ -7,13 +7,13 @@
 #include "base/memory.h"
 #include "domain/domain_internal.h"
 #include "domain/domain_life.h"
-#include "domain/event_log.h"
-#include "domain/expiry.h"
+#include "domain/event/event_log.h"
 #include "domain/inside_call.h"
-#include "domain/recovery.h"
-#include "domain/sandbox_set.h"
-#include "domain/sandbox_wish.h"
-#include "domain/snapshot_internal.h"
+#include "domain/sandbox/expiry.h"
+#include "domain/sandbox/recovery.h"
+#include "domain/sandbox/sandbox_set.h"
+#include "domain/sandbox/sandbox_wish.h"
+#include "domain/snapshot/snapshot_internal.h"
 
 struct domain *domain_new(const struct domain_options *options)
 {

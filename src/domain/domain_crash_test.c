@@ -4,8 +4,8 @@
 
 #include "base/crash_point.h"
 #include "domain/domain_crash_points.h"
-#include "domain/snapshot_testing.h"
-#include "domain/tier_testing.h"
+#include "domain/sandbox/tier_testing.h"
+#include "domain/snapshot/snapshot_testing.h"
 
 static void live_with_snapshots(struct world *world, struct sandbox *sandbox)
 {

@@ -13,7 +13,7 @@
 #include "base/table.h"
 #include "domain/caller.h"
 #include "domain/domain.h"
-#include "domain/sandbox.h"
+#include "domain/sandbox/sandbox.h"
 
 /* --- modules --------------------------------------------------------------------------------- */
 

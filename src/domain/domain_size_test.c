@@ -2,10 +2,10 @@
 #include <malloc.h>
 
 #include "domain/domain_testing.h"
-#include "domain/expiry.h"
-#include "domain/recovery.h"
-#include "domain/sandbox_record.h"
-#include "domain/sandbox_set.h"
+#include "domain/sandbox/expiry.h"
+#include "domain/sandbox/recovery.h"
+#include "domain/sandbox/sandbox_record.h"
+#include "domain/sandbox/sandbox_set.h"
 
 #define SANDBOXES  10000
 #define BYTES_EACH 2048 /* the whole daemon may take 50 MB for them */

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/auto.h"
+#include "base/encoding/utf8.h"
 #include "base/memory.h"
 #include "base/number.h"
-#include "base/utf8.h"
 #include "json/json_read.h"
 
 /* An integer of so many digits needs no look at its range. */

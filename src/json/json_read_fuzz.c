@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "base/utf8.h"
+#include "base/encoding/utf8.h"
 #include "json/json_read.h"
 #include "json/json_write.h"
 

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/encoding/utf8.h"
 #include "base/number.h"
-#include "base/utf8.h"
 
 static int append_to_text(void *context, const char *bytes, size_t length)
 {

@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "base/auto.h"
+#include "base/encoding/utf8.h"
 #include "base/id.h"
-#include "base/utf8.h"
 #include "json/json_read.h"
 #include "json/json_write.h"
 

@@ -2,8 +2,8 @@
 
 #include <stdint.h>
 
-#include "base/encode.h"
-#include "base/utf8.h"
+#include "base/encoding/encode.h"
+#include "base/encoding/utf8.h"
 
 static void escape_byte(struct text *text, uint8_t byte)
 {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/utf8.h"
+#include "base/encoding/utf8.h"
 #include "json/json_read.h"
 #include "json/json_write.h"
 #include "json/name_escape.h"

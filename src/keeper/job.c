@@ -5,18 +5,18 @@
 #include <string.h>
 
 #include "base/auto.h"
-#include "keeper/archive_make.h"
-#include "keeper/archive_unpack.h"
-#include "keeper/image_import.h"
-#include "keeper/layer_pack.h"
-#include "keeper/layer_unpack.h"
-#include "keeper/tree_copy.h"
-#include "keeper/tree_diff.h"
-#include "keeper/tree_list.h"
-#include "keeper/tree_measure.h"
-#include "keeper/tree_read.h"
-#include "keeper/tree_scan.h"
-#include "sys/sys_tree.h"
+#include "keeper/archive/archive_make.h"
+#include "keeper/archive/archive_unpack.h"
+#include "keeper/image/image_import.h"
+#include "keeper/layer/layer_pack.h"
+#include "keeper/layer/layer_unpack.h"
+#include "keeper/tree/tree_copy.h"
+#include "keeper/tree/tree_diff.h"
+#include "keeper/tree/tree_list.h"
+#include "keeper/tree/tree_measure.h"
+#include "keeper/tree/tree_read.h"
+#include "keeper/tree/tree_scan.h"
+#include "sys/file/sys_tree.h"
 
 static int run_delete(const struct job *job, struct error *err)
 {

@@ -33,7 +33,7 @@
 
 #include "base/error.h"
 #include "keeper/output.h"
-#include "keeper/tree_walk.h"
+#include "keeper/tree/tree_walk.h"
 
 /* Where the data of a job is. */
 #define JOB_DATA_FD 3

@@ -2,7 +2,7 @@
 #include <signal.h>
 
 #include "keeper/job.h"
-#include "keeper/tree_test_kit.h"
+#include "keeper/tree/tree_test_kit.h"
 
 static void kinds_are_found_by_name(void **state)
 {

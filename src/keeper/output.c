@@ -7,7 +7,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "sys/sys_file.h"
+#include "sys/file/sys_file.h"
 
 #define LOOK_EVERY_US 100000
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "json/name_escape.h"
-#include "sys/sys_open_beneath.h"
+#include "sys/file/sys_open_beneath.h"
 
 int view_folder_name(const struct json_place *object, const char *key, size_t maximum,
                      struct text *ret_name, struct error *err)

@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 #include "base/auto.h"
-#include "keeper/layer_format.h"
-#include "keeper/tree_read.h"
-#include "keeper/tree_scan.h"
-#include "sys/sys_file.h"
-#include "sys/sys_tree.h"
+#include "keeper/layer/layer_format.h"
+#include "keeper/tree/tree_read.h"
+#include "keeper/tree/tree_scan.h"
+#include "sys/file/sys_file.h"
+#include "sys/file/sys_tree.h"
 
 #define CONTENT "content"
 

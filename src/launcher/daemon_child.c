@@ -11,9 +11,9 @@
 #include "base/auto.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "sys/sys_file.h"
-#include "sys/sys_socket.h"
-#include "sys/sys_spawn.h"
+#include "sys/file/sys_file.h"
+#include "sys/network/sys_socket.h"
+#include "sys/process/sys_spawn.h"
 
 #define NANOSECONDS_PER_MS UINT64_C(1000000)
 #define FD_VARIABLE        "BURROW_LAUNCHER_FD="

@@ -16,8 +16,8 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "launcher/event_loop.h"
-#include "sys/sys_process.h"
+#include "launcher/loop/event_loop.h"
+#include "sys/process/sys_process.h"
 
 #define DAEMON_SOCKET_FD    3
 #define DAEMON_REFUSED      2

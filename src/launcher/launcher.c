@@ -10,10 +10,10 @@
 
 #include "base/auto.h"
 #include "launcher/daemon_child.h"
-#include "launcher/process_limit_host.h"
 #include "launcher/service.h"
-#include "sys/sys_file.h"
-#include "sys/sys_signal.h"
+#include "launcher/wall/process_limit_host.h"
+#include "sys/file/sys_file.h"
+#include "sys/process/sys_signal.h"
 
 #define CGROUP_NAME_SIZE 65
 #define LOOK_AROUND_MS   5000

@@ -3,8 +3,8 @@
 #include <fts.h>
 #include <glob.h>
 
-#include "launcher/cgroup_file.h"
-#include "launcher/janitor.h"
+#include "launcher/cgroup/cgroup_file.h"
+#include "launcher/helper/janitor.h"
 #include "launcher/launcher_test_kit.h"
 
 /* As descriptors of namespaces are called in /proc: "net:[4026532281]". */

@@ -9,7 +9,7 @@
 
 #include "base/auto.h"
 #include "base/number.h"
-#include "sys/sys_file.h"
+#include "sys/file/sys_file.h"
 
 #define NAME      "burrow-launcher"
 #define VERB      "serve"

@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "launcher/launcher_look.h"
-#include "sys/sys_file.h"
+#include "sys/file/sys_file.h"
 #include "sys/sys_test.h"
 
 #define OURS   "namespace-of-ours"

@@ -5,10 +5,10 @@
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 
-#include "launcher/fuse_mount.h"
+#include "launcher/fuse/fuse_mount.h"
 #include "launcher/launcher_test_kit.h"
-#include "sys/sys_namespace.h"
-#include "sys/sys_process.h"
+#include "sys/process/sys_namespace.h"
+#include "sys/process/sys_process.h"
 
 #define PLACE       "/persist"
 #define OWNER       7   /* of what servers have */

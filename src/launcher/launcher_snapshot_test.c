@@ -2,7 +2,7 @@
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 
-#include "launcher/disk_pool.h"
+#include "launcher/disk/disk_pool.h"
 #include "launcher/launcher_snapshot_test_kit.h"
 
 /* --- what they promise ----------------------------------------------------------------------- */

@@ -12,9 +12,9 @@
 #include <signal.h>
 #include <string.h>
 
-#include "sys/sys_clone.h"
-#include "sys/sys_namespace.h"
-#include "sys/sys_process.h"
+#include "sys/process/sys_clone.h"
+#include "sys/process/sys_namespace.h"
+#include "sys/process/sys_process.h"
 #include "sys/sys_test.h"
 
 #define TEST_RANGE_FIRST 0x10000000

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 
 #include "base/auto.h"
-#include "launcher/cgroup_reclaim.h"
+#include "launcher/cgroup/cgroup_reclaim.h"
 
 /* --- answers --------------------------------------------------------------------------------- */
 

@@ -13,7 +13,7 @@
  * One conversation at a time. One thread. */
 #pragma once
 
-#include "launcher/residents.h"
+#include "launcher/residents/residents.h"
 #include "launcher/service_keeper.h"
 #include "wire/wire_conversation.h"
 

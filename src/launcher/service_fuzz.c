@@ -19,9 +19,9 @@
 #include "base/auto.h"
 #include "launcher/service.h"
 #include "launcher/service_fuzz_host.h"
-#include "sys/sys_fd_pass.h"
-#include "sys/sys_file.h"
-#include "sys/sys_socket.h"
+#include "sys/file/sys_file.h"
+#include "sys/network/sys_fd_pass.h"
+#include "sys/network/sys_socket.h"
 
 #define ACTIONS_MAX      400
 #define STEPS_PER_ACTION 6

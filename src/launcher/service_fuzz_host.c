@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 #include "base/auto.h"
-#include "launcher/keeper_filter.h"
-#include "launcher/keeper_job.h"
-#include "launcher/sandbox_child.h"
-#include "sys/sys_file.h"
-#include "sys/sys_namespace.h"
+#include "launcher/keeper/keeper_job.h"
+#include "launcher/sandbox/sandbox_child.h"
+#include "launcher/wall/keeper_filter.h"
+#include "sys/file/sys_file.h"
+#include "sys/process/sys_namespace.h"
 #include "wire/wire_text.h"
 
 struct host the_host;

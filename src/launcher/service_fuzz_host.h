@@ -10,10 +10,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "launcher/janitor.h"
-#include "launcher/porter.h"
-#include "launcher/residents.h"
-#include "sys/sys_process.h"
+#include "launcher/helper/janitor.h"
+#include "launcher/helper/porter.h"
+#include "launcher/residents/residents.h"
+#include "sys/process/sys_process.h"
 
 #define HOST_BOXES 6 /* as many ids as the fuzzer uses */
 

@@ -3,7 +3,7 @@
 #include <sys/eventfd.h>
 
 #include "base/auto.h"
-#include "launcher/fuse_mount.h"
+#include "launcher/fuse/fuse_mount.h"
 #include "launcher/service_fuzz_host.h"
 
 int fuse_mount_try(void)

@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include "base/auto.h"
-#include "launcher/cgroup_freeze.h"
-#include "launcher/cgroup_stats.h"
-#include "launcher/network_policy.h"
-#include "launcher/network_socket.h"
+#include "launcher/cgroup/cgroup_freeze.h"
+#include "launcher/cgroup/cgroup_stats.h"
+#include "launcher/network/network_policy.h"
+#include "launcher/network/network_socket.h"
 #include "launcher/service_fuzz_host.h"
 #include "wire/wire_text.h"
 

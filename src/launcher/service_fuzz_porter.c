@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "launcher/cgroup_reclaim.h"
+#include "launcher/cgroup/cgroup_reclaim.h"
 #include "launcher/service_fuzz_host.h"
 
 int porter_init(struct porter *porter, struct event_loop *loop, const struct site_options *options,

@@ -8,8 +8,8 @@
 
 #include "base/auto.h"
 #include "base/memory.h"
-#include "launcher/keeper_filter.h"
-#include "sys/sys_file.h"
+#include "launcher/wall/keeper_filter.h"
+#include "sys/file/sys_file.h"
 
 #define END_TIMEOUT_MS 5000
 

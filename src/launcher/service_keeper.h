@@ -13,8 +13,8 @@
 #pragma once
 
 #include "base/list.h"
-#include "launcher/keeper_job.h"
-#include "launcher/residents.h"
+#include "launcher/keeper/keeper_job.h"
+#include "launcher/residents/residents.h"
 #include "wire/wire_channel.h"
 
 /* At once, and behind them. */

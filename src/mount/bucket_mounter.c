@@ -7,7 +7,7 @@
 #include "base/list.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "objects/objects_s3.h"
+#include "objects/s3/objects_s3.h"
 
 /* One mount's reads and writes side by side; the kernel's own read-ahead asks for no more. */
 #define FOREIGN_THREADS 4

@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "mount/mount_internal.h"
-#include "sys/sys_file.h"
+#include "sys/file/sys_file.h"
 
 /* Of a daemon that was killed between making one and taking its name away. */
 static void remove_left_over(int folder)

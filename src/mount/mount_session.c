@@ -6,10 +6,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/encoding/utf8.h"
 #include "base/memory.h"
-#include "base/utf8.h"
 #include "mount/mount_internal.h"
-#include "sys/sys_file.h"
+#include "sys/file/sys_file.h"
 
 #define TICK_MS       100
 #define TURN_MAX      64   /* requests of one mount before others get their turn */

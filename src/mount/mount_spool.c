@@ -7,7 +7,7 @@
 
 #include "base/auto.h"
 #include "base/memory.h"
-#include "sys/sys_file.h"
+#include "sys/file/sys_file.h"
 
 /* Where the file system knows no files without names, it loses its name at once. */
 static int open_unnamed(int folder)

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/encoding/utf8.h"
 #include "base/id.h"
 #include "base/memory.h"
-#include "base/utf8.h"
 #include "mount/mount_spool.h"
 
 static uint64_t hash_name(const struct mount_tree *tree, const struct mount_node *folder,

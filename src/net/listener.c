@@ -7,7 +7,7 @@
 
 #include "base/auto.h"
 #include "base/memory.h"
-#include "sys/sys_file.h"
+#include "sys/file/sys_file.h"
 
 /* Connections accepted per turn, so that a storm of them does not starve the ones we have. */
 #define ACCEPTS_PER_TURN 64

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "net/loop.h"
-#include "sys/sys_socket.h"
+#include "sys/network/sys_socket.h"
 
 #define LISTENER_REST_MS 100
 #define LISTENER_BACKLOG 4096

@@ -22,7 +22,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "net/loop.h"
-#include "sys/sys_scratch_testing.h"
+#include "sys/file/sys_scratch_testing.h"
 
 /* A turn that waits at most this long is tried this often before a test gives up. */
 #define TESTING_TURN_MS   10

@@ -3,7 +3,7 @@
 #include "net/net_testing.h"
 #include "net/stream.h"
 #include "net/tls.h"
-#include "sys/sys_socket.h"
+#include "sys/network/sys_socket.h"
 
 #define HOST "stream.test"
 

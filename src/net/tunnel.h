@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include "net/http_server.h"
+#include "net/http/http_server.h"
 #include "net/stream.h"
 
 struct tunnel;

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/utf8.h"
+#include "base/encoding/utf8.h"
 
 static bool is_printable(const char *text)
 {

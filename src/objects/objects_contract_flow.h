@@ -5,7 +5,7 @@
 #include <poll.h>
 
 #include "objects/objects_testing.h"
-#include "sys/sys_file.h"
+#include "sys/file/sys_file.h"
 
 static size_t large_of(const struct contract *contract)
 {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/utf8.h"
+#include "base/encoding/utf8.h"
 
 /* Of one name, the mark not counted: file systems take 255. */
 #define NAME_LIMIT 200

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "sys/sys_file.h"
+#include "sys/file/sys_file.h"
 
 /* How long a call that was cancelled may wait for its pipe all the same. */
 #define STEP_MS 20

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "sys/sys_process.h"
-#include "sys/sys_socket.h"
-#include "sys/sys_spawn.h"
+#include "sys/network/sys_socket.h"
+#include "sys/process/sys_process.h"
+#include "sys/process/sys_spawn.h"
 
 #define PROGRAM_NAME "burrow-launcher"
 

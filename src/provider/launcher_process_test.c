@@ -4,8 +4,8 @@
 #include <sys/socket.h>
 
 #include "provider/launcher_process.h"
-#include "sys/sys_file.h"
-#include "sys/sys_process.h"
+#include "sys/file/sys_file.h"
+#include "sys/process/sys_process.h"
 #include "sys/sys_test.h"
 
 struct place {

@@ -7,7 +7,7 @@
 #include "provider/launcher_testing_snapshot.h"
 #include "provider/launcher_testing_state.h"
 #include "provider/provider_local.h"
-#include "sys/sys_socket.h"
+#include "sys/network/sys_socket.h"
 
 /* --- what it is asked ------------------------------------------------------------------------ */
 

@@ -10,8 +10,8 @@
 #include "provider/provider_fake_job.h"
 #include "provider/provider_fake_snapshot.h"
 #include "provider/provider_internal.h"
-#include "sys/sys_file.h"
-#include "sys/sys_socket.h"
+#include "sys/file/sys_file.h"
+#include "sys/network/sys_socket.h"
 
 #define EVERYTHING                                                                                 \
     (PROVIDER_FREEZE | PROVIDER_RESTART | PROVIDER_PORTS | PROVIDER_NAT | PROVIDER_OOM |           \

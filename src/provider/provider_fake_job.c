@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "sys/sys_file.h"
+#include "sys/file/sys_file.h"
 
 #define HEX_OF_NOTHING "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 

@@ -4,14 +4,14 @@
 #include <signal.h>
 #include <sys/stat.h>
 
-#include "net/http_client.h"
+#include "net/http/http_client.h"
 #include "provider/launcher_process.h"
 #include "provider/provider_contract.h"
 #include "provider/provider_local.h"
-#include "sys/sys_file.h"
-#include "sys/sys_orphans_testing.h"
-#include "sys/sys_scratch_testing.h"
-#include "sys/sys_tree.h"
+#include "sys/file/sys_file.h"
+#include "sys/file/sys_scratch_testing.h"
+#include "sys/file/sys_tree.h"
+#include "sys/process/sys_orphans_testing.h"
 
 #define PATIENCE_MS 20000
 

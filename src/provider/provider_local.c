@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "provider/provider_local_internal.h"
 #include "provider/provider_local_plan.h"
-#include "sys/sys_file.h"
+#include "sys/file/sys_file.h"
 
 void local_ask(struct provider_call *call, struct wire_message *message, const int *fds,
                size_t count,

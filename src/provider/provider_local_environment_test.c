@@ -1,5 +1,5 @@
 /* The environment of a sandbox: told to an agent that the test plays. */
-#include "net/http_server.h"
+#include "net/http/http_server.h"
 #include "provider/launcher_testing.h"
 
 /* What the played agent does. */

@@ -9,7 +9,7 @@
  *     launcher_link.c           the conversation on the loop */
 #pragma once
 
-#include "net/http_client.h"
+#include "net/http/http_client.h"
 #include "provider/launcher_link.h"
 #include "provider/provider_internal.h"
 #include "provider/provider_local.h"

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "provider/provider_local_internal.h"
-#include "sys/sys_file.h"
+#include "sys/file/sys_file.h"
 
 static void on_done(void *context, struct wire_incoming *reply, const struct error *failure)
 {

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/utf8.h"
+#include "base/encoding/utf8.h"
 #include "json/json_write.h"
 #include "provider/provider_local.h"
 

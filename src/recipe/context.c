@@ -8,12 +8,12 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "base/ignore_pattern.h"
+#include "base/format/ignore_pattern.h"
+#include "base/format/tar_header.h"
 #include "base/memory.h"
-#include "base/tar_header.h"
 #include "base/text.h"
 #include "recipe/context_ignore.h"
-#include "sys/sys_file.h"
+#include "sys/file/sys_file.h"
 
 #define IGNORE_NAME ".dockerignore"
 #define CHUNK_SIZE  ((size_t) 128 * 1024)

@@ -15,8 +15,8 @@
 #include <sys/types.h>
 
 #include "base/auto.h"
+#include "base/encoding/sha256.h"
 #include "base/error.h"
-#include "base/sha256.h"
 
 #define CONTEXT_ENTRIES_MAX ((size_t) 1 << 20)
 #define CONTEXT_DEPTH_MAX   128

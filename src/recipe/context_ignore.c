@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/ignore_pattern.h"
+#include "base/format/ignore_pattern.h"
 #include "base/memory.h"
 
 #define BLANKS "\t\r "

@@ -11,13 +11,13 @@
 
 #include <cmocka.h>
 
+#include "base/format/tar_reader.h"
 #include "base/memory.h"
-#include "base/tar_reader.h"
 #include "base/text.h"
 #include "recipe/context.h"
 #include "recipe/context_ignore.h"
-#include "sys/sys_file.h"
-#include "sys/sys_tree.h"
+#include "sys/file/sys_file.h"
+#include "sys/file/sys_tree.h"
 
 /* --- .dockerignore -------------------------------------------------------------------------- */
 

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/sha256.h"
+#include "base/encoding/sha256.h"
 #include "base/text.h"
 #include "recipe/recipe.h"
 #include "wire/wire_image.h"
@@ -17,7 +17,7 @@
 /* Of all layers that one build makes: the limits of an import. */
 #define DRAFT_BYTES_MAX   ((uint64_t) 64 << 30)
 #define DRAFT_ENTRIES_MAX ((uint64_t) 4 << 20)
-/* Before the digits of a key: the names of images between two steps (launcher/image.h). */
+/* Before the digits of a key: the names of images between two steps (launcher/image/image.h). */
 #define DRAFT_STEP_PREFIX "step-"
 #define DRAFT_STEP_DIGITS 56
 #define DRAFT_STEP_SIZE   (sizeof(DRAFT_STEP_PREFIX) + DRAFT_STEP_DIGITS)

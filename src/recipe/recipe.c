@@ -4,8 +4,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/encoding/utf8.h"
 #include "base/text.h"
-#include "base/utf8.h"
 #include "json/json_read.h"
 #include "recipe/recipe_text.h"
 

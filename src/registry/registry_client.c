@@ -6,7 +6,7 @@
 #include <strings.h>
 #include <time.h>
 
-#include "base/encode.h"
+#include "base/encoding/encode.h"
 #include "base/id.h"
 #include "base/memory.h"
 

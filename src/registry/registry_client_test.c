@@ -1,4 +1,4 @@
-#include "net/outbound_test_kit.h"
+#include "net/outbound/outbound_test_kit.h"
 #include "registry/registry_client.h"
 
 #define WHOLE       "0123456789"

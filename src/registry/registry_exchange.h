@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/text.h"
-#include "net/outbound.h"
+#include "net/outbound/outbound.h"
 #include "net/url.h"
 #include "registry/registry_challenge.h"
 #include "registry/registry_document.h"

@@ -10,9 +10,9 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "base/encode.h"
-#include "base/hash.h"
-#include "sys/sys_file.h"
+#include "base/encoding/encode.h"
+#include "base/encoding/hash.h"
+#include "sys/file/sys_file.h"
 
 #define BLOBS         "blobs/sha256"
 #define LAYOUT        "{\"imageLayoutVersion\":\"1.0.0\"}\n"

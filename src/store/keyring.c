@@ -8,12 +8,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/encode.h"
+#include "base/encoding/encode.h"
 #include "base/id.h"
 #include "base/memory.h"
 #include "base/number.h"
-#include "sys/sys_file.h"
-#include "sys/sys_lock.h"
+#include "sys/file/sys_file.h"
+#include "sys/file/sys_lock.h"
 
 /* version | key id, big endian | nonce | ciphertext, as long as the plain text | tag */
 #define SEAL_VERSION 1

@@ -2,8 +2,8 @@
  * engines see only what they can keep. */
 #include <string.h>
 
+#include "base/encoding/utf8.h"
 #include "base/memory.h"
-#include "base/utf8.h"
 #include "store/store_engine.h"
 
 struct store_transaction {

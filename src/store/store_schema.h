@@ -161,11 +161,11 @@ enum store_column_flag {
     X(ID, "id", STORE_TEXT, STORE_KEY)                                                             \
     X(OWNER, "owner_id", STORE_TEXT, 0)                                                            \
     X(NODE, "node_id", STORE_TEXT, 0)                                                              \
-    X(SANDBOX, "sandbox_id", STORE_TEXT, 0)     /* it was taken of; may be gone */                 \
-    X(NAME, "name", STORE_TEXT, STORE_NULL)     /* unique per owner */                             \
-    X(REASON, "reason", STORE_TEXT, 0)          /* manual, task, ...: domain/snapshot.h */         \
-    X(STATE, "state", STORE_TEXT, 0)            /* ready, storing, stored, lost */                 \
-    X(SPEC, "spec", STORE_TEXT, 0)              /* JSON of the sandbox then */                     \
+    X(SANDBOX, "sandbox_id", STORE_TEXT, 0) /* it was taken of; may be gone */                     \
+    X(NAME, "name", STORE_TEXT, STORE_NULL) /* unique per owner */                                 \
+    X(REASON, "reason", STORE_TEXT, 0)      /* manual, task, ...: domain/snapshot/snapshot.h */    \
+    X(STATE, "state", STORE_TEXT, 0)        /* ready, storing, stored, lost */                     \
+    X(SPEC, "spec", STORE_TEXT, 0)          /* JSON of the sandbox then */                         \
     X(INSIDE, "inside", STORE_TEXT, STORE_NULL) /* JSON: its sessions then */                      \
     X(SIZE, "size", STORE_INTEGER, 0)           /* bytes, logical */                               \
     X(LAYERS, "layers", STORE_TEXT, STORE_NULL) /* JSON as `stored` of a sandbox */                \

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "sys/sys_file.h"
+#include "sys/file/sys_file.h"
 
 /* One step of a backup: 1 MiB of pages of 4 KiB. */
 #define BACKUP_STEP_PAGES 256

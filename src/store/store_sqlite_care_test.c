@@ -3,7 +3,7 @@
 #include <fcntl.h>
 
 #include "store/store_sqlite_testing.h"
-#include "sys/sys_file.h"
+#include "sys/file/sys_file.h"
 
 static struct reply *backup_now(struct contract *contract, const char *path)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "store/store_sqlite_migration.h"
-#include "sys/sys_file.h"
+#include "sys/file/sys_file.h"
 
 /* A predecessor that was just killed may need a moment to be gone. */
 #define BUSY_TIMEOUT_MS 1000

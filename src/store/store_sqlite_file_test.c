@@ -3,7 +3,7 @@
 #include <sys/wait.h>
 
 #include "store/store_sqlite_testing.h"
-#include "sys/sys_file.h"
+#include "sys/file/sys_file.h"
 
 static void expect_refused(struct contract *contract, enum err_code code, const char *word)
 {

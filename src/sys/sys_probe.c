@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "base/auto.h"
-#include "sys/sys_memfd.h"
-#include "sys/sys_pty.h"
+#include "sys/file/sys_memfd.h"
+#include "sys/process/sys_pty.h"
 
 /* A call that can only fail: any error but ENOSYS shows that the kernel knows it. */
 static int probe_call(long result)

@@ -23,10 +23,10 @@
 #include <cmocka.h>
 
 #include "base/auto.h"
+#include "sys/file/sys_mount.h"
+#include "sys/file/sys_mount_path.h"
+#include "sys/file/sys_scratch_testing.h"
 #include "sys/sys_feature.h"
-#include "sys/sys_mount.h"
-#include "sys/sys_mount_path.h"
-#include "sys/sys_scratch_testing.h"
 
 /* What a child exits with when the machine cannot do what it needs. */
 #define CHILD_UNABLE 77

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "sys/sys_file.h"
+#include "sys/file/sys_file.h"
 
 /* Length of a frame whose file is not there. */
 #define MISSING UINT64_MAX

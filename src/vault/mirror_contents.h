@@ -1,5 +1,5 @@
-/* Contents of files from a disk into objects: one `read` job, whose frames (keeper/tree_read.h)
- * become puts, several at once.
+/* Contents of files from a disk into objects: one `read` job, whose frames
+ * (keeper/tree/tree_read.h) become puts, several at once.
  *
  *     contents_run(&contents, mover, &job, &source);
  *     -> source.next(context, ...)     which file comes next

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/encode.h"
-#include "base/sha256.h"
+#include "base/encoding/encode.h"
+#include "base/encoding/sha256.h"
 #include "json/json_read.h"
 #include "json/name_escape.h"
 #include "vault/mover.h"

@@ -1,6 +1,6 @@
 /* The list of a mirror: one line of JSON per entry of a folder, as the keeper's `scan` tells them
- * (keeper/tree_scan.h), in the order of a walk: by the bytes of names, a folder before what is in
- * it.
+ * (keeper/tree/tree_scan.h), in the order of a walk: by the bytes of names, a folder before what is
+ * in it.
  *
  *     {"path":"src/a.c","type":"file","mode":"0644","mtime":1700000000,"mtime_ns":5,"size":3,
  *      "sha256":"..."}

@@ -7,10 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/encode.h"
+#include "base/encoding/encode.h"
 #include "base/memory.h"
-#include "sys/sys_file.h"
-#include "sys/sys_memfd.h"
+#include "sys/file/sys_file.h"
+#include "sys/file/sys_memfd.h"
 #include "vault/mover_internal.h"
 
 /* --- its life -------------------------------------------------------------------------------- */

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/encode.h"
+#include "base/encoding/encode.h"
 #include "base/memory.h"
 #include "vault/mover_internal.h"
 

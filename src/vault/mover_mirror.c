@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "sys/sys_file.h"
+#include "sys/file/sys_file.h"
 #include "vault/mirror_list.h"
 #include "vault/mirror_tar.h"
 #include "vault/mover_internal.h"

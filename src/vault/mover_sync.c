@@ -17,10 +17,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/encoding/sha256.h"
 #include "base/memory.h"
-#include "base/sha256.h"
 #include "json/json_write.h"
-#include "sys/sys_file.h"
+#include "sys/file/sys_file.h"
 #include "vault/mirror_contents.h"
 #include "vault/mirror_doubts.h"
 #include "vault/mirror_past.h"

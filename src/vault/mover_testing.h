@@ -8,10 +8,10 @@
 #include <sys/wait.h>
 
 #include "net/net_testing.h"
-#include "objects/objects_folder.h"
+#include "objects/folder/objects_folder.h"
 #include "provider/provider_internal.h"
-#include "sys/sys_file.h"
-#include "sys/sys_tree.h"
+#include "sys/file/sys_file.h"
+#include "sys/file/sys_tree.h"
 #include "vault/mover.h"
 
 struct stage {

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/encode.h"
-#include "sys/sys_file.h"
+#include "base/encoding/encode.h"
+#include "sys/file/sys_file.h"
 #include "vault/mover.h"
 
 /* So many bytes in one turn: others want theirs. */

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "sys/sys_fd_pass.h"
-#include "sys/sys_file.h"
+#include "sys/file/sys_file.h"
+#include "sys/network/sys_fd_pass.h"
 
 _Static_assert(WIRE_FDS_MAX <= SYS_FD_PASS_MAX, "a message of ours can be sent");
 

@@ -3,9 +3,9 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-#include "sys/sys_fd_pass.h"
-#include "sys/sys_file.h"
-#include "sys/sys_socket.h"
+#include "sys/file/sys_file.h"
+#include "sys/network/sys_fd_pass.h"
+#include "sys/network/sys_socket.h"
 #include "sys/sys_test.h"
 #include "wire/wire_channel.h"
 #include "wire/wire_testing.h"

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "sys/sys_socket.h"
+#include "sys/network/sys_socket.h"
 #include "wire/wire_conversation.h"
 
 #define RAW_FDS_MAX 70 /* more than any receiver of ours takes */

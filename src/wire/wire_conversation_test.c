@@ -1,7 +1,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include "sys/sys_socket.h"
+#include "sys/network/sys_socket.h"
 #include "sys/sys_test.h"
 #include "wire/wire_conversation.h"
 #include "wire/wire_testing.h"

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "base/text.h"
-#include "sys/sys_file.h"
+#include "sys/file/sys_file.h"
 #include "wire/wire_requests.h"
 #include "wire/wire_testing.h"
 

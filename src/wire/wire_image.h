@@ -1,8 +1,8 @@
 /* What an imported image is: its layers, and what its maker wants for programs in it.
  *
  * The keeper writes it, who read the archive; the launcher reads it as strictly as anything that a
- * confined process says, and keeps it in the registry (launcher/image.h). Lines of text, so that it
- * can be read and repaired by hand:
+ * confined process says, and keeps it in the registry (launcher/image/image.h). Lines of text, so
+ * that it can be read and repaired by hand:
  *
  *     burrow-image 1
  *     base host

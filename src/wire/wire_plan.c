@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/auto.h"
-#include "sys/sys_file.h"
-#include "sys/sys_memfd.h"
+#include "sys/file/sys_file.h"
+#include "sys/file/sys_memfd.h"
 
 #define VERSION_WIDTH 2
 

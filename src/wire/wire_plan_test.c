@@ -1,6 +1,6 @@
 #include <sys/mman.h>
 
-#include "sys/sys_memfd.h"
+#include "sys/file/sys_memfd.h"
 #include "sys/sys_test.h"
 #include "wire/wire_plan.h"
 #include "wire/wire_testing.h"

@@ -29,11 +29,11 @@ BOX = f"{NATIVE}/sandboxes/box"
 
 def points_in_source():
     found = set()
-    folder = os.path.join(ROOT, "src", "launcher")
-    for name in os.listdir(folder):
-        if name.endswith(".c") and not name.endswith("_test.c"):
-            with open(os.path.join(folder, name), encoding="utf-8") as file:
-                found |= set(re.findall(r'CRASH_POINT\("([^"]+)"\)', file.read()))
+    for folder, _, names in os.walk(os.path.join(ROOT, "src", "launcher")):
+        for name in names:
+            if name.endswith(".c") and not name.endswith("_test.c"):
+                with open(os.path.join(folder, name), encoding="utf-8") as file:
+                    found |= set(re.findall(r'CRASH_POINT\("([^"]+)"\)', file.read()))
     assert found, "no crash points in src/launcher"
     return found
 

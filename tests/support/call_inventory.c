@@ -1,5 +1,5 @@
 /* Every system call number from 0 to 600 through every interface, in a real sandbox, against the
- * table of the unit test (launcher/seccomp_inventory.def). For tests of isolation only.
+ * table of the unit test (launcher/wall/seccomp_inventory.def). For tests of isolation only.
  *
  * Calls that the profile lets through are not made: what is refused is refused before anything
  * happens, so that trying it does no harm. Prints one line for each answer that is not the table's,
@@ -24,7 +24,7 @@ struct row {
 
 static const struct row table[NUMBERS_END] = {
 #define ROW(number, call, expected) [number] = {#call, expected},
-#include "launcher/seccomp_inventory.def"
+#include "launcher/wall/seccomp_inventory.def"
 #undef ROW
 };
 

@@ -24,10 +24,10 @@
 #include "base/auto.h"
 #include "base/memory.h"
 #include "base/number.h"
-#include "net/http_proxy.h"
-#include "net/http_server.h"
-#include "net/sse.h"
-#include "net/websocket_http.h"
+#include "net/http/http_proxy.h"
+#include "net/http/http_server.h"
+#include "net/http/sse.h"
+#include "net/websocket/websocket_http.h"
 
 #define PIECE_SIZE ((size_t) 64 * 1024)
 

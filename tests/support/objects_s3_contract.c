@@ -9,9 +9,9 @@
 #include <stdlib.h>
 
 #include "base/id.h"
-#include "net/outbound.h"
+#include "net/outbound/outbound.h"
 #include "objects/objects_contract.h"
-#include "objects/s3_operations.h"
+#include "objects/s3/s3_operations.h"
 
 #define BUCKET_SIZE 48
 

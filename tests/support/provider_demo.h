@@ -1,8 +1,8 @@
 /* Inside of provider_demo, a daemon for tests; provider_demo.c says what it offers. */
 #pragma once
 
-#include "net/http_client.h"
-#include "net/http_server.h"
+#include "net/http/http_client.h"
+#include "net/http/http_server.h"
 #include "provider/provider.h"
 
 struct demo {

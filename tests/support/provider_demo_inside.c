@@ -10,7 +10,7 @@
 #include "base/auto.h"
 #include "base/memory.h"
 #include "base/number.h"
-#include "net/http_proxy.h"
+#include "net/http/http_proxy.h"
 #include "provider_demo.h"
 
 #define SAID_MAX 4096

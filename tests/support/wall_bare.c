@@ -10,12 +10,12 @@
 
 #include "base/auto.h"
 #include "json/json_write.h"
-#include "launcher/capability.h"
-#include "sys/sys_clone.h"
-#include "sys/sys_file.h"
-#include "sys/sys_mount_path.h"
-#include "sys/sys_namespace.h"
-#include "sys/sys_process.h"
+#include "launcher/wall/capability.h"
+#include "sys/file/sys_file.h"
+#include "sys/file/sys_mount_path.h"
+#include "sys/process/sys_clone.h"
+#include "sys/process/sys_namespace.h"
+#include "sys/process/sys_process.h"
 
 #define ALL_NAMESPACES (CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)
 #define ANSWER_MAX     ((size_t) 1 << 20)

@@ -8,14 +8,14 @@
 
 #include "base/auto.h"
 #include "json/json_write.h"
-#include "launcher/capability.h"
-#include "launcher/image_host.h"
-#include "launcher/network_socket.h"
-#include "sys/sys_address.h"
-#include "sys/sys_file.h"
-#include "sys/sys_memfd.h"
-#include "sys/sys_namespace.h"
-#include "sys/sys_socket.h"
+#include "launcher/image/image_host.h"
+#include "launcher/network/network_socket.h"
+#include "launcher/wall/capability.h"
+#include "sys/file/sys_file.h"
+#include "sys/file/sys_memfd.h"
+#include "sys/network/sys_address.h"
+#include "sys/network/sys_socket.h"
+#include "sys/process/sys_namespace.h"
 
 #define PROGRAM_MAX ((size_t) 64 << 20)
 #define ANSWER_MAX  ((size_t) 16 << 20)

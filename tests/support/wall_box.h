@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "launcher/sandbox.h"
+#include "launcher/sandbox/sandbox.h"
 #include "wall_set.h"
 #include "wall_target.h"
 

@@ -12,13 +12,13 @@
 
 #include "base/auto.h"
 #include "base/number.h"
-#include "launcher/cgroup.h"
-#include "launcher/network.h"
-#include "sys/sys_clone.h"
-#include "sys/sys_file.h"
-#include "sys/sys_mount_path.h"
-#include "sys/sys_process.h"
-#include "sys/sys_tree.h"
+#include "launcher/cgroup/cgroup.h"
+#include "launcher/network/network.h"
+#include "sys/file/sys_file.h"
+#include "sys/file/sys_mount_path.h"
+#include "sys/file/sys_tree.h"
+#include "sys/process/sys_clone.h"
+#include "sys/process/sys_process.h"
 
 #define PREFIX          "burrow-lab-"
 #define PLACE           "/var/tmp" /* on a disk, where /tmp is often in memory */

@@ -34,7 +34,7 @@
 #include "base/number.h"
 #include "json/json_read.h"
 #include "json/json_write.h"
-#include "sys/sys_file.h"
+#include "sys/file/sys_file.h"
 #include "wall_bare.h"
 #include "wall_box.h"
 #include "wall_guard.h"

@@ -2,7 +2,7 @@
 
 #include "base/auto.h"
 #include "json/json_write.h"
-#include "launcher/cgroup_stats.h"
+#include "launcher/cgroup/cgroup_stats.h"
 
 void wall_measure(const struct wall_box *box, struct text *ret_answer)
 {

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/auto.h"
-#include "launcher/capability.h"
-#include "launcher/sandbox_walls.h"
-#include "launcher/seccomp.h"
+#include "launcher/sandbox/sandbox_walls.h"
+#include "launcher/wall/capability.h"
+#include "launcher/wall/seccomp.h"
 
 static const struct {
     const char *name;

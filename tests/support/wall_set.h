@@ -2,7 +2,7 @@
  *
  *     seccomp.mounts        a wall of the filter; `seccomp` for all of them
  *     capability.sys_admin  one more right for root; `capability` for all
- *     hidden_proc           a wall of launcher/sandbox_walls.h
+ *     hidden_proc           a wall of launcher/sandbox/sandbox_walls.h
  *     memory_limit          and pids_limit, cpu_limit, disk_limit
  *     user_namespace        and pid_, network_, ipc_, uts_namespace, private_root: without one of
  *                           these there is no sandbox, and the program runs beside it (wall_bare.h)

@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "base/auto.h"
-#include "sys/sys_file.h"
-#include "sys/sys_mount_path.h"
+#include "sys/file/sys_file.h"
+#include "sys/file/sys_mount_path.h"
 
 #define PLACE       "/srv"
 #define ABSTRACT    "burrow-lab"

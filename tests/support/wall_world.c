@@ -12,14 +12,14 @@
 #include "attack_server.h"
 #include "base/memory.h"
 #include "base/number.h"
-#include "launcher/network_namespace.h"
-#include "launcher/network_policy.h"
-#include "launcher/nft.h"
-#include "launcher/router_internal.h"
-#include "sys/sys_file.h"
-#include "sys/sys_namespace.h"
-#include "sys/sys_netlink_list.h"
-#include "sys/sys_process.h"
+#include "launcher/network/network_namespace.h"
+#include "launcher/network/network_policy.h"
+#include "launcher/network/nft.h"
+#include "launcher/network/router_internal.h"
+#include "sys/file/sys_file.h"
+#include "sys/network/sys_netlink_list.h"
+#include "sys/process/sys_namespace.h"
+#include "sys/process/sys_process.h"
 
 #define SERVER_MS       120000
 #define LEAVE_TRIES     500

@@ -2,9 +2,9 @@
  *
  *     internet  203.0.113.1, and many addresses on lo ---- 203.0.113.2 eth0  host  192.0.2.2 on lo
  *
- * "The host" is the guard's own network namespace, with a real router (launcher/router.h) in it;
- * the internet is a namespace behind it. In both somebody answers (attack_server.h). Nothing leaves
- * these namespaces, and they go with the lab.
+ * "The host" is the guard's own network namespace, with a real router (launcher/network/router.h)
+ * in it; the internet is a namespace behind it. In both somebody answers (attack_server.h). Nothing
+ * leaves these namespaces, and they go with the lab.
  *
  * Walls that can be opened, by name:
  *

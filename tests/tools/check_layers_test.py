@@ -61,9 +61,9 @@ def the_domain_sees_the_store_by_its_interface_only():
 
 @test
 def the_daemon_does_not_contain_the_launcher_but_the_launcher_does():
-    include = '#include "launcher/plan.h"\n'
-    refuses({"launcher/plan.h": "", "programs/burrow.c": include}, "programs may include only")
-    accepts({"launcher/plan.h": "", "programs/burrow_launcher.c": include})
+    include = '#include "launcher/residents/plan.h"\n'
+    refuses({"launcher/residents/plan.h": "", "programs/burrow.c": include}, "programs may include only")
+    accepts({"launcher/residents/plan.h": "", "programs/burrow_launcher.c": include})
 
 
 @test
@@ -96,7 +96,7 @@ def a_test_or_fuzzer_may_include_only_its_own_module():
 def only_one_module_mounts():
     for call in ("mount(a, b, c, 0, NULL);", "syscall(SYS_move_mount, 1);", "x = umount2(path, 0);"):
         refuses({"launcher/a.c": f"    {call}\n"}, "src/launcher/a.c:1: mounts are made through")
-        accepts({"sys/sys_mount.c": f"    {call}\n", "launcher/a_test.c": f"    {call}\n"})
+        accepts({"sys/file/sys_mount.c": f"    {call}\n", "launcher/a_test.c": f"    {call}\n"})
     accepts({"api/a.c": "    client->mount(x);\n    sys_mount_attach(a, b);\n    unmount(b);\n"})
     accepts({"store/a.c": '    "CREATE TABLE mount("\n    /* The older mount(2). */\n'})
 
@@ -104,8 +104,8 @@ def only_one_module_mounts():
 @test
 def nobody_copies_a_mount_with_its_group_or_mounts_on_the_host():
     refuses({"launcher/keeper.c": "sys_mount_copy_in_group(a, b, c);\n"}, "private_mounts")
-    accepts({"launcher/sandbox.c": "sys_mount_copy_in_group(a, b, c);\n"})
-    refuses({"launcher/disk_pool.c": "host_mounts_keep_namespace(a, b, c);\n"}, "router's namespace")
+    accepts({"launcher/sandbox/sandbox.c": "sys_mount_copy_in_group(a, b, c);\n"})
+    refuses({"launcher/disk/disk_pool.c": "host_mounts_keep_namespace(a, b, c);\n"}, "router's namespace")
 
 
 main()

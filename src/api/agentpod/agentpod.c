@@ -1,11 +1,11 @@
 #include "api/agentpod/agentpod.h"
 
-#include "api/access.h"
+#include "api/access/access.h"
 #include "api/agentpod/agentpod_internal.h"
-#include "api/pending.h"
-#include "api/terminal_relay.h"
-#include "domain/sandboxes.h"
-#include "domain/workspace.h"
+#include "api/http/pending.h"
+#include "api/terminal/terminal_relay.h"
+#include "domain/sandbox/sandboxes.h"
+#include "domain/workspace/workspace.h"
 
 /* --- requests and answers -------------------------------------------------------------------- */
 

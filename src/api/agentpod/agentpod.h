@@ -12,8 +12,8 @@
  */
 #pragma once
 
-#include "api/api.h"
-#include "net/http_route.h"
+#include "api/http/api.h"
+#include "net/http/http_route.h"
 
 /* The table, with `api` as its context (borrowed). */
 struct http_mount agentpod_mount(struct api *api);

@@ -2,14 +2,14 @@
  * can be asked for again. */
 #include <string.h>
 
-#include "api/agent_body.h"
+#include "api/agent/agent_body.h"
+#include "api/agent/repository.h"
+#include "api/agent/visit_walk.h"
 #include "api/agentpod/agentpod_config.h"
 #include "api/agentpod/agentpod_internal.h"
-#include "api/json_body.h"
-#include "api/repository.h"
-#include "api/visit_walk.h"
+#include "api/http/json_body.h"
 #include "base/memory.h"
-#include "domain/backup.h"
+#include "domain/backup/backup.h"
 
 #define USER_MAX         ((size_t) 256)
 #define WRITE_TIMEOUT_MS ((uint64_t) 60 * 1000)

@@ -3,7 +3,7 @@
 
 #include <jansson.h>
 
-#include "api/visit.h"
+#include "api/agent/visit.h"
 #include "base/text.h"
 #include "json/json_read.h"
 #include "json/json_write.h"

@@ -1,10 +1,10 @@
 /* sync: the workspace mirrored, on request. */
 #include "api/agentpod/agentpod_internal.h"
-#include "api/pending.h"
+#include "api/http/pending.h"
 #include "base/auto.h"
 #include "base/clock.h"
-#include "domain/sandboxes.h"
-#include "domain/workspace.h"
+#include "domain/sandbox/sandboxes.h"
+#include "domain/workspace/workspace.h"
 
 /* This route has an error of its own, always with the same status. */
 static void answer_failure(struct http_request *request, const struct error *failure)

@@ -1,6 +1,6 @@
 #include "api/agentpod/agentpod.h"
 #include "api/dialect_testing.h"
-#include "domain/workspace.h"
+#include "domain/workspace/workspace.h"
 
 #define WRITTEN "{\"success\":true}"
 

@@ -6,16 +6,16 @@
  *
  * Validated as AgentPod does; a body that is not right is 400 {"success": false, "error":
  * {"issues":
- * [...], "name": "ZodError"}}. What arrives is kept in our event log (domain/remote_event.h) before
- * it is acknowledged. */
+ * [...], "name": "ZodError"}}. What arrives is kept in our event log (domain/event/remote_event.h)
+ * before it is acknowledged. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/hash.h"
+#include "base/encoding/hash.h"
 #include "domain/domain.h"
-#include "net/http_route.h"
+#include "net/http/http_route.h"
 
 #define AGENTPOD_TOKEN_MIN 16
 

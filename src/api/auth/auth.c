@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "api/access.h"
+#include "api/access/access.h"
 #include "api/auth/auth_internal.h"
 #include "base/auto.h"
 #include "base/memory.h"

@@ -9,8 +9,8 @@
  * Tries are throttled by address and by email, wrong ones look all alike and take equally long. */
 #pragma once
 
-#include "api/api.h"
-#include "api/password.h"
+#include "api/access/password.h"
+#include "api/http/api.h"
 
 struct admission;
 struct auth;

@@ -1,11 +1,11 @@
 /* Between the files of this folder. */
 #pragma once
 
-#include "api/admission.h"
+#include "api/access/admission.h"
+#include "api/access/throttle.h"
 #include "api/auth/auth.h"
-#include "api/throttle.h"
-#include "domain/login.h"
-#include "domain/owner.h"
+#include "domain/identity/login.h"
+#include "domain/identity/owner.h"
 #include "json/json_write.h"
 
 struct auth {

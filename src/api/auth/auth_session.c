@@ -1,12 +1,12 @@
 /* The login that a request brings along, and how it is told. */
 #include <string.h>
 
+#include "api/access/credential.h"
 #include "api/auth/auth_internal.h"
-#include "api/credential.h"
-#include "api/pending.h"
+#include "api/http/pending.h"
 #include "base/auto.h"
-#include "domain/api_key.h"
-#include "domain/audit.h"
+#include "domain/identity/api_key.h"
+#include "domain/identity/audit.h"
 
 #define REPLY_MAX ((size_t) 16 * 1024)
 

@@ -2,11 +2,11 @@
 #include <string.h>
 
 #include "api/auth/auth_internal.h"
-#include "api/json_body.h"
-#include "api/pending.h"
+#include "api/http/json_body.h"
+#include "api/http/pending.h"
 #include "base/auto.h"
 #include "base/memory.h"
-#include "domain/audit.h"
+#include "domain/identity/audit.h"
 
 struct sign_in {
     struct auth *auth;

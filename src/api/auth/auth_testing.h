@@ -2,12 +2,12 @@
  * domain, and calls that wait for their answer. Included by test programs only. */
 #pragma once
 
-#include "api/admission.h"
+#include "api/access/admission.h"
 #include "api/auth/auth.h"
-#include "api/error_body.h"
+#include "api/http/error_body.h"
 #include "api/native/identity.h"
-#include "domain/identity_testing.h"
-#include "net/http_testing.h"
+#include "domain/identity/identity_testing.h"
+#include "net/http/http_testing.h"
 
 struct office {
     struct house house;

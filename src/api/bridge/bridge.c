@@ -1,6 +1,6 @@
 #include "api/bridge/bridge.h"
 
-#include "api/access.h"
+#include "api/access/access.h"
 #include "api/bridge/bridge_error.h"
 #include "api/bridge/bridge_internal.h"
 #include "api/bridge/bridge_name.h"

@@ -5,7 +5,7 @@
  * ours differs from theirs. */
 #pragma once
 
-#include "api/api.h"
+#include "api/http/api.h"
 
 /* The table, with `api` as its context (borrowed). `api->bridge_pool` may be set later. */
 struct http_mount bridge_mount(struct api *api);

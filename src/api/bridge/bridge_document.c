@@ -1,8 +1,8 @@
 /* /v1/openapi*: the bridge's own routes, and no others, as its clients expect. */
 #include "api/bridge/bridge.h"
 #include "api/bridge/bridge_internal.h"
-#include "api/openapi.h"
-#include "api/openapi_page.h"
+#include "api/http/openapi.h"
+#include "api/http/openapi_page.h"
 #include "base/auto.h"
 
 #define TITLE        "Burrow: sandbox bridge"

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "net/http_request.h"
+#include "net/http/http_request.h"
 
 /* For http_mount: words for what goes wrong before a sandbox can be used. */
 void bridge_error_encode(const struct http_request *request, const struct error *error,

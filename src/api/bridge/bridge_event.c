@@ -4,7 +4,7 @@
 
 #include "api/bridge/bridge_error.h"
 #include "base/auto.h"
-#include "base/encode.h"
+#include "base/encoding/encode.h"
 #include "base/memory.h"
 #include "json/json_write.h"
 

@@ -8,9 +8,9 @@
 #include <cmocka.h>
 
 #include "api/bridge/bridge_event.h"
-#include "base/encode.h"
+#include "base/encoding/encode.h"
+#include "base/encoding/utf8.h"
 #include "base/id.h"
-#include "base/utf8.h"
 #include "json/json_read.h"
 
 static struct bridge_held held;

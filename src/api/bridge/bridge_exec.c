@@ -1,7 +1,7 @@
 /* POST /v1/sandbox/{id}/exec: a command, its output as events. */
 #include <string.h>
 
-#include "api/agent_body.h"
+#include "api/agent/agent_body.h"
 #include "api/bridge/bridge_command.h"
 #include "api/bridge/bridge_error.h"
 #include "api/bridge/bridge_event.h"
@@ -9,7 +9,7 @@
 #include "api/bridge/bridge_path.h"
 #include "base/auto.h"
 #include "json/json_read.h"
-#include "net/sse.h"
+#include "net/http/sse.h"
 
 #define ARGUMENTS_MAX ((size_t) 16384)
 #define TIMEOUT_MAX   (365.0 * 24 * 3600 * 1000)

@@ -1,12 +1,12 @@
 /* /v1/sandbox/{id}/file/{path}: a file's bytes, both ways. */
 #include <string.h>
 
-#include "api/agent_body.h"
+#include "api/agent/agent_body.h"
 #include "api/bridge/bridge_error.h"
 #include "api/bridge/bridge_internal.h"
 #include "api/bridge/bridge_path.h"
 #include "base/auto.h"
-#include "base/utf8.h"
+#include "base/encoding/utf8.h"
 
 /* The path of the URL, absolute, in the pool. NULL: that was answered. */
 static const char *wanted_path(struct http_request *request)

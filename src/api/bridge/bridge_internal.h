@@ -1,8 +1,8 @@
 /* What the handlers of the bridge share. Nothing outside of this folder includes it. */
 #pragma once
 
-#include "api/agent_call.h"
-#include "api/visit.h"
+#include "api/agent/agent_call.h"
+#include "api/agent/visit.h"
 
 #define BRIDGE_JSON "application/json"
 #define BRIDGE_OK   "{\"ok\":true}"

@@ -2,8 +2,8 @@
 
 #include "api/bridge/bridge_internal.h"
 #include "base/auto.h"
-#include "domain/owner.h"
-#include "domain/sandboxes.h"
+#include "domain/identity/owner.h"
+#include "domain/sandbox/sandboxes.h"
 #include "json/json_write.h"
 
 #define ANSWER_MAX ((size_t) 1024)

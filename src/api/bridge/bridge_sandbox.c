@@ -3,8 +3,8 @@
 
 #include "api/bridge/bridge_error.h"
 #include "api/bridge/bridge_internal.h"
-#include "api/pending.h"
-#include "domain/sandboxes.h"
+#include "api/http/pending.h"
+#include "domain/sandbox/sandboxes.h"
 
 #define PING_MS ((uint64_t) 10 * 1000)
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/agent_body.h"
+#include "api/agent/agent_body.h"
 #include "api/bridge/bridge_error.h"
 #include "api/bridge/bridge_internal.h"
 #include "base/auto.h"

@@ -1,6 +1,6 @@
 /* The bridge as far as it needs no agent: what is checked, made, unmade and refused. */
 #include "api/bridge/bridge_testing.h"
-#include "api/openapi.h"
+#include "api/http/openapi.h"
 
 /* --- answers without an agent ---------------------------------------------------------------- */
 

@@ -4,13 +4,13 @@
  */
 #pragma once
 
+#include "api/agent/visit_testing.h"
 #include "api/bridge/bridge.h"
 #include "api/bridge/bridge_pool.h"
-#include "api/preview.h"
+#include "api/preview/preview.h"
 #include "api/stored_testing.h"
-#include "api/visit_testing.h"
-#include "domain/owner.h"
-#include "domain/port.h"
+#include "domain/identity/owner.h"
+#include "domain/port/port.h"
 
 #define HOST "Host: a.test\r\n"
 

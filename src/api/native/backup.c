@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/http/pending.h"
 #include "api/native/body.h"
 #include "api/native/handlers.h"
-#include "api/pending.h"
 #include "base/memory.h"
 
 #define NAME_LENGTH_MAX 64

@@ -2,16 +2,16 @@
 
 #include <string.h>
 
-#include "api/access.h"
+#include "api/access/access.h"
 #include "api/backup_body.h"
-#include "api/error_body.h"
+#include "api/http/error_body.h"
+#include "api/http/pending.h"
 #include "api/native/body.h"
 #include "api/native/schemas.h"
-#include "api/pending.h"
 #include "base/auto.h"
 #include "base/number.h"
-#include "domain/backup.h"
-#include "domain/sandboxes.h"
+#include "domain/backup/backup.h"
+#include "domain/sandbox/sandboxes.h"
 
 #define PAGE_DEFAULT 100
 #define BODY_LIMIT   ((uint64_t) 8 * 1024 * 1024)

@@ -1,9 +1,9 @@
 #include "api/native/body.h"
 
-#include "api/idempotency.h"
+#include "api/http/idempotency.h"
 #include "base/clock.h"
 #include "base/number.h"
-#include "domain/sandboxes.h"
+#include "domain/sandbox/sandboxes.h"
 
 #define EXPIRY_MAX_MS ((uint64_t) 3650 * 24 * 3600 * 1000)
 

@@ -1,10 +1,10 @@
 /* Bodies in this dialect: one JSON object, or nothing, which counts as {}; and JSON answers.
  *
- * Requests that have a body also have the header Idempotency-Key (api/idempotency.h): it is looked
- * after here, before the body is read. */
+ * Requests that have a body also have the header Idempotency-Key (api/http/idempotency.h): it is
+ * looked after here, before the body is read. */
 #pragma once
 
-#include "api/api.h"
+#include "api/http/api.h"
 #include "json/json_read.h"
 #include "json/json_write.h"
 

@@ -1,12 +1,12 @@
 /* Care of what is stored: taking away what nobody names any more, and looking whether all is there.
  */
+#include "api/http/pending.h"
 #include "api/native/body.h"
 #include "api/native/handlers.h"
-#include "api/pending.h"
 #include "base/memory.h"
-#include "domain/collector.h"
-#include "domain/inspection.h"
-#include "domain/sandbox.h"
+#include "domain/sandbox/sandbox.h"
+#include "domain/tiers/collector.h"
+#include "domain/tiers/inspection.h"
 #include "json/json_measure.h"
 
 static void collected(void *context, const struct error *failure, const struct collected *collected)

@@ -1,8 +1,8 @@
 /* What runs inside a sandbox: commands, sessions, processes, code, git. All of it is the agent's
  * own work; here are the fields of this dialect and where they go. */
+#include "api/agent/visit.h"
 #include "api/native/forward.h"
 #include "api/native/handlers.h"
-#include "api/visit.h"
 #include "base/auto.h"
 
 /* The agent's word for: no session, a process of its own. */

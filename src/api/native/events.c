@@ -2,14 +2,14 @@
 #include <string.h>
 #include <strings.h>
 
+#include "api/http/pending.h"
 #include "api/native/body.h"
 #include "api/native/handlers.h"
-#include "api/pending.h"
 #include "base/memory.h"
 #include "base/number.h"
-#include "domain/event.h"
-#include "domain/sandboxes.h"
-#include "net/sse.h"
+#include "domain/event/event.h"
+#include "domain/sandbox/sandboxes.h"
+#include "net/http/sse.h"
 
 #define PAGE_DEFAULT 100
 #define PAGE_MAX     1000

@@ -1,8 +1,8 @@
 /* Files of a sandbox: bytes both ways, folders as lists and as archives, changes as events. */
 #include <string.h>
 
-#include "api/agent_body.h"
-#include "api/agent_pass.h"
+#include "api/agent/agent_body.h"
+#include "api/agent/agent_pass.h"
 #include "api/native/body.h"
 #include "api/native/forward.h"
 #include "api/native/handlers.h"

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "api/agent_pass.h"
+#include "api/agent/agent_pass.h"
 #include "api/native/body.h"
 #include "base/auto.h"
 #include "json/json_measure.h"

@@ -13,7 +13,7 @@
 
 #include <stddef.h>
 
-#include "net/http_request.h"
+#include "net/http/http_request.h"
 
 enum forward_kind {
     FORWARD_AS_IS,

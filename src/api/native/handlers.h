@@ -1,7 +1,7 @@
 /* The handlers of this dialect, for its one route table (routes.c). Their context is struct api. */
 #pragma once
 
-#include "net/http_request.h"
+#include "net/http/http_request.h"
 
 /* sandboxes.c */
 void native_create_sandbox(struct http_request *request);

@@ -2,14 +2,14 @@
 
 #include <string.h>
 
-#include "api/access.h"
-#include "api/error_body.h"
+#include "api/access/access.h"
+#include "api/http/error_body.h"
+#include "api/http/pending.h"
 #include "api/native/identity_internal.h"
-#include "api/pending.h"
 #include "base/auto.h"
 #include "base/number.h"
-#include "domain/api_key.h"
-#include "domain/audit.h"
+#include "domain/identity/api_key.h"
+#include "domain/identity/audit.h"
 
 /* --- shapes ---------------------------------------------------------------------------------- */
 

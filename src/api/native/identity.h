@@ -4,7 +4,7 @@
  * and nowhere else. */
 #pragma once
 
-#include "api/api.h"
+#include "api/http/api.h"
 
 /* The table, with `api` as its context (borrowed). */
 struct http_mount identity_mount(struct api *api);

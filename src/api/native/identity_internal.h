@@ -1,8 +1,8 @@
 /* Between the files that serve people and keys. */
 #pragma once
 
-#include "api/api.h"
-#include "domain/owner.h"
+#include "api/http/api.h"
+#include "domain/identity/owner.h"
 #include "json/json_write.h"
 
 #define IDENTITY_REPLY_MAX    ((size_t) 4 * 1024 * 1024)

@@ -1,13 +1,13 @@
 /* Keys: list, make, revoke. */
 #include <string.h>
 
-#include "api/json_body.h"
+#include "api/http/json_body.h"
+#include "api/http/pending.h"
 #include "api/native/identity_internal.h"
-#include "api/pending.h"
 #include "base/auto.h"
 #include "base/number.h"
-#include "domain/api_key.h"
-#include "domain/sandboxes.h"
+#include "domain/identity/api_key.h"
+#include "domain/sandbox/sandboxes.h"
 
 #define EXPIRY_MAX_MS ((uint64_t) 100 * 365 * 24 * 3600 * 1000)
 

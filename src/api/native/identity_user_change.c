@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "api/auth/auth.h"
-#include "api/json_body.h"
+#include "api/http/json_body.h"
+#include "api/http/pending.h"
 #include "api/native/identity_internal.h"
-#include "api/pending.h"
 #include "base/auto.h"
 #include "base/memory.h"
-#include "domain/audit.h"
+#include "domain/identity/audit.h"
 
 struct user_change {
     struct pool pool; /* all texts */

@@ -2,14 +2,14 @@
 
 #include <string.h>
 
-#include "api/access.h"
-#include "api/error_body.h"
+#include "api/access/access.h"
+#include "api/http/error_body.h"
 #include "api/mount_work.h"
 #include "api/native/body.h"
 #include "base/auto.h"
 #include "base/clock.h"
-#include "domain/bucket_mount.h"
-#include "domain/sandboxes.h"
+#include "domain/bucket/bucket_mount.h"
+#include "domain/sandbox/sandboxes.h"
 
 /* --- shown ----------------------------------------------------------------------------------- */
 

@@ -1,11 +1,11 @@
 #include "api/native/native.h"
 
-#include "api/access.h"
-#include "api/error_body.h"
-#include "api/openapi.h"
-#include "api/openapi_page.h"
+#include "api/access/access.h"
+#include "api/http/error_body.h"
+#include "api/http/openapi.h"
+#include "api/http/openapi_page.h"
 #include "base/auto.h"
-#include "net/http_request.h"
+#include "net/http/http_request.h"
 
 #define OPENAPI_MAX ((size_t) 4 * 1024 * 1024)
 

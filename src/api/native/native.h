@@ -6,8 +6,8 @@
 
 #include <stddef.h>
 
-#include "api/api.h"
-#include "net/http_route.h"
+#include "api/http/api.h"
+#include "net/http/http_route.h"
 
 #define NATIVE_MOUNTS_MAX 24
 

@@ -1,13 +1,13 @@
 /* The dialect on a real domain and store, with an agent of raw bytes. */
 #include <stdio.h>
 
-#include "api/agents.h"
-#include "api/error_body.h"
-#include "api/idempotency.h"
+#include "api/agent/agents.h"
+#include "api/http/error_body.h"
+#include "api/http/idempotency.h"
 #include "api/native/native.h"
 #include "domain/domain_testing.h"
 #include "json/json_read.h"
-#include "net/http_testing.h"
+#include "net/http/http_testing.h"
 
 struct bench {
     struct world *world;

@@ -2,9 +2,9 @@
 
 #include <stdlib.h>
 
-#include "api/api.h"
-#include "api/idempotency.h"
-#include "api/pending.h"
+#include "api/http/api.h"
+#include "api/http/idempotency.h"
+#include "api/http/pending.h"
 #include "base/auto.h"
 #include "base/memory.h"
 

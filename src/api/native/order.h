@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "domain/caller.h"
-#include "net/http_request.h"
+#include "net/http/http_request.h"
 
 struct order;
 

@@ -1,8 +1,8 @@
 /* Ways to a sandbox's agent that it speaks itself: WebSockets, and its whole container API. */
 #include <string.h>
 
+#include "api/agent/visit.h"
 #include "api/native/handlers.h"
-#include "api/visit.h"
 
 /* Segments before the agent's own path: burrow, v1, sandboxes, the id, container. */
 #define CONTAINER_DEPTH 5

@@ -2,17 +2,17 @@
 
 #include <string.h>
 
-#include "api/access.h"
-#include "api/agent_call.h"
-#include "api/error_body.h"
+#include "api/access/access.h"
+#include "api/agent/agent_call.h"
+#include "api/http/error_body.h"
+#include "api/http/pending.h"
 #include "api/native/body.h"
-#include "api/pending.h"
-#include "api/preview.h"
+#include "api/preview/preview.h"
 #include "base/auto.h"
 #include "base/memory.h"
 #include "base/number.h"
-#include "domain/port.h"
-#include "domain/sandboxes.h"
+#include "domain/port/port.h"
+#include "domain/sandbox/sandboxes.h"
 
 #define URL_MAX   512
 #define LISTENING "/burrow/ports"

@@ -2,6 +2,6 @@
  * the sandbox's agent, and only from one that runs: looking does not wake. */
 #pragma once
 
-#include "api/api.h"
+#include "api/http/api.h"
 
 struct http_mount ports_mount(struct api *api);

@@ -1,6 +1,6 @@
 /* The one route table of this dialect. */
-#include "api/access.h"
-#include "api/error_body.h"
+#include "api/access/access.h"
+#include "api/http/error_body.h"
 #include "api/native/handlers.h"
 #include "api/native/native.h"
 #include "api/native/schemas.h"

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "domain/caller.h"
-#include "domain/sandboxes.h"
+#include "domain/sandbox/sandboxes.h"
 #include "json/json_read.h"
 #include "json/json_write.h"
 

@@ -1,16 +1,16 @@
 /* Sandboxes as objects: made, listed, changed, put to sleep, destroyed. */
-#include "domain/sandboxes.h"
+#include "domain/sandbox/sandboxes.h"
 
 #include <string.h>
 
-#include "api/idempotency.h"
+#include "api/http/idempotency.h"
+#include "api/http/pending.h"
 #include "api/native/body.h"
 #include "api/native/handlers.h"
 #include "api/native/sandbox_fields.h"
-#include "api/pending.h"
 #include "base/memory.h"
 #include "base/number.h"
-#include "domain/template.h"
+#include "domain/snapshot/template.h"
 
 #define LIST_DEFAULT 100
 

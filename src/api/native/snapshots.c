@@ -3,17 +3,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/access.h"
-#include "api/error_body.h"
+#include "api/access/access.h"
+#include "api/http/error_body.h"
+#include "api/http/pending.h"
 #include "api/native/body.h"
 #include "api/native/order.h"
 #include "api/native/sandbox_fields.h"
 #include "api/native/schemas.h"
-#include "api/pending.h"
 #include "base/auto.h"
 #include "base/memory.h"
 #include "base/number.h"
-#include "domain/snapshot.h"
+#include "domain/snapshot/snapshot.h"
 #include "json/json_measure.h"
 
 #define LIST_DEFAULT   100

@@ -1,8 +1,8 @@
 /* What a sandbox uses. */
+#include "api/http/pending.h"
 #include "api/native/body.h"
 #include "api/native/handlers.h"
-#include "api/pending.h"
-#include "domain/sandboxes.h"
+#include "domain/sandbox/sandboxes.h"
 
 static void write_stats(struct json_writer *json, const struct provider_stats *stats)
 {

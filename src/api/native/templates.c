@@ -2,14 +2,14 @@
 
 #include <string.h>
 
-#include "api/access.h"
-#include "api/error_body.h"
+#include "api/access/access.h"
+#include "api/http/error_body.h"
+#include "api/http/pending.h"
 #include "api/native/body.h"
 #include "api/native/sandbox_fields.h"
 #include "api/native/schemas.h"
-#include "api/pending.h"
 #include "base/auto.h"
-#include "domain/template.h"
+#include "domain/snapshot/template.h"
 
 #define SPEC_MAX ((uint64_t) 512 * 1024)
 

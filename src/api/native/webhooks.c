@@ -2,13 +2,13 @@
 
 #include <string.h>
 
-#include "api/access.h"
-#include "api/error_body.h"
+#include "api/access/access.h"
+#include "api/http/error_body.h"
+#include "api/http/pending.h"
 #include "api/native/body.h"
-#include "api/pending.h"
 #include "base/auto.h"
 #include "base/number.h"
-#include "domain/webhook.h"
+#include "domain/event/webhook.h"
 
 #define LOG_DEFAULT 100
 

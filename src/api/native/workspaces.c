@@ -1,13 +1,13 @@
 #include "api/native/workspaces.h"
 
-#include "api/access.h"
-#include "api/error_body.h"
+#include "api/access/access.h"
+#include "api/http/error_body.h"
+#include "api/http/pending.h"
 #include "api/native/body.h"
 #include "api/native/schemas.h"
-#include "api/pending.h"
 #include "base/auto.h"
-#include "domain/sandboxes.h"
-#include "domain/workspace.h"
+#include "domain/sandbox/sandboxes.h"
+#include "domain/workspace/workspace.h"
 #include "json/json_measure.h"
 
 /* --- sync ------------------------------------------------------------------------------------ */

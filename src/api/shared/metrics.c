@@ -1,9 +1,9 @@
 #include "api/shared/metrics.h"
 
-#include "api/agents.h"
+#include "api/agent/agents.h"
 #include "base/auto.h"
-#include "domain/sandboxes.h"
-#include "domain/workspace.h"
+#include "domain/sandbox/sandboxes.h"
+#include "domain/workspace/workspace.h"
 
 void metrics_add(struct text *out, const char *name, const char *type, const char *help,
                  double value)

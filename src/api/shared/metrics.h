@@ -6,7 +6,7 @@
  * cloudflare_r2_storage_bytes. packaging/alerts.yml has their alerts. */
 #pragma once
 
-#include "api/api.h"
+#include "api/http/api.h"
 #include "base/text.h"
 
 /* One figure without labels. `type` is "counter" or "gauge". */

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "api/access.h"
-#include "api/error_body.h"
+#include "api/access/access.h"
+#include "api/http/error_body.h"
 #include "api/shared/metrics.h"
 #include "base/auto.h"
 #include "json/json_write.h"

@@ -9,11 +9,11 @@
 
 #include <stdbool.h>
 
-#include "api/api.h"
+#include "api/http/api.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "net/http_route.h"
-#include "net/http_server.h"
+#include "net/http/http_route.h"
+#include "net/http/http_server.h"
 
 struct operations {
     struct http_server *server; /* borrowed; set once it exists */

@@ -3,13 +3,13 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "api/access.h"
-#include "api/agent_call.h"
-#include "api/pending.h"
+#include "api/access/access.h"
+#include "api/agent/agent_call.h"
+#include "api/http/pending.h"
 #include "api/stackmemory/stackmemory_internal.h"
+#include "base/encoding/utf8.h"
 #include "base/memory.h"
-#include "base/utf8.h"
-#include "domain/sandboxes.h"
+#include "domain/sandbox/sandboxes.h"
 
 #define CONTENT_TYPE "application/json; charset=utf-8"
 #define INDENT       2

@@ -9,8 +9,8 @@
  * differences. */
 #pragma once
 
-#include "api/api.h"
-#include "net/http_route.h"
+#include "api/http/api.h"
+#include "net/http/http_route.h"
 
 /* The table, with `api` as its context (borrowed). */
 struct http_mount stackmemory_mount(struct api *api);

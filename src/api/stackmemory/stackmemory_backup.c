@@ -6,7 +6,7 @@
 #include "api/backup_body.h"
 #include "api/stackmemory/stackmemory_internal.h"
 #include "base/memory.h"
-#include "domain/backup.h"
+#include "domain/backup/backup.h"
 
 /* What is asked for, in the request's pool: the sandbox may have to be made first. */
 struct backup_wish {

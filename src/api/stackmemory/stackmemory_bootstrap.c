@@ -3,10 +3,10 @@
 #include <limits.h>
 #include <string.h>
 
-#include "api/agent_body.h"
-#include "api/repository.h"
+#include "api/agent/agent_body.h"
+#include "api/agent/repository.h"
+#include "api/agent/visit_walk.h"
 #include "api/stackmemory/stackmemory_internal.h"
-#include "api/visit_walk.h"
 #include "base/clock.h"
 
 #define WORKSPACE        "/workspace"

@@ -2,7 +2,7 @@
  * session both run in its shell. */
 #include <string.h>
 
-#include "api/agent_body.h"
+#include "api/agent/agent_body.h"
 #include "api/stackmemory/stackmemory_internal.h"
 
 #define COMMAND_MAX    ((size_t) 1024 * 1024)

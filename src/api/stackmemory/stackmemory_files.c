@@ -1,9 +1,9 @@
 /* files, ls and the terminal. */
 #include <string.h>
 
-#include "api/agent_body.h"
+#include "api/agent/agent_body.h"
+#include "api/agent/visit_walk.h"
 #include "api/stackmemory/stackmemory_internal.h"
-#include "api/visit_walk.h"
 
 #define READ_TIMEOUT_MS ((uint64_t) 60 * 1000)
 #define USUAL_FOLDER    "/workspace"

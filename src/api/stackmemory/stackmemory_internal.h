@@ -3,10 +3,10 @@
 
 #include <jansson.h>
 
-#include "api/agent_call.h"
-#include "api/json_body.h"
+#include "api/agent/agent_call.h"
+#include "api/agent/visit.h"
+#include "api/http/json_body.h"
 #include "api/mount_work.h"
-#include "api/visit.h"
 #include "base/pool.h"
 
 #define STACKMEMORY_NAME_MIN 2

@@ -10,9 +10,9 @@
 
 #include "agent/agent.h"
 #include "base/number.h"
-#include "sys/sys_file.h"
-#include "sys/sys_process.h"
-#include "sys/sys_signal.h"
+#include "sys/file/sys_file.h"
+#include "sys/process/sys_process.h"
+#include "sys/process/sys_signal.h"
 
 #define LISTEN_MAX     8
 #define GROUPS_MAX     16

@@ -2,7 +2,7 @@
  * verb; they return the exit status. */
 #pragma once
 
-#include "cli/verb.h"
+#include "cli/verb/verb.h"
 
 int command_image(int argc, char **argv);
 int command_run(int argc, char **argv);

@@ -7,7 +7,7 @@
 
 #include "api/agentpod/agentpod.h"
 #include "api/bridge/bridge.h"
-#include "api/idempotency.h"
+#include "api/http/idempotency.h"
 #include "api/native/backups.h"
 #include "api/native/identity.h"
 #include "api/native/mounts.h"
@@ -20,12 +20,12 @@
 #include "api/stackmemory/stackmemory.h"
 #include "base/auto.h"
 #include "base/memory.h"
-#include "domain/identity.h"
+#include "domain/identity/identity.h"
 #include "programs/burrow/host_memory.h"
 #include "programs/burrow/sandboxes.h"
 #include "provider/provider_local.h"
 #include "store/store_sqlite.h"
-#include "sys/sys_file.h"
+#include "sys/file/sys_file.h"
 
 #define DATABASE_FOLDER "db"
 #define KEYRING_FOLDER  "keys"

@@ -9,18 +9,18 @@
 #include <stdbool.h>
 #include <uv.h>
 
-#include "api/admission.h"
+#include "api/access/admission.h"
+#include "api/agent/agents.h"
 #include "api/agentpod/agentpod_webhook.h"
-#include "api/agents.h"
-#include "api/api.h"
 #include "api/auth/auth.h"
 #include "api/bridge/bridge_pool.h"
-#include "api/preview.h"
+#include "api/http/api.h"
+#include "api/preview/preview.h"
 #include "api/webhook_sender.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "domain/domain.h"
-#include "net/http_route.h"
+#include "net/http/http_route.h"
 #include "net/loop.h"
 #include "programs/burrow/data_folder.h"
 #include "programs/burrow/object_stores.h"

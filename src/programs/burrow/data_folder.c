@@ -7,11 +7,11 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-#include "base/encode.h"
+#include "base/encoding/encode.h"
 #include "base/id.h"
 #include "base/memory.h"
 #include "base/number.h"
-#include "sys/sys_file.h"
+#include "sys/file/sys_file.h"
 
 #define VERSION_FILE     "version"
 #define LOCK_FILE        "lock"

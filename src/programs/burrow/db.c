@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #include "base/auto.h"
-#include "cli/verb_client.h"
+#include "cli/verb/verb_client.h"
 #include "programs/burrow/command.h"
 #include "programs/burrow/data_folder.h"
 #include "store/store_sqlite.h"
-#include "sys/sys_file.h"
+#include "sys/file/sys_file.h"
 
 #define DATA_DEFAULT "/var/lib/burrow/daemon"
 #define PATH_SIZE    4096

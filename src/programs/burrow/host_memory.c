@@ -7,7 +7,7 @@
 
 #include "base/auto.h"
 #include "base/number.h"
-#include "sys/sys_file.h"
+#include "sys/file/sys_file.h"
 
 #define MEMINFO_MAX ((size_t) 64 * 1024)
 #define KB_MAX      (UINT64_MAX / 1024)

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/encoding/utf8.h"
 #include "base/number.h"
-#include "base/utf8.h"
 #include "programs/burrow/command.h"
 #include "programs/burrow/image_build.h"
 #include "programs/burrow/launcher_exec.h"

@@ -5,13 +5,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/encoding/utf8.h"
 #include "base/memory.h"
-#include "base/utf8.h"
 #include "recipe/accounts.h"
 #include "recipe/context.h"
 #include "recipe/draft.h"
 #include "recipe/recipe_text.h"
-#include "sys/sys_file.h"
+#include "sys/file/sys_file.h"
 
 #define FILE_DEFAULT   "Dockerfile"
 #define VARIABLES_MAX  (2 * WIRE_IMAGE_WORDS_MAX)

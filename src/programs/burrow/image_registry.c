@@ -8,10 +8,10 @@
 
 #include "base/memory.h"
 #include "programs/burrow/launcher_exec.h"
-#include "sys/sys_file.h"
-#include "sys/sys_lock.h"
-#include "sys/sys_process.h"
-#include "sys/sys_spawn.h"
+#include "sys/file/sys_file.h"
+#include "sys/file/sys_lock.h"
+#include "sys/process/sys_process.h"
+#include "sys/process/sys_spawn.h"
 
 #define DATA_DEFAULT "/var/lib/burrow" /* the launcher's */
 #define LAYERS       "images/.layers"

@@ -6,12 +6,12 @@
 #include <sys/prctl.h>
 
 #include "base/auto.h"
-#include "cli/verb_client.h"
-#include "cli/verbs.h"
+#include "cli/verb/verb_client.h"
+#include "cli/verb/verbs.h"
 #include "programs/burrow/command.h"
 #include "programs/burrow/launcher_exec.h"
+#include "sys/process/sys_signal.h"
 #include "sys/sys_feature.h"
-#include "sys/sys_signal.h"
 
 #define PAGE_MAX ((size_t) 1024 * 1024)
 

@@ -7,9 +7,9 @@
 
 #include "base/auto.h"
 #include "base/memory.h"
-#include "objects/objects_folder.h"
-#include "objects/objects_s3.h"
-#include "sys/sys_file.h"
+#include "objects/folder/objects_folder.h"
+#include "objects/s3/objects_s3.h"
+#include "sys/file/sys_file.h"
 
 #define OBJECTS_FOLDER "objects"
 #define BUCKETS_FOLDER "buckets"

@@ -5,14 +5,14 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "api/admission.h"
-#include "api/error_body.h"
+#include "api/access/admission.h"
+#include "api/http/error_body.h"
 #include "api/native/native.h"
 #include "api/shared/operations.h"
 #include "base/auto.h"
 #include "base/memory.h"
-#include "net/http_server.h"
-#include "net/outbound.h"
+#include "net/http/http_server.h"
+#include "net/outbound/outbound.h"
 #include "programs/burrow/command.h"
 #include "programs/burrow/control_plane.h"
 #include "programs/burrow/data_folder.h"

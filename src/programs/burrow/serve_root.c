@@ -12,7 +12,7 @@
 #include "base/auto.h"
 #include "base/pool.h"
 #include "programs/burrow/launcher_exec.h"
-#include "sys/sys_file.h"
+#include "sys/file/sys_file.h"
 
 /* The launcher's words; the daemon's come behind. */
 #define WORDS_MAX 128

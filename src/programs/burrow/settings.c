@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "base/spelling.h"
 #include "programs/burrow/setting.h"
-#include "sys/sys_address.h"
+#include "sys/network/sys_address.h"
 
 #define FIELD(name) offsetof(struct settings, name)
 

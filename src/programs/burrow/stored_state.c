@@ -4,7 +4,7 @@
 
 #include "base/auto.h"
 #include "base/clock.h"
-#include "sys/sys_file.h"
+#include "sys/file/sys_file.h"
 
 /* Nameless files between two steps, and of mounts that are being written to. */
 #define SPOOL_FOLDER "spool"

@@ -7,12 +7,12 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "cli/run_session.h"
+#include "cli/run/run_session.h"
 #include "json/json_read.h"
-#include "net/http_client.h"
+#include "net/http/http_client.h"
 #include "net/url.h"
 #include "provider/provider_local.h"
-#include "sys/sys_file.h"
+#include "sys/file/sys_file.h"
 
 #define HOSTNAME      "build"
 #define END_MS        60000

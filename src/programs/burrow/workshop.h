@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 
-#include "cli/run_message.h"
+#include "cli/run/run_message.h"
 #include "net/loop.h"
 #include "provider/launcher_process.h"
 #include "provider/provider.h"

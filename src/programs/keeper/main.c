@@ -10,9 +10,9 @@
 
 #include "base/auto.h"
 #include "keeper/job.h"
-#include "sys/sys_file.h"
-#include "sys/sys_process.h"
-#include "sys/sys_signal.h"
+#include "sys/file/sys_file.h"
+#include "sys/process/sys_process.h"
+#include "sys/process/sys_signal.h"
 
 #define EXIT_USAGE 2
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "sys/sys_pty.h"
+#include "sys/process/sys_pty.h"
 
 #define COLUMNS_DEFAULT 80
 #define COLUMNS_MAX     1000

@@ -3,8 +3,8 @@
 #include <limits.h>
 #include <stdio.h>
 
-#include "launcher/keeper_filter.h"
-#include "launcher/site.h"
+#include "launcher/host/site.h"
+#include "launcher/wall/keeper_filter.h"
 
 void image_tools_done(struct image_tools *tools)
 {

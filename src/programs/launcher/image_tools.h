@@ -1,7 +1,7 @@
 /* What a keeper needs that has no disks to work on: for verbs that handle images. */
 #pragma once
 
-#include "launcher/keeper_job.h"
+#include "launcher/keeper/keeper_job.h"
 
 struct image_tools {
     struct keeper_host host; /* its parts are owned */

@@ -7,8 +7,8 @@
 
 #include "base/auto.h"
 #include "programs/launcher/verb.h"
+#include "sys/process/sys_signal.h"
 #include "sys/sys_feature.h"
-#include "sys/sys_signal.h"
 
 static const struct verb verbs[] = {
     {"bind", "Register folders that sandboxes may be shown, read-only", verb_bind},

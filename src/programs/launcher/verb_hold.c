@@ -1,14 +1,14 @@
 /* burrow-launcher hold: the one process that is always in burrow-sandboxes.service.
  *
- * Sandboxes outlive the launcher, so they cannot live in its unit (launcher/cgroup_host.h). They
- * have one of their own, and systemd takes the group of a unit away when nobody is in it: so
+ * Sandboxes outlive the launcher, so they cannot live in its unit (launcher/cgroup/cgroup_host.h).
+ * They have one of their own, and systemd takes the group of a unit away when nobody is in it: so
  * somebody has to be. It sits in a leaf, because a group with processes passes on no controllers,
  * and is there before the unit counts as started (Type=forking). */
 #include <stdio.h>
 #include <unistd.h>
 
-#include "launcher/cgroup_host.h"
-#include "launcher/site.h"
+#include "launcher/cgroup/cgroup_host.h"
+#include "launcher/host/site.h"
 #include "programs/launcher/verb.h"
 
 int verb_hold(int argc, char **argv)

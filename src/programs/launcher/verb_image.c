@@ -10,17 +10,17 @@
 #include <unistd.h>
 
 #include "base/auto.h"
-#include "base/utf8.h"
-#include "launcher/bind.h"
-#include "launcher/image.h"
-#include "launcher/image_layers.h"
-#include "launcher/site.h"
+#include "base/encoding/utf8.h"
+#include "launcher/host/site.h"
+#include "launcher/image/bind.h"
+#include "launcher/image/image.h"
+#include "launcher/image/image_layers.h"
 #include "programs/launcher/verb.h"
 #include "programs/launcher/verb_image_build.h"
 #include "programs/launcher/verb_image_debian.h"
 #include "programs/launcher/verb_image_import.h"
 #include "programs/launcher/verb_image_pull.h"
-#include "sys/sys_file.h"
+#include "sys/file/sys_file.h"
 
 /* One of the two registries: the other pointer is NULL. */
 struct list {

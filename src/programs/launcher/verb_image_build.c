@@ -6,11 +6,11 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "launcher/image_host.h"
-#include "launcher/image_import.h"
-#include "launcher/image_layers.h"
+#include "launcher/image/image_host.h"
+#include "launcher/image/image_import.h"
+#include "launcher/image/image_layers.h"
 #include "programs/launcher/image_tools.h"
-#include "sys/sys_file.h"
+#include "sys/file/sys_file.h"
 
 static int check_layers(struct image_registry *images, const struct wire_image *image,
                         struct error *err)

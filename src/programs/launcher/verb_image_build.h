@@ -2,7 +2,7 @@
  * Not for people. All return 0, or -1 with `err`. */
 #pragma once
 
-#include "launcher/image.h"
+#include "launcher/image/image.h"
 
 /* NAME: print its entry as wire/wire_image.h has it. One that is a folder or `host` has nothing but
  * itself as a base. A step that is not there, or lacks a layer by now, prints nothing. */

@@ -7,16 +7,16 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/encoding/sha256.h"
 #include "base/memory.h"
-#include "base/sha256.h"
 #include "base/text.h"
-#include "launcher/debian_bar.h"
-#include "launcher/debian_build.h"
-#include "launcher/image_import.h"
+#include "launcher/image/debian_bar.h"
+#include "launcher/image/debian_build.h"
+#include "launcher/image/image_import.h"
 #include "programs/launcher/child_screen.h"
 #include "programs/launcher/image_tools.h"
-#include "sys/sys_file.h"
-#include "sys/sys_tree.h"
+#include "sys/file/sys_file.h"
+#include "sys/file/sys_tree.h"
 
 #define SUITE      "bookworm"
 #define PLACE      "/var/tmp"

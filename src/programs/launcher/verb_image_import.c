@@ -9,15 +9,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/encoding/utf8.h"
 #include "base/memory.h"
-#include "base/utf8.h"
-#include "launcher/image_import.h"
-#include "launcher/image_layers.h"
-#include "launcher/keeper_filter.h"
-#include "launcher/site.h"
+#include "launcher/host/site.h"
+#include "launcher/image/image_import.h"
+#include "launcher/image/image_layers.h"
+#include "launcher/wall/keeper_filter.h"
 #include "programs/launcher/image_tools.h"
-#include "sys/sys_file.h"
-#include "sys/sys_process.h"
+#include "sys/file/sys_file.h"
+#include "sys/process/sys_process.h"
 
 void verb_image_show_layer(void *context, uint64_t number, uint64_t count, bool is_new)
 {

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "launcher/image.h"
+#include "launcher/image/image.h"
 
 /* A line for a layer that was imported. */
 void verb_image_show_layer(void *context, uint64_t number, uint64_t count, bool is_new);

@@ -13,13 +13,13 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "launcher/image_pull.h"
-#include "launcher/site.h"
+#include "launcher/host/site.h"
+#include "launcher/image/image_pull.h"
 #include "programs/launcher/child_screen.h"
 #include "programs/launcher/image_tools.h"
 #include "programs/launcher/verb_image_import.h"
-#include "sys/sys_file.h"
-#include "sys/sys_signal.h"
+#include "sys/file/sys_file.h"
+#include "sys/process/sys_signal.h"
 
 #define PROGRAM "burrow-puller"
 

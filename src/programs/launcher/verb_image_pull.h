@@ -4,7 +4,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "launcher/image.h"
+#include "launcher/image/image.h"
 
 struct image_pull_options {
     const char *user;        /* its password is the first line of standard input */

@@ -10,7 +10,7 @@
 
 #include "base/auto.h"
 #include "base/number.h"
-#include "launcher/host_mounts.h"
+#include "launcher/host/host_mounts.h"
 #include "launcher/launcher.h"
 #include "programs/launcher/verb.h"
 

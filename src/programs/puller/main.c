@@ -1,5 +1,6 @@
 /* burrow-puller: fetches one image from a registry, and can do nothing else. Started by
- * burrow-launcher as a user of its own; launcher/image_pull.h tells what its descriptors are. */
+ * burrow-launcher as a user of its own; launcher/image/image_pull.h tells what its descriptors are.
+ */
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,9 +14,9 @@
 #include "base/number.h"
 #include "cli/progress.h"
 #include "registry/registry_pull.h"
-#include "sys/sys_file.h"
-#include "sys/sys_process.h"
-#include "sys/sys_signal.h"
+#include "sys/file/sys_file.h"
+#include "sys/process/sys_process.h"
+#include "sys/process/sys_signal.h"
 
 #define FOLDER_FD   3
 #define HERE_FD     4

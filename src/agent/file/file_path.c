@@ -1,0 +1,81 @@
+#include "agent/file/file_path.h"
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "sys/file/sys_file.h"
+
+int file_path_check(const char *path, size_t length)
+{
+    if (!length || memchr(path, '\0', length))
+        return -EINVAL;
+    return length > FILE_PATH_MAX ? -ENAMETOOLONG : 0;
+}
+
+static bool is_here(const char *component, size_t length)
+{
+    return length == 0 || (length == 1 && component[0] == '.');
+}
+
+/* Append "/component" for every component that says something. Returns the new end. */
+static char *append_components(char *end, const char *path)
+{
+    while (*path) {
+        size_t length = strcspn(path, "/");
+
+        if (!is_here(path, length)) {
+            *end++ = '/';
+            memcpy(end, path, length);
+            end += length;
+        }
+        path += length;
+        path += *path == '/';
+    }
+    return end;
+}
+
+char *file_path_join(struct pool *pool, const char *directory, const char *path)
+{
+    /* A slash before each of the two, one more for the root, and the NUL. */
+    char *absolute = pool_alloc_raw(pool, strlen(directory) + strlen(path) + 4);
+    char *end = absolute;
+
+    if (path[0] != '/')
+        end = append_components(end, directory);
+    end = append_components(end, path);
+    if (end == absolute)
+        *end++ = '/';
+    *end = '\0';
+    return absolute;
+}
+
+const char *file_path_name(const char *absolute)
+{
+    const char *slash = strrchr(absolute, '/');
+
+    return slash ? slash + 1 : absolute;
+}
+
+int file_place_open(struct file_place *place, const char *directory, const char *path,
+                    struct pool *pool)
+{
+    int base = AT_FDCWD;
+
+    if (path[0] != '/') {
+        base = sys_file_open(AT_FDCWD, directory, O_PATH | O_DIRECTORY, 0);
+        if (base < 0)
+            return base;
+    }
+    *place = (struct file_place){
+        .base = base,
+        .path = path,
+        .absolute = file_path_join(pool, directory, path),
+    };
+    return 0;
+}
+
+void file_place_done(struct file_place *place)
+{
+    place->base = fd_close(place->base);
+}

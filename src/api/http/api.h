@@ -1,0 +1,45 @@
+/* What all dialects share: the context of every route table (request->context).
+ *
+ * A dialect is a folder with one route table. Its handlers translate: they read the request in
+ * their own shape, call the domain or a sandbox's agent, and write the answer in their own shape.
+ * No handler decides who may do what (admission and the domain do), picks a status by hand (the
+ * code of an error does) or talks to an agent by itself (visit.h, agent_call.h do). */
+#pragma once
+
+#include "api/access/caller.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "domain/domain.h"
+#include "net/http/http_request.h"
+#include "net/http/http_route.h"
+#include "net/loop.h"
+
+struct agents;
+struct auth;
+struct preview;
+struct api_counters;
+struct idempotency;
+struct bridge_pool_ops;
+
+struct api {
+    struct loop *loop; /* borrowed, like all of these */
+    struct domain *domain;
+    struct agents *agents;   /* connections to sandboxes' agents */
+    struct auth *auth;       /* accounts and logins; set by auth_new */
+    struct preview *preview; /* NULL: no previews */
+    const struct clock *clock;
+    struct log *log;
+    struct api_counters *counters;
+    struct idempotency *idempotency; /* NULL: the header Idempotency-Key is ignored */
+    const char *backup_folder;       /* where copies of the store go; NULL: there are none */
+    const struct bridge_pool_ops *bridge_pool; /* NULL: no stock of ready sandboxes */
+};
+
+static inline struct api *api_of(const struct http_request *request)
+{
+    return request->context;
+}
+
+/* Answer with an error: fills and sends. */
+void api_fail(struct http_request *request, enum err_code code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));

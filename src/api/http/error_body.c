@@ -1,0 +1,21 @@
+#include "api/http/error_body.h"
+
+#include "json/json_write.h"
+
+void error_body_write(const struct http_request *request, const struct error *error,
+                      struct text *body, const char **ret_content_type)
+{
+    struct json_writer json;
+
+    json_writer_init_text(&json, body);
+    json_begin_object(&json);
+    json_key(&json, "error");
+    json_begin_object(&json);
+    json_add_text(&json, "code", error_code_text(error->code));
+    json_add_text(&json, "message", error->message);
+    json_add_text(&json, "requestId", request->id.text);
+    json_end_object(&json);
+    json_end_object(&json);
+    (void) json_writer_finish(&json); /* a message is far smaller than the body may be */
+    *ret_content_type = "application/json";
+}

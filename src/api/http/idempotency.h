@@ -1,0 +1,47 @@
+/* Answers that are given again: the header Idempotency-Key.
+ *
+ * The same key with the same request (method, path, body) of the same owner within
+ * IDEMPOTENCY_KEPT_MS gets the answer of the first one, with "Idempotency-Replayed: true"; with
+ * another request it is ERR_CONFLICT, and so is a second one while the first is under way. Good
+ * answers are kept, before they are sent, and only those that are JSON and fit into the store;
+ * after a failure the key is free again.
+ *
+ * A client that leaves before its answer has freed its key, unless what it asked for goes on
+ * without it: then see idempotency_adopt. */
+#pragma once
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "domain/caller.h"
+#include "domain/domain.h"
+#include "net/http/http_request.h"
+
+#define IDEMPOTENCY_KEY_MAX   255
+#define IDEMPOTENCY_KEPT_MS   ((int64_t) 24 * 3600 * 1000)
+#define IDEMPOTENCY_REPLY_MAX ((size_t) 512 * 1024)
+
+struct idempotency;
+struct idempotency_entry;
+
+/* `store` and `clock` are borrowed. */
+struct idempotency *idempotency_new(struct store *store, const struct clock *clock);
+
+/* When no request is left. Accepts NULL. Answers of the store that are still to come find nobody.
+ */
+void idempotency_free(struct idempotency *idempotency);
+
+/* Call `go` with the request, now or later, unless the header says that it is a repetition, which
+ * is answered here. `idempotency` may be NULL: the header is ignored. Until `go`, request->data and
+ * on_gone are used. */
+void idempotency_check(struct idempotency *idempotency, struct http_request *request,
+                       const struct caller *caller, const char *body, size_t length,
+                       void (*go)(struct http_request *request));
+
+/* For what goes on when the client leaves: keep the request's key until one of the two below; NULL
+ * when it has none. When the client is still there its reply is the answer: then the entry is not
+ * to be used any more. */
+struct idempotency_entry *idempotency_adopt(struct http_request *request);
+
+/* The client had left. Keep the good answer for its return; or free the key. Accept NULL. */
+void idempotency_keep(struct idempotency_entry *entry, int status, const char *body, size_t length);
+void idempotency_drop(struct idempotency_entry *entry);

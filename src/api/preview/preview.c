@@ -1,0 +1,391 @@
+#include "api/preview/preview.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "api/preview/preview_headers.h"
+#include "api/preview/preview_name.h"
+#include "api/preview/preview_origin.h"
+#include "base/auto.h"
+#include "base/memory.h"
+#include "domain/sandbox/sandbox_use.h"
+#include "domain/sandbox/sandboxes.h"
+#include "json/json_write.h"
+#include "net/http/http_proxy.h"
+
+#define PATH_POLICY                                                                                \
+    "sandbox allow-scripts allow-forms allow-modals allow-popups allow-downloads "                 \
+    "allow-pointer-lock"
+#define PORT_TEXT_SIZE 8
+
+struct preview {
+    struct domain *domain;
+    struct log *log;
+    char *host; /* owned, lower case; "": not by name */
+    uint16_t port;
+    bool is_secure;
+    struct preview_origins *origins;
+    struct http_mount mount; /* for its encode_error alone */
+};
+
+/* One request, from its pool; on the heap from the moment it becomes a tunnel. */
+struct viewing {
+    struct preview *preview;
+    struct http_request *request; /* NULL: it is a tunnel */
+    struct preview_name name;
+    struct sandbox_use use;
+    struct preview_wish wish;
+    struct tunnel_watch watch;
+    const char *target; /* NULL: the request's own */
+    bool is_by_path;
+};
+
+/* --- refusals -------------------------------------------------------------------------------- */
+
+static const char *code_of(const struct error *error)
+{
+    switch (error->code) {
+    case ERR_NOT_FOUND:
+        return "INVALID_TOKEN";
+    case ERR_GONE:
+        return "STALE_PREVIEW_URL";
+    case ERR_UPSTREAM:
+    case ERR_UPSTREAM_TIMEOUT:
+        return "SERVICE_NOT_RESPONDING";
+    default:
+        return "PREVIEW_UNAVAILABLE";
+    }
+}
+
+static void add_escaped(struct text *out, const char *text)
+{
+    for (; *text; text++) {
+        if (strchr("<>&\"'", *text))
+            text_format(out, "&#%d;", *text);
+        else
+            text_append_char(out, *text);
+    }
+}
+
+/* A page for people, JSON for programs. */
+static void write_refusal(const struct http_request *request, const struct error *error,
+                          struct text *body, const char **ret_content_type)
+{
+    const char *accept = http_request_header(request, "accept");
+    struct json_writer json;
+
+    if (accept && strstr(accept, "text/html")) {
+        text_format(body,
+                    "<!doctype html><meta charset=utf-8><title>Preview</title>"
+                    "<body style=\"font:16px system-ui;margin:15vh auto;max-width:30em\">"
+                    "<h1>%d</h1><p>",
+                    error_http_status(error->code));
+        add_escaped(body, error->message);
+        text_append(body, ".</p>\n");
+        *ret_content_type = "text/html; charset=utf-8";
+        return;
+    }
+    json_writer_init_text(&json, body);
+    json_begin_object(&json);
+    json_add_text(&json, "error", error->message);
+    json_add_text(&json, "code", code_of(error));
+    json_end_object(&json);
+    (void) json_writer_finish(&json);
+    *ret_content_type = "application/json";
+}
+
+static void refuse(struct http_request *request, enum err_code code, const char *message)
+{
+    struct error error;
+
+    (void) error_set(&error, code, 0, "%s", message);
+    http_reply_error(request, &error);
+}
+
+static void refuse_access(struct http_request *request)
+{
+    refuse(request, ERR_NOT_FOUND, "Access denied: Invalid token or port not exposed");
+}
+
+static void refuse_stale(struct http_request *request)
+{
+    refuse(request, ERR_GONE, "Preview URL is stale because the sandbox runtime is not active");
+}
+
+/* --- passing on ------------------------------------------------------------------------------ */
+
+static void viewing_end(struct viewing *viewing)
+{
+    preview_wish_end(&viewing->wish);
+    sandbox_use_end(&viewing->use);
+}
+
+static void request_ended(struct http_request *request)
+{
+    viewing_end(request->ended_data);
+}
+
+static void client_left(struct http_request *request)
+{
+    (void) request; /* request_ended follows */
+}
+
+static void tunnel_ended(struct tunnel_watch *watch)
+{
+    struct viewing *viewing = CONTAINER_OF(watch, struct viewing, watch);
+
+    viewing_end(viewing);
+    free(viewing);
+}
+
+static void cut_tunnel(struct preview_wish *wish)
+{
+    struct viewing *viewing = CONTAINER_OF(wish, struct viewing, wish);
+
+    if (viewing->watch.tunnel)
+        tunnel_cut(viewing->watch.tunnel);
+}
+
+static void nothing_ready(struct sandbox_use *use, const struct error *failure)
+{
+    (void) use;
+    (void) failure;
+}
+
+/* The request's memory goes with the upgrade: what the tunnel needs moves to the heap, with a use
+ * and a wish of its own. */
+static struct tunnel_watch *watch_tunnel(struct http_request *request)
+{
+    struct viewing *before = request->ended_data;
+    struct viewing *viewing = mem_alloc(sizeof(*viewing));
+
+    viewing->preview = before->preview;
+    viewing->watch.ended = tunnel_ended;
+    sandbox_use_begin(before->preview->domain, before->use.sandbox, &viewing->use,
+                      SANDBOX_USE_QUIET, nothing_ready);
+    preview_wish_join(&viewing->wish, &before->wish);
+    viewing->wish.cut = cut_tunnel;
+    return &viewing->watch;
+}
+
+static struct http_header header_of(const char *name, const char *value)
+{
+    return (struct http_header){
+        .name = name,
+        .value = value,
+        .name_length = (uint32_t) strlen(name),
+        .value_length = (uint32_t) strlen(value),
+    };
+}
+
+static void pass_on(struct viewing *viewing)
+{
+    struct http_request *request = viewing->request;
+    const char *url =
+        pool_format(&request->pool, "%s://%s%s", request->is_secure ? "https" : "http",
+                    http_request_host(request), request->head->target);
+    const struct http_header extra[] = {
+        header_of("X-Original-URL", url),
+        header_of("X-Sandbox-Name", viewing->name.sandbox.text),
+    };
+    const struct http_proxy_options options = {
+        .target = viewing->target,
+        .edit_request_header =
+            viewing->is_by_path ? preview_path_request_header : preview_request_header,
+        .edit_reply_header = viewing->is_by_path ? preview_path_reply_header : preview_reply_header,
+        .extra = extra,
+        /* By path the original URL would tell the token to no purpose. */
+        .extra_count = viewing->is_by_path ? 0 : ARRAY_COUNT(extra),
+        .watch_tunnel = watch_tunnel,
+    };
+
+    /* The token is in the host name, or in the path, where every preview is of the same origin. */
+    (void) http_reply_header(request, "Referrer-Policy",
+                             viewing->is_by_path ? "no-referrer" : "same-origin");
+    if (viewing->is_by_path)
+        (void) http_reply_header(request, "Content-Security-Policy", PATH_POLICY);
+    http_proxy(request, preview_wish_origin(&viewing->wish), &options);
+}
+
+static void wish_ready(struct preview_wish *wish, const struct error *failure)
+{
+    struct viewing *viewing = CONTAINER_OF(wish, struct viewing, wish);
+
+    if (failure)
+        http_reply_error(viewing->request, failure);
+    else
+        pass_on(viewing);
+}
+
+static bool is_open(const struct viewing *viewing)
+{
+    const struct domain *domain = viewing->preview->domain;
+    const struct port *port = port_find(domain, &viewing->name.sandbox, viewing->name.number);
+
+    return port && port_opens(domain, port, viewing->name.token);
+}
+
+static void sandbox_ready(struct sandbox_use *use, const struct error *failure)
+{
+    struct viewing *viewing = CONTAINER_OF(use, struct viewing, use);
+
+    if (failure && failure->code == ERR_CONFLICT)
+        refuse_stale(viewing->request);
+    else if (failure)
+        http_reply_error(viewing->request, failure);
+    else if (!is_open(viewing)) /* it was closed while the sandbox woke */
+        refuse_access(viewing->request);
+    else
+        preview_wish_begin(viewing->preview->origins, use->sandbox, viewing->name.number,
+                           &viewing->wish, wish_ready);
+}
+
+static void view(struct preview *preview, struct http_request *request,
+                 const struct preview_name *name, const char *target, bool is_by_path)
+{
+    const char *waits_for = domain_waits_for(preview->domain);
+    struct caller system = caller_system();
+    struct sandbox *sandbox = sandbox_find(preview->domain, &system, name->sandbox.text, NULL);
+    const struct port *port =
+        sandbox ? port_find(preview->domain, &sandbox->id, name->number) : NULL;
+    struct viewing *viewing;
+
+    if (waits_for) {
+        refuse(request, ERR_UNAVAILABLE, waits_for);
+        return;
+    }
+    if (!port || !port_opens(preview->domain, port, name->token)) {
+        refuse_access(request);
+        return;
+    }
+    viewing = pool_alloc(&request->pool, sizeof(*viewing));
+    *viewing = (struct viewing){
+        .preview = preview,
+        .request = request,
+        .name = *name,
+        .target = target,
+        .is_by_path = is_by_path,
+    };
+    request->on_gone = client_left;
+    request->ended_data = viewing;
+    request->on_ended = request_ended;
+    sandbox_use_begin(preview->domain, sandbox, &viewing->use,
+                      port->wakes ? SANDBOX_USE_START : SANDBOX_USE_QUIET, sandbox_ready);
+}
+
+/* --- by host name ---------------------------------------------------------------------------- */
+
+/* The length of the first label when the rest of the host is ours; 0: none of ours. */
+static size_t label_of(const struct preview *preview, const char *host)
+{
+    size_t length = strcspn(host, ":"), own = strlen(preview->host), label;
+
+    if (length && host[length - 1] == '.')
+        length--; /* the same host, written out in full */
+    label = length > own + 1 ? length - own - 1 : 0;
+
+    if (!own || !label || host[label] != '.' ||
+        strncasecmp(host + label + 1, preview->host, own) != 0 || memchr(host, '.', label))
+        return 0;
+    return label;
+}
+
+static void view_by_host(struct http_request *request)
+{
+    struct preview *preview = request->context;
+    const char *host = http_request_host(request);
+    struct preview_name name;
+
+    request->match.mount = &preview->mount;
+    if (preview_name_parse(host, label_of(preview, host), &name) < 0)
+        refuse_access(request);
+    else
+        view(preview, request, &name, NULL, false);
+}
+
+http_handler *preview_intercept(struct http_request *request, void *data)
+{
+    struct preview *preview = data;
+    const char *host = http_request_host(request);
+    size_t label = label_of(preview, host);
+
+    if (!label || !preview_name_is_meant(host, label))
+        return NULL;
+    request->context = preview;
+    return view_by_host;
+}
+
+/* --- by path --------------------------------------------------------------------------------- */
+
+void preview_by_path(struct http_request *request)
+{
+    struct preview *preview = request->context;
+    struct url_span path = request->target.path, query = request->target.query;
+    const char *slash = path.length ? memchr(path.text + 1, '/', path.length - 1) : NULL;
+    size_t segment = slash ? (size_t) (slash - path.text) - 1 : path.length ? path.length - 1 : 0;
+    struct preview_name name;
+    const char *target;
+
+    request->match.mount = &preview->mount;
+    if (preview_name_parse(path.text + 1, segment, &name) < 0) {
+        refuse_access(request);
+        return;
+    }
+    if (!slash) {
+        /* Relative links need the slash. */
+        (void) http_reply_header(
+            request, "Location",
+            pool_format(&request->pool, "%.*s/", (int) path.length, path.text));
+        (void) http_reply_header(request, "Referrer-Policy", "no-referrer");
+        http_reply(request, 308, NULL, NULL, 0);
+        return;
+    }
+    target = pool_format(&request->pool, "%.*s%s%.*s", (int) (path.length - segment - 1), slash,
+                         query.text ? "?" : "", query.text ? (int) query.length : 0,
+                         query.text ? query.text : "");
+    view(preview, request, &name, target, true);
+}
+
+/* --- life ------------------------------------------------------------------------------------ */
+
+struct preview *preview_new(const struct preview_options *options)
+{
+    struct preview *preview = mem_alloc(sizeof(*preview));
+
+    preview->domain = options->domain;
+    preview->log = options->log;
+    preview->host = mem_copy_text(options->host);
+    preview->origins = preview_origins_new(options->loop, options->domain);
+    preview->mount = (struct http_mount){.name = "preview", .encode_error = write_refusal};
+    return preview;
+}
+
+void preview_set_address(struct preview *preview, uint16_t port, bool is_secure)
+{
+    preview->port = port;
+    preview->is_secure = is_secure;
+}
+
+void preview_url(const struct preview *preview, const struct port *port, struct text *out)
+{
+    char number[PORT_TEXT_SIZE] = "";
+
+    if (preview->port && preview->port != (preview->is_secure ? 443 : 80))
+        (void) snprintf(number, sizeof(number), ":%u", preview->port);
+    text_format(out, "%s://%u-%s-%s.%s%s/", preview->is_secure ? "https" : "http", port->number,
+                port->sandbox.text, port->token, *preview->host ? preview->host : "localhost",
+                number);
+}
+
+void preview_forget(struct preview *preview, const struct id *sandbox, uint16_t number)
+{
+    preview_origins_forget(preview->origins, sandbox, number);
+}
+
+void preview_close(struct preview *preview, void (*done)(void *context), void *context)
+{
+    preview_origins_close(preview->origins, done, context);
+    free(preview->host);
+    free(preview);
+}

@@ -1,0 +1,53 @@
+/* Previews: an exposed port of a sandbox, seen from a browser.
+ *
+ *     http://<port>-<id>-<token>.<host>[:<port>]/...        by host name: preview_intercept
+ *     http://<address of a listener of its own>/<port>-<id>-<token>/...      by path:
+ * preview_by_path
+ *
+ * A token opens exactly one port of one sandbox. What is there is not ours: it never shares an
+ * origin with the API, gets no cookie and no key of ours, and by path it runs in a sandbox of the
+ * browser's with no cookies at all. Requests are passed on as they are (net/http/http_proxy.h),
+ * WebSockets and event streams included.
+ *
+ * Unknown, revoked or wrong: 404. The sandbox does not run: 410, and it is not woken, unless the
+ * port was exposed with `wake`. Nothing listens: 502. */
+#pragma once
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "domain/domain.h"
+#include "domain/port/port.h"
+#include "net/http/http_server.h"
+#include "net/loop.h"
+
+struct preview;
+
+struct preview_options {
+    struct loop *loop;     /* borrowed, like all pointers */
+    struct domain *domain; /* closed after this */
+    struct log *log;
+    const char *host; /* "localhost", "preview.example.org"; "": not by host name. Copied */
+};
+
+struct preview *preview_new(const struct preview_options *options);
+
+/* Where browsers reach the daemon, for preview_url. */
+void preview_set_address(struct preview *preview, uint16_t port, bool is_secure);
+
+/* For http_server_options; `data` is the preview. */
+http_handler *preview_intercept(struct http_request *request, void *data);
+
+/* For a server of its own, as its fallback; request->context is the preview. The first segment of
+ * the path holds a token: hidden_segments must be 1 there. */
+void preview_by_path(struct http_request *request);
+
+/* Append the URL of an exposed port. */
+void preview_url(const struct preview *preview, const struct port *port, struct text *out);
+
+/* The port is not exposed any more: cut what is open to it. */
+void preview_forget(struct preview *preview, const struct id *sandbox, uint16_t number);
+
+/* Requests under way fail. `done` (may be NULL) when it is gone. */
+void preview_close(struct preview *preview, void (*done)(void *context), void *context);

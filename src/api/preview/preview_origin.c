@@ -1,0 +1,443 @@
+#include "api/preview/preview_origin.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/auto.h"
+#include "base/memory.h"
+#include "base/table.h"
+#include "domain/sandbox/sandboxes.h"
+
+#define STOCK_MAX      16
+#define STOCK_LOW      4 /* ask for more below this */
+#define IDLE_MAX       64
+#define CONNECT_MS     5000
+#define KEEP_ALIVE_MS  30000
+#define SWEEP_MS       30000
+#define SOCKETS_WANTED 8
+
+struct preview_origin {
+    struct table_link by_key;
+    struct list link; /* least recently used first */
+    struct preview_origins *origins;
+    struct id sandbox;
+    uint16_t number;
+    int64_t run; /* started_ms of the run of the sandbox that the sockets belong to */
+    struct http_origin *http;
+    int stock[STOCK_MAX]; /* unconnected sockets inside */
+    size_t stock_count;
+    struct list waiting; /* of preview_wish */
+    size_t waiting_count;
+    unsigned int wishes; /* that hold it */
+    bool is_asking;      /* for sockets */
+    struct list holders; /* of preview_wish: those that were granted */
+    bool is_stale;       /* in no table: goes with the last that holds it */
+    bool is_closed;      /* its connections are */
+};
+
+struct preview_origins {
+    struct loop *loop;
+    struct domain *domain;
+    struct table by_key;
+    struct list all;
+    size_t count;
+    size_t closing;
+    uint64_t seed;
+    uv_timer_t sweep;
+    void (*closed)(void *context);
+    void *context;
+    bool is_closing;
+};
+
+/* --- sockets --------------------------------------------------------------------------------- */
+
+static void drop_stock(struct preview_origin *origin)
+{
+    while (origin->stock_count)
+        (void) fd_close(origin->stock[--origin->stock_count]);
+}
+
+static int dial(void *data, bool *ret_connecting)
+{
+    struct preview_origin *origin = data;
+    struct sockaddr_in address = {
+        .sin_family = AF_INET,
+        .sin_port = htons(origin->number),
+        .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+    };
+    int fd;
+
+    if (!origin->stock_count)
+        return -EAGAIN;
+    fd = origin->stock[--origin->stock_count];
+    *ret_connecting = false;
+    if (connect(fd, (const struct sockaddr *) &address, sizeof(address)) == 0)
+        return fd;
+    if (errno == EINPROGRESS) {
+        *ret_connecting = true;
+        return fd;
+    }
+    (void) fd_close(fd);
+    return -errno;
+}
+
+static void release(struct preview_origin *origin);
+static void close_http(struct preview_origin *origin);
+static void serve_waiting(struct preview_origin *origin, const struct error *failure);
+
+static void take_sockets(struct preview_origin *origin, const int *sockets, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (origin->is_stale || origin->stock_count == STOCK_MAX)
+            (void) fd_close(sockets[i]);
+        else
+            origin->stock[origin->stock_count++] = sockets[i];
+    }
+}
+
+static void got_sockets(void *context, const struct error *failure, const int *sockets,
+                        size_t count)
+{
+    struct preview_origin *origin = context;
+
+    origin->is_asking = false;
+    take_sockets(origin, sockets, failure ? 0 : count);
+    serve_waiting(origin, failure);
+    release(origin);
+}
+
+static void ask(struct preview_origin *origin, struct sandbox *sandbox)
+{
+    if (origin->is_asking || origin->is_stale)
+        return;
+    origin->is_asking = true; /* holds it */
+    sandbox_sockets(origin->origins->domain, sandbox, SOCKETS_WANTED, got_sockets, origin);
+}
+
+/* --- origins --------------------------------------------------------------------------------- */
+
+static uint64_t key_hash(const struct preview_origins *origins, const struct id *sandbox,
+                         uint16_t number)
+{
+    return table_hash(origins->seed ^ number, sandbox->text, ID_LENGTH);
+}
+
+static struct preview_origin *find(const struct preview_origins *origins, const struct id *sandbox,
+                                   uint16_t number)
+{
+    uint64_t hash = key_hash(origins, sandbox, number);
+
+    for (struct table_link *at = table_find(&origins->by_key, hash); at; at = table_next(at)) {
+        struct preview_origin *origin = CONTAINER_OF(at, struct preview_origin, by_key);
+
+        if (origin->number == number && strcmp(origin->sandbox.text, sandbox->text) == 0)
+            return origin;
+    }
+    return NULL;
+}
+
+static void sweep_closed(uv_handle_t *handle)
+{
+    struct preview_origins *origins = handle->data;
+
+    table_done(&origins->by_key);
+    if (origins->closed)
+        origins->closed(origins->context);
+    free(origins);
+}
+
+static void check_closed(struct preview_origins *origins)
+{
+    if (!origins->is_closing || origins->count || origins->closing ||
+        uv_is_closing((uv_handle_t *) &origins->sweep))
+        return;
+    uv_close((uv_handle_t *) &origins->sweep, sweep_closed);
+}
+
+/* Gone when it is of no use any more, nobody holds it, and its connections are closed. */
+static void release(struct preview_origin *origin)
+{
+    struct preview_origins *origins = origin->origins;
+
+    if (!origin->is_stale || origin->wishes || origin->is_asking)
+        return;
+    if (!origin->is_closed) {
+        close_http(origin);
+        return;
+    }
+    drop_stock(origin);
+    free(origin);
+    origins->closing--;
+    check_closed(origins);
+}
+
+static void http_closed(struct http_origin *http, void *data)
+{
+    struct preview_origin *origin = data;
+
+    (void) http;
+    origin->is_closed = true;
+    release(origin);
+}
+
+/* Fails what is under way. */
+static void close_http(struct preview_origin *origin)
+{
+    if (origin->http)
+        http_origin_close(TAKE_PTR(origin->http), http_closed, origin);
+}
+
+/* Nobody finds it any more; it goes with the last that holds it. */
+static void make_stale(struct preview_origin *origin)
+{
+    struct preview_origins *origins = origin->origins;
+
+    if (origin->is_stale)
+        return;
+    origin->is_stale = true;
+    table_remove(&origins->by_key, &origin->by_key);
+    list_remove(&origin->link);
+    origins->count--;
+    origins->closing++;
+    drop_stock(origin);
+    release(origin);
+}
+
+static struct preview_origin *make(struct preview_origins *origins, struct sandbox *sandbox,
+                                   uint16_t number)
+{
+    struct http_origin_options options = HTTP_ORIGIN_OPTIONS_DEFAULT;
+    struct preview_origin *origin = mem_alloc(sizeof(*origin));
+
+    *origin = (struct preview_origin){
+        .origins = origins,
+        .sandbox = sandbox->id,
+        .number = number,
+        .run = sandbox->started_ms,
+        .by_key.hash = key_hash(origins, &sandbox->id, number),
+    };
+    options.dial = dial;
+    options.dial_data = origin;
+    options.connections_max = PREVIEW_CONNECTIONS_MAX;
+    options.idle_max = IDLE_MAX;
+    options.connect_timeout_ms = CONNECT_MS;
+    options.idle_timeout_ms = KEEP_ALIVE_MS;
+    origin->http = http_origin_new(origins->loop, NULL, &options, NULL);
+    list_init(&origin->waiting);
+    list_init(&origin->holders);
+    list_append(&origins->all, &origin->link);
+    table_add(&origins->by_key, &origin->by_key);
+    origins->count++;
+    return origin;
+}
+
+static void make_room(struct preview_origins *origins)
+{
+    if (origins->count < PREVIEW_ORIGINS_MAX)
+        return;
+    LIST_EACH (&origins->all, at) {
+        struct preview_origin *origin = CONTAINER_OF(at, struct preview_origin, link);
+
+        if (origin->wishes || origin->waiting_count)
+            continue;
+        make_stale(origin);
+        return;
+    }
+}
+
+static struct preview_origin *get(struct preview_origins *origins, struct sandbox *sandbox,
+                                  uint16_t number)
+{
+    struct preview_origin *origin = find(origins, &sandbox->id, number);
+
+    if (origin && origin->run != sandbox->started_ms) {
+        make_stale(origin); /* of an earlier run: its sockets lead nowhere */
+        origin = NULL;
+    }
+    if (!origin) {
+        make_room(origins);
+        return make(origins, sandbox, number);
+    }
+    list_remove(&origin->link);
+    list_append(&origins->all, &origin->link);
+    return origin;
+}
+
+/* --- wishes ---------------------------------------------------------------------------------- */
+
+/* A kept connection that nobody uses, or a socket to make one with. Connections in use are at most
+ * as many as wishes: the rest is idle. */
+static bool has_way(const struct preview_origin *origin)
+{
+    return origin->stock_count || http_origin_connections(origin->http) > origin->wishes;
+}
+
+static void grant(struct preview_origin *origin, struct preview_wish *wish)
+{
+    origin->wishes++;
+    wish->origin = origin;
+    wish->is_granted = true;
+    list_append(&origin->holders, &wish->link);
+    wish->ready(wish, NULL);
+}
+
+static void refuse_waiting(struct preview_origin *origin, const struct error *failure)
+{
+    for (struct list *at; (at = list_first(&origin->waiting));) {
+        struct preview_wish *wish = CONTAINER_OF(at, struct preview_wish, link);
+
+        list_remove(at);
+        origin->waiting_count--;
+        wish->origin = NULL;
+        wish->ready(wish, failure);
+    }
+}
+
+static void ask_again(struct preview_origin *origin)
+{
+    struct caller system = caller_system();
+    struct error err;
+    struct sandbox *sandbox =
+        sandbox_find(origin->origins->domain, &system, origin->sandbox.text, &err);
+
+    if (sandbox)
+        ask(origin, sandbox);
+    else
+        refuse_waiting(origin, &err);
+}
+
+static void serve_waiting(struct preview_origin *origin, const struct error *failure)
+{
+    struct error gone;
+
+    (void) error_set(&gone, ERR_UNAVAILABLE, 0, "the preview was closed");
+    origin->wishes++; /* stays while its wishes are served */
+    if (failure || origin->is_stale)
+        refuse_waiting(origin, failure ? failure : &gone);
+    while (origin->stock_count && origin->waiting_count) {
+        struct list *at = list_first(&origin->waiting);
+
+        list_remove(at);
+        origin->waiting_count--;
+        grant(origin, CONTAINER_OF(at, struct preview_wish, link));
+    }
+    if (origin->waiting_count)
+        ask_again(origin);
+    origin->wishes--;
+}
+
+void preview_wish_begin(struct preview_origins *origins, struct sandbox *sandbox, uint16_t number,
+                        struct preview_wish *wish,
+                        void (*ready)(struct preview_wish *wish, const struct error *failure))
+{
+    struct preview_origin *origin = get(origins, sandbox, number);
+    struct error error;
+
+    *wish = (struct preview_wish){.ready = ready};
+    list_init(&wish->link);
+    if (has_way(origin)) {
+        if (origin->stock_count < STOCK_LOW)
+            ask(origin, sandbox);
+        grant(origin, wish);
+        return;
+    }
+    if (origin->waiting_count >= PREVIEW_WAITING_MAX) {
+        (void) error_set(&error, ERR_UNAVAILABLE, 0, "more than %d requests wait for this port",
+                         PREVIEW_WAITING_MAX);
+        ready(wish, &error);
+        return;
+    }
+    list_append(&origin->waiting, &wish->link);
+    origin->waiting_count++;
+    wish->origin = origin;
+    ask(origin, sandbox);
+}
+
+void preview_wish_join(struct preview_wish *wish, struct preview_wish *granted)
+{
+    *wish = (struct preview_wish){.origin = granted->origin, .is_granted = true};
+    list_init(&wish->link);
+    list_append(&granted->origin->holders, &wish->link);
+    granted->origin->wishes++;
+}
+
+void preview_wish_end(struct preview_wish *wish)
+{
+    struct preview_origin *origin = TAKE_PTR(wish->origin);
+
+    if (!origin)
+        return;
+    list_remove(&wish->link);
+    if (wish->is_granted)
+        origin->wishes--;
+    else
+        origin->waiting_count--;
+    release(origin);
+}
+
+struct http_origin *preview_wish_origin(struct preview_wish *wish)
+{
+    return wish->origin->http;
+}
+
+/* --- life ------------------------------------------------------------------------------------ */
+
+static void swept(uv_timer_t *timer)
+{
+    struct preview_origins *origins = timer->data;
+
+    LIST_EACH (&origins->all, at) {
+        struct preview_origin *origin = CONTAINER_OF(at, struct preview_origin, link);
+
+        if (!origin->wishes && !origin->waiting_count && !http_origin_connections(origin->http))
+            make_stale(origin);
+    }
+}
+
+struct preview_origins *preview_origins_new(struct loop *loop, struct domain *domain)
+{
+    struct preview_origins *origins = mem_alloc(sizeof(*origins));
+
+    origins->loop = loop;
+    origins->domain = domain;
+    list_init(&origins->all);
+    random_bytes(&origins->seed, sizeof(origins->seed));
+    (void) uv_timer_init(&loop->uv, &origins->sweep);
+    origins->sweep.data = origins;
+    (void) uv_timer_start(&origins->sweep, swept, SWEEP_MS, SWEEP_MS);
+    return origins;
+}
+
+void preview_origins_forget(struct preview_origins *origins, const struct id *sandbox,
+                            uint16_t number)
+{
+    struct preview_origin *origin = find(origins, sandbox, number);
+
+    if (!origin)
+        return;
+    origin->wishes++; /* stays until all are cut */
+    make_stale(origin);
+    close_http(origin);
+    LIST_EACH (&origin->holders, at) {
+        struct preview_wish *wish = CONTAINER_OF(at, struct preview_wish, link);
+
+        if (wish->cut)
+            wish->cut(wish);
+    }
+    origin->wishes--;
+    release(origin);
+}
+
+void preview_origins_close(struct preview_origins *origins, void (*done)(void *context),
+                           void *context)
+{
+    origins->is_closing = true;
+    origins->closed = done;
+    origins->context = context;
+    LIST_EACH (&origins->all, at)
+        make_stale(CONTAINER_OF(at, struct preview_origin, link));
+    check_closed(origins);
+}

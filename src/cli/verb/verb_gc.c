@@ -1,0 +1,49 @@
+/* burrow gc: take away what is stored and nobody names any more. */
+#include <stdio.h>
+
+#include "cli/verb/verb_client.h"
+#include "cli/verb/verbs.h"
+#include "json/json_read.h"
+
+static const struct verb_option options[] = {
+    {"grace", 0, "TIME", "leave what is younger than that; 1h unless given", false},
+    {NULL, 0, NULL, NULL, false},
+};
+
+static long long number(json_t *object, const char *key)
+{
+    return (long long) json_integer_value(json_object_get(object, key));
+}
+
+static int collect(struct verb_call *call, struct client *client, struct error *err)
+{
+    AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
+    AUTO(json) json_t *body = json_object();
+    AUTO(free) char *text = NULL;
+
+    verb_set_text(body, "grace", verb_value(call, "grace"));
+    text = json_dumps(body, JSON_COMPACT);
+    if (client_call(client, "POST", CLIENT_PREFIX "/gc", text, &reply, err) < 0)
+        return -1;
+    if (verb_flag(call, "json"))
+        verb_print_json(reply.json);
+    else
+        (void) printf("%lld layers, %lld objects of backups and %lld snapshots taken away, %lld "
+                      "bytes; %lld layers kept\n",
+                      number(reply.json, "layers"), number(reply.json, "objects"),
+                      number(reply.json, "snapshots"), number(reply.json, "bytes"),
+                      number(reply.json, "kept"));
+    return 0;
+}
+
+const struct verb verb_gc = {
+    .name = "gc",
+    .summary = "Take away what is stored and nobody names any more",
+    .arguments = "",
+    .options = options,
+    .details =
+        "Layers of disks, objects of backups, snapshots without a row. The daemon does it "
+        "by itself, see\n`--gc-every` of `burrow serve`. Nothing that a sandbox, snapshot or "
+        "backup needs is ever taken\naway.",
+    .work = collect,
+};

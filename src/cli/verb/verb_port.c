@@ -1,0 +1,127 @@
+/* burrow port: ports of a sandbox that the outside may open. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/number.h"
+#include "cli/client/client_sandbox.h"
+#include "cli/grid.h"
+#include "cli/verb/verb_client.h"
+#include "cli/verb/verbs.h"
+#include "json/json_read.h"
+
+static const struct verb_option expose_options[] = {
+    {"name", 0, "TEXT", "for people", false},
+    {"token", 0, "TEXT", "of the URL, instead of a random one", false},
+    {"wake", 0, NULL, "a request wakes the sandbox", false},
+    {"expires", 0, "TIME", "close it after so long: 24h, 7d", false},
+    {NULL, 0, NULL, NULL, false},
+};
+
+static const char *const titles[] = {"PORT", "NAME", "WAKES", "CREATED", "URL", NULL};
+
+static int expose(struct verb_call *call, struct client *client, struct error *err)
+{
+    AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
+    AUTO(json) json_t *body = json_object();
+    AUTO(free) char *text = NULL;
+    int64_t number;
+
+    if (number_parse(call->words[1], 1, UINT16_MAX, &number) < 0)
+        return error_set(err, ERR_INVALID, 0, "'%s' is no port", call->words[1]);
+    (void) json_object_set_new(body, "port", json_integer(number));
+    (void) json_object_set_new(body, "wake", json_boolean(verb_flag(call, "wake")));
+    verb_set_text(body, "name", verb_value(call, "name"));
+    verb_set_text(body, "token", verb_value(call, "token"));
+    verb_set_text(body, "expiresIn", verb_value(call, "expires"));
+    text = json_dumps(body, JSON_COMPACT);
+    if (client_sandbox_call(client, "POST", call->words[0], "/ports", text, &reply, err) < 0)
+        return -1;
+    if (verb_flag(call, "json"))
+        verb_print_json(reply.json);
+    else if (verb_field(reply.json, "url"))
+        (void) puts(verb_field(reply.json, "url"));
+    return 0;
+}
+
+static void print_ports(json_t *answer)
+{
+    AUTO(grid) struct grid grid = GRID_INIT;
+    AUTO(text) struct text out = TEXT_INIT(GRID_TEXT_MAX);
+    int64_t now = clock_wall_ms(clock_system());
+    json_t *one;
+    size_t i;
+
+    grid_titles(&grid, titles);
+    json_array_foreach (json_object_get(answer, "ports"), i, one) {
+        grid_format(&grid, "%lld", (long long) json_integer_value(json_object_get(one, "port")));
+        grid_put(&grid, verb_field(one, "name"));
+        grid_put(&grid, json_is_true(json_object_get(one, "wake")) ? "yes" : "no");
+        grid_put(&grid, grid_age(&grid, verb_field(one, "createdAt"), now));
+        grid_put(&grid, verb_field(one, "url"));
+    }
+    grid_write(&grid, &out);
+    verb_print(&out);
+}
+
+static int list(struct verb_call *call, struct client *client, struct error *err)
+{
+    AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
+
+    if (client_sandbox_call(client, "GET", call->words[0], "/ports", NULL, &reply, err) < 0)
+        return -1;
+    if (verb_flag(call, "json"))
+        verb_print_json(reply.json);
+    else
+        print_ports(reply.json);
+    return 0;
+}
+
+static int remove_port(struct verb_call *call, struct client *client, struct error *err)
+{
+    AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
+    int64_t number;
+
+    if (number_parse(call->words[1], 1, UINT16_MAX, &number) < 0)
+        return error_set(err, ERR_INVALID, 0, "'%s' is no port", call->words[1]);
+    if (client_sandbox_call(client, "DELETE", call->words[0],
+                            pool_format(&client->pool, "/ports/%lld", (long long) number), NULL,
+                            &reply, err) < 0)
+        return -1;
+    if (!verb_flag(call, "json"))
+        (void) puts(call->words[1]);
+    return 0;
+}
+
+const struct verb verb_port_expose = {
+    .name = "port expose",
+    .summary = "Give a port of a sandbox a URL, and print it",
+    .arguments = "NAME PORT",
+    .options = expose_options,
+    .details = "Whoever knows the URL may open the port: its token is the key.",
+    .examples = "  burrow port expose demo 8000",
+    .words_min = 2,
+    .words_max = 2,
+    .takes_sandboxes = true,
+    .work = expose,
+};
+
+const struct verb verb_port_list = {
+    .name = "port ls",
+    .summary = "List exposed ports of a sandbox",
+    .arguments = "NAME",
+    .words_min = 1,
+    .words_max = 1,
+    .takes_sandboxes = true,
+    .work = list,
+};
+
+const struct verb verb_port_remove = {
+    .name = "port rm",
+    .summary = "Take the URL of a port away",
+    .arguments = "NAME PORT",
+    .words_min = 2,
+    .words_max = 2,
+    .takes_sandboxes = true,
+    .work = remove_port,
+};

@@ -1,0 +1,447 @@
+/* Making a backup (backup.h has the order). After a failure everything that was begun is taken back
+ * behind the answer; what a crash leaves is found by the row that says "making". */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/auto.h"
+#include "base/clock.h"
+#include "base/crash_point.h"
+#include "base/encoding/utf8.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "domain/backup/backup_internal.h"
+#include "domain/domain_life.h"
+#include "domain/event/event.h"
+#include "domain/sandbox/sandbox_set.h"
+#include "domain/sandbox/sandbox_use.h"
+#include "domain/snapshot/snapshot_internal.h"
+#include "domain/vault.h"
+#include "json/json_write.h"
+
+#define META_MAX          ((size_t) 64 * 1024)
+#define PROGRESS_EVERY_NS ((uint64_t) 2 * 1000000000)
+#define PROGRESS_DATA_MAX 512
+
+struct making {
+    struct domain_task task; /* for an answer that is known at once */
+    struct domain *domain;
+    struct caller caller;
+    struct sandbox *sandbox; /* a reference */
+    struct sandbox_use use;  /* when it has to settle first */
+    struct backup backup;    /* dir and name are owned */
+    char *compression;       /* owned, may be NULL */
+    bool gitignore, no_freeze;
+    char **excludes; /* owned */
+    size_t exclude_count;
+    struct id snapshot;
+    bool has_row, has_snapshot;
+    uint8_t sum[VAULT_SUM_SIZE];
+    uint64_t told_ns; /* progress, the last time */
+    backup_done *done;
+    void *context;
+    struct error failure;
+};
+
+/* --- the end --------------------------------------------------------------------------------- */
+
+static void free_making(struct making *making)
+{
+    struct domain *domain = making->domain;
+
+    for (size_t i = 0; i < making->exclude_count; i++)
+        free(making->excludes[i]);
+    free(making->excludes);
+    free(making->compression);
+    free((char *) making->backup.dir);
+    free((char *) making->backup.name);
+    sandbox_unref(making->sandbox);
+    free(making);
+    domain->works--;
+    domain_check_gone(domain);
+}
+
+static void drop_snapshot_done(void *context, const struct error *failure)
+{
+    struct making *making = context;
+
+    /* One that stays has no row: recovery takes it away. */
+    if (failure)
+        LOG_WARNING(making->domain->options.log, "the snapshot of a backup is still there",
+                    log_text("snapshot", making->snapshot.text),
+                    log_text("error", failure->message));
+    free_making(making);
+}
+
+static void drop_snapshot(struct making *making)
+{
+    if (making->has_snapshot && making->domain->stage == DOMAIN_OPEN)
+        provider_delete_snapshot(making->domain->options.provider, &making->snapshot,
+                                 drop_snapshot_done, making);
+    else
+        free_making(making);
+}
+
+static void succeed(struct making *making)
+{
+    making->done(making->context, NULL, &making->backup);
+    drop_snapshot(making);
+}
+
+static void fail(struct making *making, const struct error *failure)
+{
+    struct error err = *failure;
+
+    sandbox_use_end(&making->use);
+    making->done(making->context, &err, NULL);
+    if (making->has_row && making->domain->stage == DOMAIN_OPEN)
+        backup_purge(making->domain, &making->caller, &making->backup, NULL, NULL, NULL);
+    drop_snapshot(making);
+}
+
+static void refuse(struct domain_task *task)
+{
+    struct making *making = CONTAINER_OF(task, struct making, task);
+
+    fail(making, &making->failure);
+}
+
+/* Before each step: whether the domain closes meanwhile. */
+static bool is_cut_short(struct making *making)
+{
+    struct error err = ERROR_INIT;
+
+    if (domain_is_open(making->domain, &err))
+        return false;
+    fail(making, &err);
+    return true;
+}
+
+/* --- kept ------------------------------------------------------------------------------------ */
+
+static void fill_row(const struct making *making, const char *state,
+                     struct store_value values[static STORE_BACKUP_COLUMN_COUNT])
+{
+    const struct backup *backup = &making->backup;
+
+    values[STORE_BACKUP_ID] = store_text(backup->id);
+    values[STORE_BACKUP_OWNER] = store_text(backup->owner.text);
+    values[STORE_BACKUP_SANDBOX] = store_text(backup->sandbox.text);
+    values[STORE_BACKUP_DIR] = store_text(backup->dir);
+    values[STORE_BACKUP_NAME] = store_text(backup->name);
+    values[STORE_BACKUP_SIZE] = store_integer((int64_t) backup->size);
+    values[STORE_BACKUP_SHA256] = store_bytes(making->sum, sizeof(making->sum));
+    values[STORE_BACKUP_TTL] = store_integer(backup->ttl);
+    values[STORE_BACKUP_STATE] = store_text(state);
+    values[STORE_BACKUP_DETAIL] = store_text("");
+    values[STORE_BACKUP_CREATED] = store_integer(backup->created_ms);
+    values[STORE_BACKUP_EXPIRES] = store_integer(backup->expires_ms);
+}
+
+static void on_ready(void *context, const struct error *failure,
+                     const struct store_receipt *receipt)
+{
+    struct making *making = context;
+
+    if (failure) {
+        fail(making, failure);
+        return;
+    }
+    event_kept(making->domain, receipt);
+    CRASH_POINT("backup.make.kept");
+    succeed(making);
+}
+
+/* As of the vault: a store that refuses our key is no lack of rights of who asked, and where it is
+ * only the log is told. */
+static void fail_to_store(struct making *making, const struct error *failure)
+{
+    struct error err = *failure;
+
+    if (objects_make_plain(making->domain->options.objects, &err))
+        LOG_WARNING(making->domain->options.log, "the object store failed",
+                    log_text("error", failure->message));
+    if (err.code == ERR_FORBIDDEN)
+        err.code = ERR_UNAVAILABLE;
+    fail(making, &err);
+}
+
+static void on_meta(void *context, const struct error *failure, const struct object_info *info)
+{
+    struct making *making = context;
+    struct store_value values[STORE_BACKUP_COLUMN_COUNT];
+    struct store_transaction *change;
+
+    (void) info;
+    if (failure) {
+        fail_to_store(making, failure);
+        return;
+    }
+    if (is_cut_short(making))
+        return;
+    CRASH_POINT("backup.make.stored");
+    fill_row(making, "ready", values);
+    change = store_begin(making->domain->options.store);
+    store_update(change, STORE_BACKUP, values);
+    backup_add_event(making->domain, change, &making->caller, &making->backup, "backup.created");
+    domain_commit(making->domain, change, on_ready, making);
+}
+
+static void put_meta(struct making *making)
+{
+    AUTO(text) struct text body = TEXT_INIT(META_MAX);
+    const struct backup *backup = &making->backup;
+    const struct object_put_options options = {.media_type = "application/json"};
+    char key[BACKUP_KEY_SIZE], time[CLOCK_TEXT_SIZE];
+    struct json_writer json;
+
+    clock_format(backup->created_ms, time);
+    json_writer_init_text(&json, &body);
+    json_begin_object(&json);
+    json_add_text(&json, "id", backup->id);
+    json_add_text(&json, "dir", backup->dir);
+    json_key(&json, "name");
+    json_put_text(&json, backup->name); /* null: none */
+    json_add_integer(&json, "sizeBytes", (int64_t) backup->size);
+    json_add_integer(&json, "ttl", backup->ttl);
+    json_add_text(&json, "createdAt", time);
+    json_end_object(&json);
+    (void) json_writer_finish(&json); /* name and folder are bounded, escaped too */
+    backup_key(key, backup->id, "meta.json");
+    (void) objects_put_bytes(making->domain->options.objects, key, text_string(&body), body.length,
+                             &options, on_meta, making);
+}
+
+/* --- archived -------------------------------------------------------------------------------- */
+
+static void on_archived(void *context, const struct error *failure,
+                        const struct vault_archived *archived)
+{
+    struct making *making = context;
+
+    if (failure) {
+        fail(making, failure);
+        return;
+    }
+    if (is_cut_short(making))
+        return;
+    making->backup.size = archived->size;
+    memcpy(making->sum, archived->sum, sizeof(making->sum));
+    put_meta(making);
+}
+
+static void on_told(void *context, const struct error *failure, const struct store_receipt *receipt)
+{
+    if (!failure)
+        event_kept(context, receipt);
+}
+
+static void on_progress(void *context, const struct vault_progress *progress)
+{
+    struct making *making = context;
+    struct domain *domain = making->domain;
+    uint64_t now = domain_now_ns(domain);
+    char data[PROGRESS_DATA_MAX];
+    struct store_transaction *change;
+
+    if (now < making->told_ns + PROGRESS_EVERY_NS || domain->stage != DOMAIN_OPEN)
+        return;
+    making->told_ns = now;
+    (void) snprintf(data, sizeof(data),
+                    "{\"sandboxId\":\"%s\",\"backupId\":\"%s\",\"files\":%llu,\"bytes\":%llu,"
+                    "\"storedBytes\":%llu}",
+                    making->sandbox->id.text, making->backup.id,
+                    (unsigned long long) progress->files, (unsigned long long) progress->bytes,
+                    (unsigned long long) progress->stored_bytes);
+    change = store_begin(domain->options.store);
+    event_add(domain, change, &making->caller, &making->backup.owner, making->sandbox->id.text,
+              "backup.progress", data);
+    domain_commit(domain, change, on_told, domain);
+}
+
+static void on_snapshot(void *context, const struct error *failure,
+                        const struct provider_snapshot *snapshot)
+{
+    struct making *making = context;
+    const struct vault *vault = making->domain->options.vault;
+    char key[BACKUP_KEY_SIZE];
+    struct vault_archive what = {
+        .disk = {PROVIDER_OF_SNAPSHOT, making->snapshot},
+        .image = making->sandbox->spec.image,
+        .folder = making->backup.dir,
+        .gitignore = making->gitignore,
+        .excludes = (const char *const *) making->excludes,
+        .exclude_count = making->exclude_count,
+        .compression = making->compression,
+        .key = key,
+    };
+
+    sandbox_use_end(&making->use);
+    if (failure) {
+        fail(making, failure);
+        return;
+    }
+    making->backup.pause_us = snapshot->pause_us;
+    snapshot_count(making->domain, snapshot);
+    making->has_snapshot = true;
+    if (is_cut_short(making))
+        return;
+    CRASH_POINT("backup.make.snapshot");
+    backup_key(key, making->backup.id, "data.sqsh");
+    making->told_ns = domain_now_ns(making->domain);
+    vault->archive(vault->self, &what, on_progress, on_archived, making);
+}
+
+static void take_snapshot(struct making *making)
+{
+    if (!is_cut_short(making))
+        provider_snapshot(making->domain->options.provider, &making->sandbox->id, &making->snapshot,
+                          snapshot_freezes(making->domain, making->no_freeze), on_snapshot, making);
+}
+
+static void on_settled(struct sandbox_use *use, const struct error *failure)
+{
+    struct making *making = CONTAINER_OF(use, struct making, use);
+
+    if (failure)
+        fail(making, failure);
+    else
+        take_snapshot(making);
+}
+
+static void on_begun(void *context, const struct error *failure,
+                     const struct store_receipt *receipt)
+{
+    struct making *making = context;
+    struct sandbox *sandbox = making->sandbox;
+
+    (void) receipt;
+    if (failure) {
+        fail(making, failure);
+        return;
+    }
+    making->has_row = true;
+    if (is_cut_short(making))
+        return;
+    CRASH_POINT("backup.make.begun");
+    /* One that has its disk here need not wake for it; all others do. */
+    if (!sandbox->stored &&
+        (sandbox->status == SANDBOX_RUNNING || sandbox->status == SANDBOX_FROZEN ||
+         sandbox->status == SANDBOX_HIBERNATED || sandbox->status == SANDBOX_STOPPED))
+        take_snapshot(making);
+    else
+        sandbox_use_begin(making->domain, sandbox, &making->use, 0, on_settled);
+}
+
+/* --- the beginning --------------------------------------------------------------------------- */
+
+static bool has_control_character(const char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char) *text < 0x20 || *text == 0x7f)
+            return true;
+    return false;
+}
+
+static int check_spec(const struct backup_spec *spec, struct error *err)
+{
+    static const char *const compressions[] = {"lz4", "zstd", "gzip", "xz"};
+    bool is_known = !spec->compression;
+
+    if (spec->dir && backup_check_dir(spec->dir, err) < 0)
+        return -1;
+    if (spec->name && (strlen(spec->name) > BACKUP_NAME_MAX || has_control_character(spec->name)))
+        return error_set(err, ERR_BACKUP_INVALID, 0,
+                         "name must be at most %d bytes without control characters",
+                         BACKUP_NAME_MAX);
+    if (spec->ttl < 0 || spec->ttl > BACKUP_TTL_MAX)
+        return error_set(err, ERR_BACKUP_INVALID, 0, "ttl must be 1 to %lld seconds",
+                         (long long) BACKUP_TTL_MAX);
+    for (size_t i = 0; spec->compression && i < ARRAY_COUNT(compressions); i++)
+        is_known |= strcmp(spec->compression, compressions[i]) == 0;
+    if (!is_known)
+        return error_set(err, ERR_BACKUP_INVALID, 0, "compression must be lz4, zstd, gzip or xz");
+    if (spec->exclude_count > BACKUP_EXCLUDES_MAX)
+        return error_set(err, ERR_BACKUP_INVALID, 0, "excludes must be at most %d",
+                         BACKUP_EXCLUDES_MAX);
+    for (size_t i = 0; i < spec->exclude_count; i++)
+        if (!spec->excludes[i][0] || strlen(spec->excludes[i]) > BACKUP_EXCLUDE_MAX ||
+            has_control_character(spec->excludes[i]))
+            return error_set(err, ERR_BACKUP_INVALID, 0,
+                             "excludes must be 1 to %d bytes each, without control characters",
+                             BACKUP_EXCLUDE_MAX);
+    return 0;
+}
+
+static int check(struct domain *domain, const struct caller *caller, const struct backup_spec *spec,
+                 struct error *err)
+{
+    if (!domain_is_open(domain, err))
+        return -1;
+    if (!caller_may_enter(caller))
+        return error_set(err, ERR_FORBIDDEN, 0, "this key may not make backups");
+    if (!domain->options.vault || !domain->options.provider ||
+        !(provider_capabilities(domain->options.provider) & PROVIDER_SNAPSHOTS))
+        return error_set(err, ERR_NOT_IMPLEMENTED, 0, "backups cannot be made here");
+    return check_spec(spec, err);
+}
+
+static struct making *making_new(struct domain *domain, const struct caller *caller,
+                                 struct sandbox *sandbox, const struct backup_spec *spec)
+{
+    struct making *making = mem_alloc(sizeof(*making));
+    int64_t ttl = spec->ttl ? spec->ttl : BACKUP_TTL_DEFAULT;
+    int64_t now = domain_wall_ms(domain);
+
+    *making = (struct making){
+        .domain = domain,
+        .caller = *caller,
+        .sandbox = sandbox_ref(sandbox),
+        .gitignore = spec->gitignore,
+        .no_freeze = spec->no_freeze,
+        .snapshot = id_new(),
+        .backup =
+            {
+                .owner = sandbox->owner,
+                .sandbox = sandbox->id,
+                .dir = mem_copy_text(spec->dir ? spec->dir : backup_folders[0]),
+                .name = spec->name ? mem_copy_text(spec->name) : NULL,
+                .ttl = ttl,
+                .created_ms = now,
+                .expires_ms = now + ttl * 1000,
+            },
+    };
+    (void) snprintf(making->backup.id, sizeof(making->backup.id), "%s", uuid_new().text);
+    if (spec->compression)
+        making->compression = mem_copy_text(spec->compression);
+    if (spec->exclude_count)
+        making->excludes = mem_alloc_array(spec->exclude_count, sizeof(*making->excludes));
+    for (; making->exclude_count < spec->exclude_count; making->exclude_count++)
+        making->excludes[making->exclude_count] =
+            mem_copy_text(spec->excludes[making->exclude_count]);
+    domain->works++;
+    return making;
+}
+
+void backup_make(struct domain *domain, const struct caller *caller, struct sandbox *sandbox,
+                 const struct backup_spec *spec, backup_done *done, void *context)
+{
+    struct store_value values[STORE_BACKUP_COLUMN_COUNT];
+    struct store_transaction *change;
+    struct error err = ERROR_INIT;
+    bool is_good = check(domain, caller, spec, &err) == 0;
+    static const struct backup_spec nothing;
+    struct making *making = making_new(domain, caller, sandbox, is_good ? spec : &nothing);
+
+    making->done = done;
+    making->context = context;
+    if (!is_good) {
+        making->failure = err;
+        domain_defer(domain, &making->task, refuse);
+        return;
+    }
+    fill_row(making, "making", values);
+    change = store_begin(domain->options.store);
+    store_insert(change, STORE_BACKUP, values);
+    domain_commit(domain, change, on_begun, making);
+}

@@ -1,0 +1,343 @@
+/* Followers of the log.
+ *
+ *     reading ──► it has seen all there is ──► live ──► `each` says no ──► paused
+ *        ▲                                                                   │
+ *        └──────────────────────────── resume ◄──────────────────────────────┘
+ *
+ * Those that read ask for their own part of the log, page by page. Those that are live share one
+ * query, behind log->tail. The store answers in order: when a follower's last page comes, every
+ * event that live followers were given was kept before that page was asked for, so it has seen
+ * them; what it has seen beyond is known by its cursor, and skipped. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/auto.h"
+#include "base/memory.h"
+#include "domain/event/event_log.h"
+#include "domain/sandbox/sandboxes.h"
+
+#define PAGE_ROWS 200
+
+struct event_follower {
+    struct domain_task task; /* `ended`, from the loop */
+    struct list link;
+    struct domain *domain;
+    struct caller caller;
+    char *stream, *type; /* owned; may be NULL */
+    int64_t after;       /* cursor of the last event it has seen; -1: not known yet */
+    bool is_live;
+    bool is_paused;
+    bool is_asking; /* a query of its own is under way */
+    bool is_over;   /* closed or ended: no more calls */
+    bool is_ending; /* `ended` is to be called */
+    struct error reason;
+    bool (*each)(void *context, const struct event *event);
+    void (*ended)(void *context, const struct error *reason);
+    void *context;
+};
+
+/* --- the end --------------------------------------------------------------------------------- */
+
+static void follower_free(struct event_follower *follower)
+{
+    list_remove(&follower->link);
+    follower->domain->events->follower_count--;
+    free(follower->stream);
+    free(follower->type);
+    free(follower);
+}
+
+/* Free it as soon as nothing refers to it any more. */
+static void free_when_over(struct event_follower *follower)
+{
+    if (follower->is_over && !follower->is_ending && !follower->is_asking &&
+        follower->domain->events->telling == 0)
+        follower_free(follower);
+}
+
+static void sweep(struct domain *domain)
+{
+    LIST_EACH (&domain->events->followers, at)
+        free_when_over(CONTAINER_OF(at, struct event_follower, link));
+}
+
+static void tell_end(struct domain_task *task)
+{
+    struct event_follower *follower = CONTAINER_OF(task, struct event_follower, task);
+    bool is_closed = follower->is_over;
+
+    follower->is_ending = false;
+    follower->is_over = true;
+    if (!is_closed)
+        follower->ended(follower->context, &follower->reason);
+    free_when_over(follower);
+}
+
+static void end_follower(struct event_follower *follower, const struct error *reason)
+{
+    if (follower->is_over || follower->is_ending)
+        return;
+    follower->is_live = false;
+    follower->is_ending = true;
+    follower->reason = *reason;
+    domain_defer(follower->domain, &follower->task, tell_end);
+}
+
+void event_follower_close(struct event_follower *follower)
+{
+    follower->is_over = true;
+    follower->is_live = false;
+    free_when_over(follower);
+}
+
+void event_followers_end(struct domain *domain)
+{
+    struct error reason = ERROR_INIT;
+
+    (void) error_set(&reason, ERR_UNAVAILABLE, 0, "the daemon is ending");
+    LIST_EACH (&domain->events->followers, at)
+        end_follower(CONTAINER_OF(at, struct event_follower, link), &reason);
+}
+
+/* --- telling --------------------------------------------------------------------------------- */
+
+static bool is_wanted(const struct event_follower *follower, const struct event *event)
+{
+    return event_is_seen(&follower->caller, event) &&
+           (!follower->stream || strcmp(follower->stream, event->stream) == 0) &&
+           event_type_matches(follower->type, event->type);
+}
+
+/* One that says no keeps its cursor where it is. */
+static void tell(struct event_follower *follower, const struct event *event)
+{
+    if (event->cursor <= follower->after)
+        return;
+    if (is_wanted(follower, event) && !follower->each(follower->context, event)) {
+        follower->is_live = false;
+        follower->is_paused = true;
+        return;
+    }
+    follower->after = event->cursor;
+}
+
+static bool takes_more(const struct event_follower *follower)
+{
+    return !follower->is_over && !follower->is_ending && !follower->is_paused;
+}
+
+/* --- a part of its own ----------------------------------------------------------------------- */
+
+static void read_on(struct event_follower *follower);
+
+static bool has_live_followers(const struct domain *domain)
+{
+    LIST_EACH (&domain->events->followers, at)
+        if (CONTAINER_OF(at, struct event_follower, link)->is_live)
+            return true;
+    return false;
+}
+
+static void go_live(struct event_follower *follower)
+{
+    struct event_log *log = follower->domain->events;
+
+    /* Nobody was live: everything that is known to be kept is what this one has seen. */
+    if (!has_live_followers(follower->domain))
+        log->tail = log->head;
+    follower->is_live = true;
+}
+
+static void on_part(void *context, const struct error *failure, const struct store_rows *rows)
+{
+    struct event_follower *follower = context;
+    struct event_log *log = follower->domain->events;
+
+    follower->is_asking = false;
+    log->telling++;
+    for (size_t i = 0; !failure && i < rows->count && takes_more(follower); i++) {
+        struct event event = event_from_row(rows->rows[i]);
+
+        tell(follower, &event);
+    }
+    log->telling--;
+    if (!failure && takes_more(follower)) {
+        if (rows->count == PAGE_ROWS)
+            read_on(follower);
+        else
+            go_live(follower);
+    }
+    sweep(follower->domain); /* it may be gone now; a failed one is tried again by the tick */
+}
+
+static void on_head(void *context, const struct error *failure, const struct store_rows *rows)
+{
+    struct event_follower *follower = context;
+    struct domain *domain = follower->domain;
+
+    follower->is_asking = false;
+    if (!failure) {
+        follower->after = rows->count ? rows->rows[0][STORE_EVENT_CURSOR].integer : 0;
+        if (takes_more(follower))
+            go_live(follower);
+    }
+    sweep(domain);
+}
+
+static void ask_head(struct event_follower *follower)
+{
+    const struct store_query query = {
+        .kind = STORE_EVENT, .order = STORE_EVENT_CURSOR, .is_descending = true, .limit = 1};
+
+    domain_find(follower->domain, &query, on_head, follower);
+}
+
+static void ask_part(struct event_follower *follower)
+{
+    struct store_condition conditions[STORE_CONDITIONS_MAX];
+    struct store_query query = {.kind = STORE_EVENT,
+                                .conditions = conditions,
+                                .order = STORE_EVENT_CURSOR,
+                                .limit = PAGE_ROWS};
+
+    query.condition_count =
+        event_conditions(&follower->caller, follower->stream, follower->after, conditions);
+    domain_find(follower->domain, &query, on_part, follower);
+}
+
+static void read_on(struct event_follower *follower)
+{
+    struct error reason = ERROR_INIT;
+
+    if (follower->is_asking || !takes_more(follower))
+        return;
+    if (event_is_gone(follower->domain, follower->after, &reason)) {
+        end_follower(follower, &reason);
+        return;
+    }
+    follower->is_asking = true;
+    if (follower->after < 0)
+        ask_head(follower);
+    else
+        ask_part(follower);
+}
+
+/* --- live ------------------------------------------------------------------------------------ */
+
+static void on_news(void *context, const struct error *failure, const struct store_rows *rows)
+{
+    struct domain *domain = context;
+    struct event_log *log = domain->events;
+
+    log->is_reading = false;
+    log->telling++;
+    for (size_t i = 0; !failure && i < rows->count; i++) {
+        struct event event = event_from_row(rows->rows[i]);
+
+        log->tail = event.cursor;
+        LIST_EACH (&log->followers, at) {
+            struct event_follower *follower = CONTAINER_OF(at, struct event_follower, link);
+
+            if (follower->is_live)
+                tell(follower, &event);
+        }
+    }
+    log->telling--;
+    sweep(domain);
+    if (failure)
+        log->is_stale = true; /* the tick tries again */
+    else if (log->is_stale || rows->count == PAGE_ROWS)
+        event_followers_read(domain);
+}
+
+void event_followers_read(struct domain *domain)
+{
+    struct event_log *log = domain->events;
+    struct store_condition behind = {.column = STORE_EVENT_CURSOR,
+                                     .comparison = STORE_GREATER,
+                                     .value = store_integer(log->tail)};
+    const struct store_query query = {.kind = STORE_EVENT,
+                                      .conditions = &behind,
+                                      .condition_count = 1,
+                                      .order = STORE_EVENT_CURSOR,
+                                      .limit = PAGE_ROWS};
+
+    log->is_stale = log->is_reading;
+    if (log->is_reading || domain->stage != DOMAIN_OPEN)
+        return;
+    if (!has_live_followers(domain)) {
+        log->tail = log->head;
+        return;
+    }
+    log->is_reading = true;
+    domain_find(domain, &query, on_news, domain);
+}
+
+void event_followers_tick(struct domain *domain)
+{
+    LIST_EACH (&domain->events->followers, at) {
+        struct event_follower *follower = CONTAINER_OF(at, struct event_follower, link);
+
+        if (!follower->is_live)
+            read_on(follower);
+    }
+    if (domain->events->is_stale)
+        event_followers_read(domain);
+}
+
+/* --- the beginning --------------------------------------------------------------------------- */
+
+static int check(struct domain *domain, const struct caller *caller,
+                 const struct event_filter *filter, struct error *err)
+{
+    bool is_system = filter->stream && strcmp(filter->stream, "system") == 0;
+
+    if (!domain_is_open(domain, err))
+        return -1;
+    if (caller->scope == CALLER_NOBODY)
+        return error_set(err, ERR_NOT_FOUND, 0, "there is nothing to follow");
+    if (domain->events->follower_count >= EVENT_FOLLOWERS_MAX)
+        return error_set(err, ERR_UNAVAILABLE, 0, "%d follow events already", EVENT_FOLLOWERS_MAX);
+    if (filter->stream && !is_system && !sandbox_find(domain, caller, filter->stream, err))
+        return -1;
+    return 0;
+}
+
+static char *copy_text(const char *text)
+{
+    return text ? mem_copy_text(text) : NULL;
+}
+
+struct event_follower *event_follow(struct domain *domain, const struct caller *caller,
+                                    const struct event_filter *filter,
+                                    bool (*each)(void *context, const struct event *event),
+                                    void (*ended)(void *context, const struct error *reason),
+                                    void *context, struct error *err)
+{
+    struct event_follower *follower;
+    const struct sandbox *sandbox;
+
+    if (check(domain, caller, filter, err) < 0)
+        return NULL;
+    follower = mem_alloc(sizeof(*follower));
+    follower->domain = domain;
+    follower->caller = *caller;
+    sandbox = filter->stream ? sandbox_find(domain, caller, filter->stream, NULL) : NULL;
+    follower->stream = copy_text(sandbox ? sandbox->id.text : filter->stream);
+    follower->type = copy_text(filter->type);
+    follower->after = filter->after < 0 ? -1 : filter->after;
+    follower->each = each;
+    follower->ended = ended;
+    follower->context = context;
+    list_append(&domain->events->followers, &follower->link);
+    domain->events->follower_count++;
+    read_on(follower);
+    return follower;
+}
+
+void event_follower_resume(struct event_follower *follower)
+{
+    follower->is_paused = false;
+    if (!follower->is_live)
+        read_on(follower);
+}

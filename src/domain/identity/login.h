@@ -1,0 +1,44 @@
+/* Logins: browsers that showed a password. The cookie holds 256 random bits; its SHA-256 is kept.
+ */
+#pragma once
+
+#include "base/encoding/hash.h"
+#include "base/list.h"
+#include "base/table.h"
+#include "domain/caller.h"
+#include "domain/domain.h"
+#include "domain/identity/owner.h"
+
+#define LOGIN_TOKEN_SIZE  65
+#define LOGIN_LIFETIME_MS ((int64_t) 7 * 24 * 3600 * 1000)
+#define LOGIN_REFRESH_MS  ((int64_t) 24 * 3600 * 1000) /* older ones are prolonged when used */
+#define LOGINS_PER_OWNER  100                          /* more: the oldest goes */
+
+struct login {
+    struct table_link by_hash;
+    struct list link;
+    struct id id, owner;
+    uint8_t hash[HASH_SIZE];
+    int64_t created_ms, expires_ms;
+    char *address, *program; /* owned */
+    bool is_ended;           /* its end is on its way to the store */
+};
+
+typedef void login_done(void *context, const struct error *failure, struct login *login,
+                        const char *token);
+
+/* The password was right (checked by the api, off the loop). */
+void login_create(struct domain *domain, const struct caller *caller, struct owner *owner,
+                  const char *program, login_done *done, void *context);
+
+/* Whoever holds this token; as api_key_check. */
+int login_check(struct domain *domain, const char *token, struct caller *caller,
+                struct login **ret_login, struct error *err);
+
+/* It opens nothing from the call on. `done` may be NULL, and is given neither login nor token. */
+void login_end(struct domain *domain, struct login *login, login_done *done, void *context);
+/* All of an owner's, after a change of password. */
+void login_end_all(struct domain *domain, const struct id *owner);
+
+/* For the domain's own modules: the rows are gone, forget the logins. */
+void login_forget_all(struct domain *domain, const struct id *owner);

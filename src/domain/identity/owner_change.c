@@ -1,0 +1,434 @@
+/* What is done to owners: planned on a copy, kept in the store, then applied. */
+#include <string.h>
+
+#include "base/encoding/utf8.h"
+#include "base/memory.h"
+#include "domain/domain_internal.h"
+#include "domain/event/event.h"
+#include "domain/event/webhook.h"
+#include "domain/identity/api_key.h"
+#include "domain/identity/login.h"
+#include "domain/identity/owner_internal.h"
+#include "domain/sandbox/sandboxes.h"
+#include "domain/snapshot/snapshot_set.h"
+#include "domain/snapshot/template.h"
+#include "json/json_write.h"
+
+#define EVENT_TEXT_MAX ((size_t) 4096)
+
+struct change {
+    struct domain_task task;
+    struct domain *domain;
+    struct owner *owner;  /* borrowed; NULL for a new one */
+    struct owner *wished; /* owned: as it shall be; NULL: it shall go */
+    bool ends_logins;
+    bool was_disabled;
+    owner_done *done;
+    void *context;
+    struct error failure;
+};
+
+static void change_free(struct change *change)
+{
+    if (!change)
+        return;
+    owner_free(change->wished);
+    free(change);
+}
+
+static void answer_failure(struct domain_task *task)
+{
+    struct change *change = CONTAINER_OF(task, struct change, task);
+
+    change->done(change->context, &change->failure, NULL);
+    change_free(change);
+}
+
+static void fail(struct change *change)
+{
+    domain_defer(change->domain, &change->task, answer_failure);
+}
+
+static struct change *change_new(struct domain *domain, struct owner *owner, owner_done *done,
+                                 void *context)
+{
+    struct change *change = mem_alloc(sizeof(*change));
+
+    change->domain = domain;
+    change->owner = owner;
+    change->done = done;
+    change->context = context;
+    return change;
+}
+
+static int check_name(const char *name, struct error *err)
+{
+    size_t length = strlen(name);
+
+    if (!length || length > OWNER_NAME_MAX || !utf8_is_valid(name, length))
+        return error_set(err, ERR_INVALID, 0, "a name has 1 to %d bytes of UTF-8", OWNER_NAME_MAX);
+    for (size_t i = 0; i < length; i++) {
+        if ((unsigned char) name[i] < ' ' || name[i] == 0x7f)
+            return error_set(err, ERR_INVALID, 0, "a name has no control characters");
+    }
+    return 0;
+}
+
+/* Just enough to keep nonsense out; whether mail arrives there nobody can tell by looking. */
+static int check_email(const char *email, struct error *err)
+{
+    const char *at = strchr(email, '@');
+    size_t length = strlen(email);
+    bool is_sound = at && at != email && at[1] && !strchr(at + 1, '@') && length <= OWNER_EMAIL_MAX;
+
+    for (size_t i = 0; is_sound && i < length; i++)
+        is_sound = (unsigned char) email[i] > ' ' && (unsigned char) email[i] < 0x7f;
+    if (!is_sound)
+        return error_set(err, ERR_INVALID, 0, "this is not an email address of at most %d bytes",
+                         OWNER_EMAIL_MAX);
+    return 0;
+}
+
+/* What is given replaces what is there. */
+static int wish(struct change *change, const struct owner_spec *spec, struct error *err)
+{
+    struct owner *wished = change->wished;
+    const struct owner *taken;
+    char email[OWNER_EMAIL_MAX + 1];
+
+    if (spec->name) {
+        if (check_name(spec->name, err) < 0)
+            return -1;
+        free(wished->name);
+        wished->name = mem_copy_text(spec->name);
+    }
+    if (spec->email) {
+        if (check_email(spec->email, err) < 0)
+            return -1;
+        taken = owner_find_email(change->domain, spec->email);
+        if (taken && taken != change->owner)
+            return error_set(err, ERR_CONFLICT, 0, "this email is taken");
+        owner_lower(spec->email, email, sizeof(email));
+        free(wished->email);
+        wished->email = mem_copy_text(email);
+    }
+    if (spec->password) {
+        free(wished->password);
+        wished->password = mem_copy_text(spec->password);
+    }
+    if (spec->quotas && owner_set_quotas(change->domain, wished, spec->quotas, err) < 0)
+        return -1;
+    if (spec->is_admin >= 0)
+        wished->is_admin = spec->is_admin;
+    return 0;
+}
+
+/* --- keeping --------------------------------------------------------------------------------- */
+
+static void add_row(struct store_transaction *transaction, const struct owner *owner, bool is_new)
+{
+    struct store_value row[STORE_OWNER_COLUMN_COUNT] = {
+        [STORE_OWNER_ID] = store_text(owner->id.text),
+        [STORE_OWNER_OWNER] = store_text(owner->id.text),
+        [STORE_OWNER_NAME] = store_text(owner->name),
+        [STORE_OWNER_EMAIL] = store_text(owner->email),
+        [STORE_OWNER_PASSWORD] = store_text(owner->password),
+        [STORE_OWNER_ROLE] = store_text(owner->is_admin ? "admin" : "user"),
+        [STORE_OWNER_QUOTAS] = store_text(owner->quotas),
+        [STORE_OWNER_DISABLED] =
+            owner->is_disabled ? store_integer(owner->updated_ms) : store_null(),
+        [STORE_OWNER_CREATED] = store_integer(owner->created_ms),
+        [STORE_OWNER_UPDATED] = store_integer(owner->updated_ms),
+    };
+
+    if (is_new)
+        store_insert(transaction, STORE_OWNER, row);
+    else
+        store_update(transaction, STORE_OWNER, row);
+}
+
+static void add_event(struct change *change, struct store_transaction *transaction,
+                      const struct caller *caller, const struct owner *owner, const char *type)
+{
+    AUTO(text) struct text data = TEXT_INIT(EVENT_TEXT_MAX);
+    struct json_writer json;
+
+    json_writer_init_text(&json, &data);
+    json_begin_object(&json);
+    json_add_text(&json, "userId", owner->id.text);
+    json_add_text(&json, "name", owner->name);
+    json_add_text(&json, "role", owner->is_admin ? "admin" : "user");
+    json_add_boolean(&json, "disabled", owner->is_disabled);
+    json_end_object(&json);
+    (void) json_writer_finish(&json); /* all of its parts are bounded */
+    event_add(change->domain, transaction, caller, &owner->id, "system", type, text_string(&data));
+}
+
+static void delete_of_owner(struct store_transaction *transaction, enum store_kind kind,
+                            unsigned int column, const struct owner *owner)
+{
+    const struct store_condition mine = {
+        .column = column, .comparison = STORE_EQUAL, .value = store_text(owner->id.text)};
+
+    store_delete(transaction, kind, &mine, 1);
+}
+
+/* The store's own sentence names an index. */
+static void explain(struct error *failure)
+{
+    if (failure->code == ERR_CONFLICT)
+        (void) error_set(failure, ERR_CONFLICT, 0, "this email is taken");
+}
+
+/* --- create ---------------------------------------------------------------------------------- */
+
+static void created(void *context, const struct error *failure, const struct store_receipt *receipt)
+{
+    struct change *change = context;
+    struct owner *owner = change->wished;
+
+    if (failure) {
+        change->failure = *failure;
+        explain(&change->failure);
+        answer_failure(&change->task);
+        return;
+    }
+    change->wished = NULL;
+    owner_remember(change->domain, owner);
+    event_kept(change->domain, receipt);
+    change->done(change->context, NULL, owner);
+    change_free(change);
+}
+
+static int plan_create(struct change *change, const struct caller *caller,
+                       const struct owner_spec *spec, struct error *err)
+{
+    struct domain *domain = change->domain;
+
+    if (!domain_is_open(domain, err))
+        return -1;
+    if (caller->scope < CALLER_ADMIN)
+        return error_set(err, ERR_FORBIDDEN, 0, "only administrators make users");
+    if (domain->owners->count >= OWNERS_MAX)
+        return error_set(err, ERR_QUOTA, 0, "there are %d users, and that is the limit",
+                         OWNERS_MAX);
+    if (!spec->name)
+        return error_set(err, ERR_INVALID, 0, "a user needs a name");
+    if (owner_set_quotas(domain, change->wished, "{}", err) < 0)
+        return -1;
+    return wish(change, spec, err);
+}
+
+void owner_create(struct domain *domain, const struct caller *caller, const struct owner_spec *spec,
+                  owner_done *done, void *context)
+{
+    struct change *change = change_new(domain, NULL, done, context);
+    struct store_transaction *transaction;
+
+    change->wished = mem_alloc(sizeof(*change->wished));
+    change->wished->id = id_new();
+    change->wished->created_ms = change->wished->updated_ms = domain_wall_ms(domain);
+    if (plan_create(change, caller, spec, &change->failure) < 0) {
+        fail(change);
+        return;
+    }
+    transaction = store_begin(domain->options.store);
+    add_row(transaction, change->wished, true);
+    add_event(change, transaction, caller, change->wished, "user.created");
+    domain_commit(domain, transaction, created, change);
+}
+
+/* --- update ---------------------------------------------------------------------------------- */
+
+static struct owner *copy(const struct owner *owner)
+{
+    struct owner *twin = mem_alloc(sizeof(*twin));
+
+    *twin = *owner;
+    twin->name = mem_copy_text(owner->name);
+    twin->email = owner->email ? mem_copy_text(owner->email) : NULL;
+    twin->password = owner->password ? mem_copy_text(owner->password) : NULL;
+    twin->quotas = mem_copy_text(owner->quotas);
+    return twin;
+}
+
+/* The owner's place in lists and tables stays; what it says is exchanged. */
+static void apply(struct change *change)
+{
+    struct owner *owner = change->owner, *wished = change->wished, before = *owner;
+
+    owner_leave_tables(change->domain, owner);
+    owner->name = wished->name;
+    owner->email = wished->email;
+    owner->password = wished->password;
+    owner->quotas = wished->quotas;
+    owner->quota = wished->quota;
+    owner->is_admin = wished->is_admin;
+    owner->is_disabled = wished->is_disabled;
+    owner->updated_ms = wished->updated_ms;
+    wished->name = before.name;
+    wished->email = before.email;
+    wished->password = before.password;
+    wished->quotas = before.quotas;
+    owner_enter_tables(change->domain, owner);
+}
+
+static void updated(void *context, const struct error *failure, const struct store_receipt *receipt)
+{
+    struct change *change = context;
+    struct owner *owner = change->owner;
+
+    owner->is_unkept = false;
+    if (failure) {
+        change->failure = *failure;
+        explain(&change->failure);
+        answer_failure(&change->task);
+        return;
+    }
+    apply(change);
+    if (change->ends_logins)
+        login_forget_all(change->domain, &owner->id);
+    event_kept(change->domain, receipt);
+    change->done(change->context, NULL, owner);
+    change_free(change);
+}
+
+static bool is_last_admin(const struct domain *domain, const struct owner *owner)
+{
+    if (!owner->is_admin || owner->is_disabled)
+        return false;
+    LIST_EACH (&domain->owners->all, at) {
+        const struct owner *other = CONTAINER_OF(at, struct owner, link);
+
+        /* One whose change is under way may not be one for much longer. */
+        if (other != owner && other->is_admin && !other->is_disabled && !other->is_unkept)
+            return false;
+    }
+    return true;
+}
+
+static int check_update(const struct change *change, const struct caller *caller,
+                        const struct owner_spec *spec, int is_disabled, struct error *err)
+{
+    const struct owner *owner = change->owner;
+    bool is_wide = spec->is_admin >= 0 || spec->quotas || is_disabled >= 0;
+
+    if (!domain_is_open(change->domain, err))
+        return -1;
+    if (caller->scope < CALLER_ADMIN &&
+        (!caller_may_write(caller) || !caller_sees_owner(caller, &owner->id)))
+        return error_set(err, ERR_NOT_FOUND, 0, "no such user");
+    if (caller->scope < CALLER_ADMIN && (is_wide || owner->is_admin))
+        return error_set(err, ERR_FORBIDDEN, 0, "only administrators may change this");
+    if (owner->is_unkept)
+        return error_set(err, ERR_CONFLICT, 0, "another change of this user is under way");
+    if ((spec->is_admin == 0 || is_disabled > 0) && is_last_admin(change->domain, owner))
+        return error_set(err, ERR_CONFLICT, 0,
+                         "this is the last administrator; make another one first");
+    return 0;
+}
+
+void owner_update(struct domain *domain, const struct caller *caller, struct owner *owner,
+                  const struct owner_spec *spec, int is_disabled, owner_done *done, void *context)
+{
+    struct change *change = change_new(domain, owner, done, context);
+    struct store_transaction *transaction;
+
+    change->wished = copy(owner);
+    if (check_update(change, caller, spec, is_disabled, &change->failure) < 0 ||
+        wish(change, spec, &change->failure) < 0) {
+        fail(change);
+        return;
+    }
+    if (is_disabled >= 0)
+        change->wished->is_disabled = is_disabled;
+    change->ends_logins = spec->password || is_disabled > 0;
+    change->wished->updated_ms = domain_wall_ms(domain);
+    owner->is_unkept = true;
+    transaction = store_begin(domain->options.store);
+    add_row(transaction, change->wished, false);
+    if (change->ends_logins)
+        delete_of_owner(transaction, STORE_LOGIN, STORE_LOGIN_OWNER, owner);
+    add_event(change, transaction, caller, change->wished, "user.updated");
+    domain_commit(domain, transaction, updated, change);
+}
+
+/* --- delete ---------------------------------------------------------------------------------- */
+
+static void deleted(void *context, const struct error *failure, const struct store_receipt *receipt)
+{
+    struct change *change = context;
+    struct domain *domain = change->domain;
+    struct owner *owner = change->owner;
+
+    owner->is_unkept = false;
+    if (failure) {
+        owner->is_disabled = change->was_disabled;
+        change->failure = *failure;
+        answer_failure(&change->task);
+        return;
+    }
+    login_forget_all(domain, &owner->id);
+    webhook_forget_all(domain, &owner->id);
+    template_forget_all(domain, &owner->id);
+    api_key_forget_all(domain, &owner->id);
+    owner_leave_tables(domain, owner);
+    list_remove(&owner->link);
+    domain->owners->count--;
+    event_kept(domain, receipt);
+    change->done(change->context, NULL, NULL);
+    owner_free(owner);
+    change_free(change);
+}
+
+static int check_delete(const struct change *change, const struct caller *caller, struct error *err)
+{
+    const struct owner *owner = change->owner;
+    size_t counts[SANDBOX_STATUS_COUNT], sandboxes = 0;
+
+    if (!domain_is_open(change->domain, err))
+        return -1;
+    if (caller->scope < CALLER_ADMIN)
+        return error_set(err, ERR_FORBIDDEN, 0, "only administrators remove users");
+    if (owner->is_unkept)
+        return error_set(err, ERR_CONFLICT, 0, "another change of this user is under way");
+    if (is_last_admin(change->domain, owner))
+        return error_set(err, ERR_CONFLICT, 0,
+                         "this is the last administrator; make another one first");
+    sandbox_count(change->domain, &owner->id, counts);
+    for (size_t i = 0; i < SANDBOX_STATUS_COUNT; i++)
+        sandboxes += counts[i];
+    if (sandboxes)
+        return error_set(err, ERR_CONFLICT, 0,
+                         "%zu sandboxes belong to this user; destroy them first", sandboxes);
+    if (snapshot_set_usage(change->domain, &owner->id))
+        return error_set(err, ERR_CONFLICT, 0, "snapshots belong to this user; delete them first");
+    return 0;
+}
+
+void owner_delete(struct domain *domain, const struct caller *caller, struct owner *owner,
+                  owner_done *done, void *context)
+{
+    struct change *change = change_new(domain, owner, done, context);
+    struct store_transaction *transaction;
+
+    if (check_delete(change, caller, &change->failure) < 0) {
+        fail(change);
+        return;
+    }
+    /* Nothing new comes in its name from here on. */
+    change->was_disabled = owner->is_disabled;
+    owner->is_disabled = true;
+    owner->is_unkept = true;
+    transaction = store_begin(domain->options.store);
+    delete_of_owner(transaction, STORE_LOGIN, STORE_LOGIN_OWNER, owner);
+    delete_of_owner(transaction, STORE_API_KEY, STORE_API_KEY_OWNER, owner);
+    delete_of_owner(transaction, STORE_IDEMPOTENCY, STORE_IDEMPOTENCY_OWNER, owner);
+    delete_of_owner(transaction, STORE_DELIVERY, STORE_DELIVERY_OWNER, owner);
+    delete_of_owner(transaction, STORE_WEBHOOK, STORE_WEBHOOK_OWNER, owner);
+    delete_of_owner(transaction, STORE_SECRET, STORE_SECRET_OWNER, owner);
+    delete_of_owner(transaction, STORE_TEMPLATE, STORE_TEMPLATE_OWNER, owner);
+    delete_of_owner(transaction, STORE_OWNER, STORE_OWNER_ID, owner);
+    add_event(change, transaction, caller, owner, "user.deleted");
+    domain_commit(domain, transaction, deleted, change);
+}

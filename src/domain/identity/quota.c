@@ -1,0 +1,119 @@
+#include "domain/identity/quota.h"
+
+#include <string.h>
+
+#include "base/auto.h"
+#include "base/number.h"
+#include "json/json_read.h"
+#include "json/json_write.h"
+
+#define QUOTA_JSON_MAX 4096
+#define QUOTA_TEXT_MAX 32
+
+enum field_type { FIELD_COUNT, FIELD_SIZE };
+
+struct field {
+    const char *name;
+    enum field_type type;
+    size_t offset;
+};
+
+#define FIELD(name_, type_, member)                                                                \
+    {                                                                                              \
+        name_, type_, offsetof(struct quota, member)                                               \
+    }
+
+static const struct field fields[] = {
+    FIELD("sandboxes", FIELD_COUNT, sandboxes),
+    FIELD("running", FIELD_COUNT, running),
+    FIELD("memory", FIELD_SIZE, memory_bytes),
+    FIELD("cpu", FIELD_COUNT, cpu_millis),
+    FIELD("disk", FIELD_SIZE, disk_bytes),
+    FIELD("snapshots", FIELD_COUNT, snapshots),
+    FIELD("storage", FIELD_SIZE, storage_bytes),
+    FIELD("requestsPerMinute", FIELD_COUNT, requests_per_minute),
+};
+
+static uint64_t get(const struct quota *quota, const struct field *field)
+{
+    const char *at = (const char *) quota + field->offset;
+
+    return field->type == FIELD_SIZE ? *(const uint64_t *) (const void *) at
+                                     : *(const uint32_t *) (const void *) at;
+}
+
+static void set(struct quota *quota, const struct field *field, uint64_t value)
+{
+    char *at = (char *) quota + field->offset;
+
+    if (field->type == FIELD_SIZE)
+        *(uint64_t *) (void *) at = value;
+    else
+        *(uint32_t *) (void *) at = (uint32_t) value;
+}
+
+static int read_size(const struct json_place *root, const struct field *field, uint64_t *ret_value,
+                     struct error *err)
+{
+    const char *text = NULL;
+
+    if (json_field_text(root, field->name, JSON_OPTIONAL, QUOTA_TEXT_MAX, &text, err) < 0)
+        return -1;
+    if (number_parse_size(text, INT64_MAX, ret_value) < 0)
+        return error_set(err, ERR_INVALID, 0,
+                         "field '%s' must be bytes, or a text such as \"512M\" or \"4G\"",
+                         field->name);
+    return 0;
+}
+
+static int read_field(const struct json_place *root, const struct field *field, struct quota *quota,
+                      struct error *err)
+{
+    json_t *value = json_object_get(root->value, field->name);
+    int64_t maximum = field->type == FIELD_SIZE ? INT64_MAX : UINT32_MAX;
+    int64_t number = (int64_t) get(quota, field);
+    uint64_t size;
+
+    if (field->type == FIELD_SIZE && json_is_string(value)) {
+        if (read_size(root, field, &size, err) < 0)
+            return -1;
+        set(quota, field, size);
+        return 0;
+    }
+    if (json_field_integer(root, field->name, JSON_OPTIONAL, 0, maximum, &number, err) < 0)
+        return -1;
+    set(quota, field, (uint64_t) number);
+    return 0;
+}
+
+int quota_read(const char *json, struct quota *quota, struct error *err)
+{
+    const struct json_limits limits = {.size = QUOTA_JSON_MAX, .depth = 4, .values = 64};
+    AUTO(json) json_t *value = json_read(json, strlen(json), &limits, err);
+    const char *names[ARRAY_COUNT(fields)];
+    struct quota read = *quota;
+    struct json_place root;
+
+    for (size_t i = 0; i < ARRAY_COUNT(fields); i++)
+        names[i] = fields[i].name;
+    if (!value || json_root_object(value, &root, err) < 0 ||
+        json_known_fields(&root, names, ARRAY_COUNT(names), err) < 0)
+        return -1;
+    for (size_t i = 0; i < ARRAY_COUNT(fields); i++)
+        if (read_field(&root, &fields[i], &read, err) < 0)
+            return -1;
+    *quota = read;
+    return 0;
+}
+
+void quota_write(const struct quota *quota, struct text *text)
+{
+    struct json_writer json;
+
+    json_writer_init_text(&json, text);
+    json_begin_object(&json);
+    for (size_t i = 0; i < ARRAY_COUNT(fields); i++)
+        json_add_integer(&json, fields[i].name, (int64_t) get(quota, &fields[i]));
+    json_end_object(&json);
+    (void) json_writer_finish(&json); /* text->overflowed says so */
+}

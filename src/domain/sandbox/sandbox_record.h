@@ -1,0 +1,41 @@
+/* A sandbox as a row of the store, and back; the spec as JSON.
+ *
+ * The spec's JSON leaves out what is as in SANDBOX_SPEC_INIT, and the name, which has a column of
+ * its own. Beside the spec it holds what has no column: "endedByRequest", "rebuilding", "newDisk"
+ * and "unenforced". Fields that are not known are ignored, so that an older daemon reads what a
+ * newer one wrote. */
+#pragma once
+
+#include "base/text.h"
+#include "domain/sandbox/sandbox.h"
+#include "store/store.h"
+
+/* Append the JSON of a spec; too much sets json->overflowed. */
+void sandbox_spec_write(const struct sandbox_spec *spec, struct text *text);
+
+/* Fills `ret_spec` (the caller's, to be freed) or fails with ERR_INVALID and frees. */
+int sandbox_spec_read(const char *json, size_t length, struct sandbox_spec *ret_spec,
+                      struct error *err);
+
+/* The values of a row; they borrow from the sandbox and from `spec`. */
+struct sandbox_row {
+    struct store_value values[STORE_SANDBOX_COLUMN_COUNT];
+    struct text spec;
+};
+
+void sandbox_row_init(struct sandbox_row *row, const struct sandbox *sandbox);
+void sandbox_row_done(struct sandbox_row *row);
+AUTO_DEFINE(sandbox_row, struct sandbox_row, sandbox_row_done);
+
+/* A sandbox from its row: what the row holds, everything else 0 and in no list. The caller frees it
+ * with sandbox_free. NULL with ERR_INTERNAL that names the row. */
+struct sandbox *sandbox_from_row(const struct store_value *row, struct error *err);
+
+/* A new one with nothing in it but an empty reason; and its end, also for half-built ones. */
+struct sandbox *sandbox_new(void);
+void sandbox_free(struct sandbox *sandbox);
+AUTO_DEFINE_PTR(sandbox, struct sandbox, sandbox_free);
+
+/* "stopped by its owner": replaces the reason; cut at 255 bytes. */
+void sandbox_set_reason(struct sandbox *sandbox, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));

@@ -1,0 +1,394 @@
+/* Forks: sandboxes that begin with the disk of a snapshot, or of a sandbox as it is now.
+ *
+ *     of a snapshot             pinned ──────────────────────────────┐
+ *     of a running, frozen one  a copy in passing, without a row ────┼─► creates, some at a time
+ *     of one without processes  held: it cannot start and write ─────┘
+ *
+ * A copy in passing is deleted behind its forks; after a crash recovery finds it without a row. All
+ * forks are made, or none is left. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/auto.h"
+#include "base/crash_point.h"
+#include "base/memory.h"
+#include "domain/domain_life.h"
+#include "domain/sandbox/sandbox_record.h"
+#include "domain/sandbox/sandbox_set.h"
+#include "domain/snapshot/snapshot_internal.h"
+#include "domain/snapshot/snapshot_set.h"
+
+#define LABEL "forkedFrom"
+
+struct fork {
+    struct domain_task task;
+    struct domain *domain;
+    struct caller caller;
+    struct sandbox_spec spec;       /* of each, without its name */
+    struct sandbox_wanted *changes; /* owned, may be NULL */
+    char *name;                     /* owned, may be NULL */
+    size_t count, begun, ended;
+    struct sandbox **made; /* owned: references, in the order they were there */
+    size_t made_count;
+    fork_done *done;
+    void *context;
+
+    struct snapshot *snapshot; /* pinned; NULL: of a sandbox */
+    struct snapshot_waiter waiter;
+    struct snapshot_shot shot; /* of a sandbox: its wish, the copy */
+    bool is_shot;              /* there is a copy in passing */
+    struct provider_disk disk;
+    struct id origin;   /* the sandbox it is a fork of */
+    struct id base;     /* the snapshot, or what the sandbox has for one */
+    const char *inside; /* borrowed from the snapshot, the shot or the sandbox that is held */
+
+    bool has_failed;
+    struct error failure;
+};
+
+/* --- the end --------------------------------------------------------------------------------- */
+
+static void fork_free(struct fork *fork)
+{
+    struct domain *domain = fork->domain;
+
+    for (size_t i = 0; i < fork->made_count; i++)
+        sandbox_unref(fork->made[i]);
+    free(fork->made);
+    if (fork->snapshot)
+        snapshot_unpin(domain, fork->snapshot);
+    sandbox_spec_done(&fork->spec);
+    sandbox_wanted_free(fork->changes);
+    free(fork->name);
+    snapshot_shot_done(&fork->shot);
+    free(fork);
+    domain->works--;
+    domain_check_gone(domain);
+}
+
+static void answer(struct domain_task *task)
+{
+    struct fork *fork = CONTAINER_OF(task, struct fork, task);
+
+    if (fork->has_failed)
+        fork->done(fork->context, &fork->failure, NULL, 0, NULL);
+    else
+        fork->done(fork->context, NULL, fork->made, fork->made_count,
+                   fork->is_shot ? &fork->shot.how : NULL);
+    fork_free(fork);
+}
+
+/* The wish on the origin is over: it waited and was refused, or ends behind the forks. */
+static void on_over(void *context, const struct error *failure, struct sandbox *sandbox)
+{
+    struct fork *fork = context;
+
+    (void) sandbox;
+    if (failure) {
+        fork->has_failed = true;
+        fork->failure = *failure;
+    }
+    answer(&fork->task);
+}
+
+static void fail(struct fork *fork, const struct error *failure)
+{
+    if (!fork->has_failed)
+        fork->failure = *failure;
+    fork->has_failed = true;
+}
+
+static void end(struct fork *fork)
+{
+    struct domain *domain = fork->domain;
+    struct caller system = caller_system();
+    struct sandbox_wish *wish = fork->shot.wish;
+
+    for (size_t i = 0; fork->has_failed && i < fork->made_count; i++)
+        sandbox_destroy(domain, &system, fork->made[i], NULL, NULL);
+    if (fork->is_shot)
+        snapshot_doom(domain, &fork->shot.id);
+    if (!fork->has_failed) {
+        CRASH_POINT("fork.kept");
+        domain->counters.forked += fork->made_count;
+    }
+    if (!wish) {
+        domain_defer(domain, &fork->task, answer);
+        return;
+    }
+    if (!fork->is_shot && wish->sandbox->is_held)
+        snapshot_release(domain, wish->sandbox);
+    wish_end(wish, fork->has_failed ? &fork->failure : NULL);
+}
+
+/* --- the forks ------------------------------------------------------------------------------- */
+
+static void make_some(struct fork *fork);
+
+static void on_made(void *context, const struct error *failure, struct sandbox *sandbox,
+                    bool is_new)
+{
+    struct fork *fork = context;
+
+    (void) is_new;
+    fork->ended++;
+    if (failure) {
+        fail(fork, failure);
+    } else {
+        CRASH_POINT("fork.one");
+        fork->made[fork->made_count++] = sandbox_ref(sandbox);
+    }
+    make_some(fork);
+}
+
+/* Names that do not fit are refused by the spec's check. */
+static void set_name(struct fork *fork)
+{
+    AUTO(text) struct text name = TEXT_INIT(2 * SANDBOX_NAME_MAX);
+
+    free(fork->spec.name);
+    fork->spec.name = NULL;
+    if (!fork->name)
+        return;
+    text_append(&name, fork->name);
+    if (fork->count > 1)
+        text_format(&name, "-%zu", fork->begun + 1);
+    fork->spec.name = mem_copy_text(text_string(&name));
+}
+
+static void make_one(struct fork *fork)
+{
+    const struct sandbox_origin origin = {.disk = fork->disk,
+                                          .sandbox = fork->origin.text,
+                                          .snapshot =
+                                              fork->snapshot ? fork->snapshot->id.text : NULL,
+                                          .base = fork->base.text,
+                                          .inside = fork->inside};
+
+    set_name(fork);
+    fork->begun++;
+    sandbox_create_from(fork->domain, &fork->caller, &fork->spec, &origin, on_made, fork);
+}
+
+static void make_some(struct fork *fork)
+{
+    while (!fork->has_failed && fork->begun < fork->count &&
+           fork->begun - fork->ended < SNAPSHOT_FORKS_AT_ONCE)
+        make_one(fork);
+    if (fork->begun == fork->ended)
+        end(fork);
+}
+
+/* --- of a snapshot --------------------------------------------------------------------------- */
+
+static struct fork *fork_new(struct domain *domain, const struct caller *caller,
+                             const struct fork_options *options, fork_done *done, void *context)
+{
+    struct fork *fork = mem_alloc(sizeof(*fork));
+    size_t count = options->count <= SNAPSHOT_FORKS_MAX ? options->count : 0;
+
+    *fork = (struct fork){.domain = domain,
+                          .caller = *caller,
+                          .count = options->count,
+                          .name = options->name ? mem_copy_text(options->name) : NULL,
+                          .changes = options->changes ? sandbox_wanted_new(options->changes) : NULL,
+                          .made = mem_alloc_array(count + 1, sizeof(struct sandbox *)),
+                          .done = done,
+                          .context = context};
+    domain->works++;
+    return fork;
+}
+
+static int check(const struct fork *fork, struct error *err)
+{
+    if (!domain_is_open(fork->domain, err))
+        return -1;
+    if (!caller_may_write(&fork->caller))
+        return error_set(err, ERR_FORBIDDEN, 0, "this key may not create sandboxes");
+    if (fork->count < 1 || fork->count > SNAPSHOT_FORKS_MAX)
+        return error_set(err, ERR_INVALID, 0, "count must be from 1 to %d", SNAPSHOT_FORKS_MAX);
+    return snapshot_check_provider(fork->domain, err);
+}
+
+/* Copied but the name, and changed as it was asked for; it says where it comes from. */
+static void set_spec(struct fork *fork)
+{
+    if (fork->changes)
+        sandbox_wanted_apply(fork->changes, &fork->spec);
+    sandbox_pairs_set(&fork->spec.labels, LABEL, fork->origin.text);
+}
+
+static void on_here(struct snapshot_waiter *waiter, const struct error *failure)
+{
+    struct fork *fork = CONTAINER_OF(waiter, struct fork, waiter);
+
+    if (failure)
+        fail(fork, failure);
+    make_some(fork);
+}
+
+void snapshot_fork(struct domain *domain, const struct caller *caller, struct snapshot *snapshot,
+                   const struct fork_options *options, fork_done *done, void *context)
+{
+    struct fork *fork = fork_new(domain, caller, options, done, context);
+    struct error err = ERROR_INIT;
+
+    if (check(fork, &err) < 0 || snapshot_check_ready(snapshot, &err) < 0 ||
+        sandbox_spec_read(snapshot->spec, strlen(snapshot->spec), &fork->spec, &err) < 0) {
+        fail(fork, &err);
+        domain_defer(domain, &fork->task, answer);
+        return;
+    }
+    snapshot_pin(snapshot);
+    fork->snapshot = snapshot;
+    fork->disk = (struct provider_disk){PROVIDER_OF_SNAPSHOT, snapshot->id};
+    fork->origin = snapshot->sandbox;
+    fork->base = snapshot->id;
+    fork->inside = snapshot->inside;
+    set_spec(fork);
+    fork->waiter.done = on_here;
+    if (snapshot_is_here(domain, snapshot))
+        make_some(fork);
+    else
+        snapshot_fetch(domain, snapshot, &fork->waiter);
+}
+
+/* --- of a sandbox ---------------------------------------------------------------------------- */
+
+static void on_shot(struct snapshot_shot *shot, const struct error *failure)
+{
+    struct fork *fork = CONTAINER_OF(shot, struct fork, shot);
+
+    snapshot_release(fork->domain, shot->wish->sandbox);
+    if (failure) {
+        fail(fork, failure);
+        end(fork);
+        return;
+    }
+    CRASH_POINT("fork.copied");
+    fork->is_shot = true;
+    fork->disk = (struct provider_disk){PROVIDER_OF_SNAPSHOT, shot->id};
+    fork->inside = shot->inside;
+    make_some(fork);
+}
+
+static void act(struct sandbox_wish *wish)
+{
+    struct fork *fork = wish->context;
+    struct sandbox *sandbox = wish->sandbox;
+
+    sandbox->is_held = true;
+    fork->spec = sandbox_spec_copy(&sandbox->spec);
+    fork->base = sandbox->base;
+    set_spec(fork);
+    if (sandbox->status == SANDBOX_RUNNING || sandbox->status == SANDBOX_FROZEN) {
+        snapshot_shoot(&fork->shot);
+        return;
+    }
+    fork->disk = (struct provider_disk){PROVIDER_OF_SANDBOX, sandbox->id};
+    fork->inside = sandbox->inside;
+    make_some(fork);
+}
+
+void sandbox_fork(struct domain *domain, const struct caller *caller, struct sandbox *sandbox,
+                  const struct fork_options *options, fork_done *done, void *context)
+{
+    struct fork *fork = fork_new(domain, caller, options, done, context);
+    struct error err = ERROR_INIT;
+    struct sandbox_wish *wish;
+
+    if (check(fork, &err) < 0) {
+        fail(fork, &err);
+        domain_defer(domain, &fork->task, answer);
+        return;
+    }
+    wish = wish_make(domain, caller, sandbox, SANDBOX_ACTION_SNAPSHOT, act, on_over, fork);
+    fork->shot = (struct snapshot_shot){
+        .wish = wish, .id = id_new(), .no_freeze = options->no_freeze, .done = on_shot};
+    fork->origin = sandbox->id;
+    wish_begin(wish);
+}
+
+/* --- one with a spec of its own -------------------------------------------------------------- */
+
+struct creating {
+    struct domain_task task;
+    struct domain *domain;
+    struct caller caller;
+    struct snapshot *snapshot; /* pinned */
+    struct snapshot_waiter waiter;
+    struct sandbox_spec spec;
+    sandbox_created *done;
+    void *context;
+    struct error failure;
+};
+
+static void on_created(void *context, const struct error *failure, struct sandbox *sandbox,
+                       bool is_new)
+{
+    struct creating *creating = context;
+    struct domain *domain = creating->domain;
+
+    creating->done(creating->context, failure, sandbox, is_new);
+    snapshot_unpin(domain, creating->snapshot);
+    sandbox_spec_done(&creating->spec);
+    free(creating);
+    domain->works--;
+    domain_check_gone(domain);
+}
+
+static void tell_refusal(struct domain_task *task)
+{
+    struct creating *creating = CONTAINER_OF(task, struct creating, task);
+
+    on_created(creating, &creating->failure, NULL, false);
+}
+
+static void create(struct creating *creating)
+{
+    const struct snapshot *snapshot = creating->snapshot;
+    const struct sandbox_origin origin = {.disk = {PROVIDER_OF_SNAPSHOT, snapshot->id},
+                                          .sandbox = snapshot->sandbox.text,
+                                          .snapshot = snapshot->id.text,
+                                          .base = snapshot->id.text,
+                                          .inside = snapshot->inside};
+
+    sandbox_create_from(creating->domain, &creating->caller, &creating->spec, &origin, on_created,
+                        creating);
+}
+
+static void on_here_to_create(struct snapshot_waiter *waiter, const struct error *failure)
+{
+    struct creating *creating = CONTAINER_OF(waiter, struct creating, waiter);
+
+    if (failure)
+        on_created(creating, failure, NULL, false);
+    else
+        create(creating);
+}
+
+void sandbox_create_from_snapshot(struct domain *domain, const struct caller *caller,
+                                  struct snapshot *snapshot, const struct sandbox_spec *spec,
+                                  sandbox_created *done, void *context)
+{
+    struct creating *creating = mem_alloc(sizeof(*creating));
+
+    *creating = (struct creating){.domain = domain,
+                                  .caller = *caller,
+                                  .snapshot = snapshot,
+                                  .waiter.done = on_here_to_create,
+                                  .spec = sandbox_spec_copy(spec),
+                                  .done = done,
+                                  .context = context};
+    snapshot_pin(snapshot);
+    domain->works++;
+    if (!domain_is_open(domain, &creating->failure) ||
+        snapshot_check_provider(domain, &creating->failure) < 0 ||
+        snapshot_check_ready(snapshot, &creating->failure) < 0)
+        domain_defer(domain, &creating->task, tell_refusal);
+    else if (snapshot_is_here(domain, snapshot))
+        create(creating);
+    else
+        snapshot_fetch(domain, snapshot, &creating->waiter);
+}

@@ -1,0 +1,361 @@
+#include "domain/snapshot/template.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/auto.h"
+#include "base/encoding/utf8.h"
+#include "base/memory.h"
+#include "domain/domain_internal.h"
+#include "domain/domain_life.h"
+#include "domain/domain_modules.h"
+#include "domain/event/event.h"
+#include "domain/sandbox/sandbox_record.h"
+#include "domain/snapshot/snapshot_internal.h"
+#include "json/json_write.h"
+
+#define EVENT_DATA_MAX 512
+
+struct templates {
+    struct table by_name;
+    struct list all;
+};
+
+/* --- memory ---------------------------------------------------------------------------------- */
+
+static uint64_t hash_of(const struct domain *domain, const struct id *owner, const char *name)
+{
+    return table_hash(domain_id_hash(domain, owner), name, strlen(name));
+}
+
+static struct template *find(const struct domain *domain, const struct id *owner, const char *name)
+{
+    struct table_link *at = table_find(&domain->templates->by_name, hash_of(domain, owner, name));
+
+    for (; at; at = table_next(at)) {
+        struct template *template = CONTAINER_OF(at, struct template, by_name);
+
+        if (id_equal(&template->owner, owner) && strcmp(template->name, name) == 0)
+            return template;
+    }
+    return NULL;
+}
+
+static void template_free(struct template *template)
+{
+    free(template->name);
+    free(template->spec);
+    free(template);
+}
+
+static void add(struct domain *domain, struct template *template)
+{
+    template->by_name.hash = hash_of(domain, &template->owner, template->name);
+    table_add(&domain->templates->by_name, &template->by_name);
+    list_append(&domain->templates->all, &template->link);
+}
+
+static void forget(struct domain *domain, struct template *template)
+{
+    table_remove(&domain->templates->by_name, &template->by_name);
+    list_remove(&template->link);
+    template_free(template);
+}
+
+/* A key for one sandbox has nothing to do with what others are made from: it may hold secrets. */
+static bool sees_any(const struct caller *caller)
+{
+    return caller->scope != CALLER_SANDBOX && caller->scope != CALLER_PORT &&
+           caller->scope != CALLER_NOBODY;
+}
+
+struct template *template_find(const struct domain *domain, const struct caller *caller,
+                               const char *name, struct error *err)
+{
+    struct template *template = sees_any(caller) ? find(domain, &caller->owner, name) : NULL;
+
+    if (!template)
+        (void) error_set(err, ERR_NOT_FOUND, 0, "no such template '%.64s'", name);
+    return template;
+}
+
+void template_each(const struct domain *domain, const struct caller *caller,
+                   void (*each)(void *context, const struct template *template), void *context)
+{
+    LIST_EACH (&domain->templates->all, at) {
+        const struct template *template = CONTAINER_OF(at, struct template, link);
+
+        if (sees_any(caller) && id_equal(&template->owner, &caller->owner))
+            each(context, template);
+    }
+}
+
+int template_spec(const struct template *template, struct sandbox_spec *ret_spec, struct error *err)
+{
+    return sandbox_spec_read(template->spec, strlen(template->spec), ret_spec, err);
+}
+
+const char *template_of_snapshot(const struct domain *domain, const struct id *snapshot)
+{
+    LIST_EACH (&domain->templates->all, at) {
+        const struct template *template = CONTAINER_OF(at, struct template, link);
+
+        if (id_equal(&template->snapshot, snapshot))
+            return template->name;
+    }
+    return NULL;
+}
+
+void template_forget_all(struct domain *domain, const struct id *owner)
+{
+    LIST_EACH (&domain->templates->all, at) {
+        struct template *template = CONTAINER_OF(at, struct template, link);
+
+        if (id_equal(&template->owner, owner))
+            forget(domain, template);
+    }
+}
+
+/* --- the module ------------------------------------------------------------------------------ */
+
+static int load_one(struct domain *domain, const struct store_value *row, struct error *err)
+{
+    struct template *template = mem_alloc(sizeof(*template));
+
+    (void) err;
+    *template = (struct template){.owner = domain_row_id(&row[STORE_TEMPLATE_OWNER]),
+                                  .name = mem_copy_text(row[STORE_TEMPLATE_NAME].bytes),
+                                  .snapshot = domain_row_id(&row[STORE_TEMPLATE_SNAPSHOT]),
+                                  .spec = mem_copy_text(row[STORE_TEMPLATE_SPEC].bytes),
+                                  .created_ms = row[STORE_TEMPLATE_CREATED].integer,
+                                  .updated_ms = row[STORE_TEMPLATE_UPDATED].integer};
+    list_init(&template->link);
+    add(domain, template);
+    return 0;
+}
+
+/* An owner has at most TEMPLATES_PER_OWNER, so that a page does not hold too many of one. */
+static void load(struct domain *domain, domain_done *done, void *context)
+{
+    domain_load(domain, STORE_TEMPLATE, STORE_TEMPLATE_OWNER, load_one, done, context);
+}
+
+static void begin(struct domain *domain)
+{
+    domain->templates = mem_alloc(sizeof(*domain->templates));
+    list_init(&domain->templates->all);
+}
+
+static void end(struct domain *domain)
+{
+    if (!domain->templates)
+        return;
+    LIST_EACH (&domain->templates->all, at)
+        template_free(CONTAINER_OF(at, struct template, link));
+    table_done(&domain->templates->by_name);
+    free(domain->templates);
+    domain->templates = NULL;
+}
+
+const struct domain_module domain_templates = {
+    .name = "templates",
+    .begin = begin,
+    .load = load,
+    .end = end,
+};
+
+/* --- changing -------------------------------------------------------------------------------- */
+
+struct change {
+    struct domain_task task; /* for refusals */
+    struct domain *domain;
+    struct caller caller;
+    struct template *wished; /* owned; of a delete: only its owner and name count */
+    bool is_delete;
+    template_done *done;
+    void *context;
+    struct error failure;
+};
+
+static struct change *change_new(struct domain *domain, const struct caller *caller,
+                                 const char *name, template_done *done, void *context)
+{
+    struct change *change = mem_alloc(sizeof(*change));
+
+    *change =
+        (struct change){.domain = domain, .caller = *caller, .done = done, .context = context};
+    change->wished = mem_alloc(sizeof(*change->wished));
+    change->wished->owner = caller->owner;
+    change->wished->name = mem_copy_text(name);
+    list_init(&change->wished->link);
+    domain->works++;
+    return change;
+}
+
+static void answer(struct change *change, const struct error *failure,
+                   const struct template *template)
+{
+    struct domain *domain = change->domain;
+
+    change->done(change->context, failure, failure ? NULL : template);
+    if (change->wished)
+        template_free(change->wished);
+    free(change);
+    domain->works--;
+    domain_check_gone(domain);
+}
+
+static void tell_refusal(struct domain_task *task)
+{
+    struct change *change = CONTAINER_OF(task, struct change, task);
+
+    answer(change, &change->failure, NULL);
+}
+
+/* Answers of the store come in the order of the calls: the last one asked for is what is there. */
+static void on_kept(void *context, const struct error *failure, const struct store_receipt *receipt)
+{
+    struct change *change = context;
+    struct domain *domain = change->domain;
+    struct template *known = find(domain, &change->wished->owner, change->wished->name);
+    struct template *wished = NULL;
+
+    if (!failure) {
+        event_kept(domain, receipt);
+        if (known)
+            forget(domain, known);
+        if (!change->is_delete) {
+            wished = TAKE_PTR(change->wished);
+            add(domain, wished);
+        }
+    }
+    answer(change, failure, wished);
+}
+
+static void add_event(struct change *change, struct store_transaction *rows, const char *type)
+{
+    AUTO(text) struct text data = TEXT_INIT(EVENT_DATA_MAX);
+    struct json_writer json;
+
+    json_writer_init_text(&json, &data);
+    json_begin_object(&json);
+    json_add_text(&json, "template", change->wished->name);
+    json_end_object(&json);
+    (void) json_writer_finish(&json); /* a name is short: it fits */
+    event_add(change->domain, rows, &change->caller, &change->wished->owner, "system", type,
+              text_string(&data));
+}
+
+static void add_row(struct store_transaction *rows, const struct template *template,
+                    const struct sandbox_spec *spec)
+{
+    const struct store_value values[STORE_TEMPLATE_COLUMN_COUNT] = {
+        [STORE_TEMPLATE_OWNER] = store_text(template->owner.text),
+        [STORE_TEMPLATE_NAME] = store_text(template->name),
+        [STORE_TEMPLATE_IMAGE] = store_text(spec->image),
+        [STORE_TEMPLATE_SNAPSHOT] =
+            *template->snapshot.text ? store_text(template->snapshot.text) : store_null(),
+        [STORE_TEMPLATE_SPEC] = store_text(template->spec),
+        [STORE_TEMPLATE_CREATED] = store_integer(template->created_ms),
+        [STORE_TEMPLATE_UPDATED] = store_integer(template->updated_ms),
+    };
+
+    store_put(rows, STORE_TEMPLATE, values);
+}
+
+static size_t count_of(const struct domain *domain, const struct id *owner)
+{
+    size_t count = 0;
+
+    LIST_EACH (&domain->templates->all, at)
+        count += id_equal(&CONTAINER_OF(at, struct template, link)->owner, owner);
+    return count;
+}
+
+static int check_writer(const struct change *change, struct error *err)
+{
+    if (!domain_is_open(change->domain, err))
+        return -1;
+    if (!caller_may_write(&change->caller))
+        return error_set(err, ERR_FORBIDDEN, 0, "this key may not change templates");
+    return 0;
+}
+
+static int check_put(const struct change *change, const struct sandbox_spec *spec,
+                     const struct snapshot *snapshot, struct error *err)
+{
+    const char *name = change->wished->name;
+    size_t length = strlen(name);
+
+    if (check_writer(change, err) < 0)
+        return -1;
+    if (length == 0 || length > TEMPLATE_NAME_MAX || !utf8_is_valid(name, length) ||
+        strpbrk(name, "\n\r\t/"))
+        return error_set(err, ERR_INVALID, 0,
+                         "a template's name must be 1 to %d characters on one line without '/'",
+                         TEMPLATE_NAME_MAX);
+    if (sandbox_spec_check(spec, err) < 0)
+        return -1;
+    if (!find(change->domain, &change->caller.owner, name) &&
+        count_of(change->domain, &change->caller.owner) >= TEMPLATES_PER_OWNER)
+        return error_set(err, ERR_QUOTA, 0, "templates: there are %d of at most %d",
+                         TEMPLATES_PER_OWNER, TEMPLATES_PER_OWNER);
+    if (!snapshot)
+        return 0;
+    if (snapshot_check_ready(snapshot, err) < 0)
+        return -1;
+    if (snapshot->reason != SNAPSHOT_MANUAL || snapshot->expires_ms)
+        return error_set(err, ERR_CONFLICT, 0,
+                         "snapshot %s will go by itself; make one for the template that stays",
+                         snapshot->id.text);
+    return 0;
+}
+
+void template_put(struct domain *domain, const struct caller *caller, const char *name,
+                  const struct sandbox_spec *spec, struct snapshot *snapshot, template_done *done,
+                  void *context)
+{
+    struct change *change = change_new(domain, caller, name, done, context);
+    AUTO(text) struct text json = TEXT_INIT(SANDBOX_SPEC_MAX);
+    const struct template *known = find(domain, &caller->owner, name);
+    struct template *wished = change->wished;
+    struct store_transaction *rows;
+
+    if (check_put(change, spec, snapshot, &change->failure) < 0) {
+        domain_defer(domain, &change->task, tell_refusal);
+        return;
+    }
+    sandbox_spec_write(spec, &json);
+    wished->spec = text_take(&json);
+    if (snapshot)
+        wished->snapshot = snapshot->id;
+    wished->updated_ms = domain_wall_ms(domain);
+    wished->created_ms = known ? known->created_ms : wished->updated_ms;
+    rows = store_begin(domain->options.store);
+    add_row(rows, wished, spec);
+    add_event(change, rows, "template.put");
+    domain_commit(domain, rows, on_kept, change);
+}
+
+void template_delete(struct domain *domain, const struct caller *caller, const char *name,
+                     template_done *done, void *context)
+{
+    struct change *change = change_new(domain, caller, name, done, context);
+    const struct store_condition conditions[] = {
+        {STORE_TEMPLATE_OWNER, STORE_EQUAL, store_text(caller->owner.text)},
+        {STORE_TEMPLATE_NAME, STORE_EQUAL, store_text(name)},
+    };
+    struct store_transaction *rows;
+
+    change->is_delete = true;
+    if (check_writer(change, &change->failure) < 0 ||
+        !template_find(domain, caller, name, &change->failure)) {
+        domain_defer(domain, &change->task, tell_refusal);
+        return;
+    }
+    rows = store_begin(domain->options.store);
+    store_delete(rows, STORE_TEMPLATE, conditions, ARRAY_COUNT(conditions));
+    add_event(change, rows, "template.deleted");
+    domain_commit(domain, rows, on_kept, change);
+}

@@ -1,0 +1,53 @@
+/* Templates: what new sandboxes are made from, by a name of the owner's. A spec (image, variables,
+ * limits, ...), and perhaps a snapshot whose disk they begin with. In memory, kept in the store. */
+#pragma once
+
+#include "base/list.h"
+#include "base/table.h"
+#include "domain/caller.h"
+#include "domain/domain.h"
+#include "domain/sandbox/sandbox.h"
+#include "domain/snapshot/snapshot.h"
+
+#define TEMPLATE_NAME_MAX   63
+#define TEMPLATES_PER_OWNER 1000
+
+struct template
+{
+    struct table_link by_name; /* owner and name */
+    struct list link;          /* of all */
+    struct id owner;
+    char *name;         /* owned */
+    struct id snapshot; /* empty: none */
+    char *spec;         /* owned: JSON, sandbox_record.h */
+    int64_t created_ms, updated_ms;
+};
+
+/* Of the caller's owner. NULL with ERR_NOT_FOUND. */
+struct template *template_find(const struct domain *domain, const struct caller *caller,
+                               const char *name, struct error *err);
+void template_each(const struct domain *domain, const struct caller *caller,
+                   void (*each)(void *context, const struct template *template), void *context);
+
+/* What it says, as the beginning of a spec. The caller's, to be freed. */
+int template_spec(const struct template *template, struct sandbox_spec *ret_spec,
+                  struct error *err);
+
+typedef void template_done(void *context, const struct error *failure,
+                           const struct template *template);
+
+/* Make it, or replace what was there. The spec's name is ignored; `snapshot` may be NULL.
+ * ERR_INVALID, ERR_QUOTA: too many; ERR_CONFLICT: the snapshot will go by itself. */
+void template_put(struct domain *domain, const struct caller *caller, const char *name,
+                  const struct sandbox_spec *spec, struct snapshot *snapshot, template_done *done,
+                  void *context);
+
+/* Sandboxes that were made from it stay. `template` is NULL in the answer. */
+void template_delete(struct domain *domain, const struct caller *caller, const char *name,
+                     template_done *done, void *context);
+
+/* The name of one that is made from this snapshot; NULL: there is none. Borrowed. */
+const char *template_of_snapshot(const struct domain *domain, const struct id *snapshot);
+
+/* An owner is gone, and its rows. */
+void template_forget_all(struct domain *domain, const struct id *owner);

@@ -1,0 +1,77 @@
+#include "keeper/squash/squash_format.h"
+
+#include <stddef.h>
+
+#include "base/auto.h"
+
+#define MAJOR 4
+#define MINOR 0
+
+static uint16_t log_of(uint32_t block_size)
+{
+    return (uint16_t) __builtin_ctz(block_size);
+}
+
+void squash_superblock_encode(const struct squash_superblock *superblock,
+                              uint8_t ret_bytes[static SQUASH_SUPERBLOCK_SIZE])
+{
+    uint8_t *at = squash_put32(ret_bytes, SQUASH_MAGIC);
+
+    at = squash_put32(at, superblock->inode_count);
+    at = squash_put32(at, superblock->made_at);
+    at = squash_put32(at, superblock->block_size);
+    at = squash_put32(at, superblock->fragment_count);
+    at = squash_put16(at, superblock->compression);
+    at = squash_put16(at, log_of(superblock->block_size));
+    at = squash_put16(at, superblock->flags);
+    at = squash_put16(at, superblock->id_count);
+    at = squash_put16(at, MAJOR);
+    at = squash_put16(at, MINOR);
+    at = squash_put64(at, superblock->root);
+    at = squash_put64(at, superblock->bytes_used);
+    at = squash_put64(at, superblock->id_table);
+    at = squash_put64(at, superblock->xattr_table);
+    at = squash_put64(at, superblock->inode_table);
+    at = squash_put64(at, superblock->folder_table);
+    at = squash_put64(at, superblock->fragment_table);
+    (void) squash_put64(at, superblock->export_table);
+}
+
+const char *squash_superblock_decode(const uint8_t bytes[static SQUASH_SUPERBLOCK_SIZE],
+                                     struct squash_superblock *ret_superblock)
+{
+    uint32_t size = squash_get32(bytes + 12);
+
+    if (squash_get32(bytes) != SQUASH_MAGIC)
+        return "is no squashfs image";
+    if (squash_get16(bytes + 28) != MAJOR || squash_get16(bytes + 30) != MINOR)
+        return "is of another version of squashfs than 4.0";
+    if (size < SQUASH_BLOCK_SIZE_MIN || size > SQUASH_BLOCK_SIZE_MAX || (size & (size - 1)) ||
+        squash_get16(bytes + 22) != log_of(size))
+        return "has a wrong block size";
+    *ret_superblock = (struct squash_superblock){
+        .inode_count = squash_get32(bytes + 4),
+        .made_at = squash_get32(bytes + 8),
+        .block_size = size,
+        .fragment_count = squash_get32(bytes + 16),
+        .compression = squash_get16(bytes + 20),
+        .flags = squash_get16(bytes + 24),
+        .id_count = squash_get16(bytes + 26),
+        .root = squash_get64(bytes + 32),
+        .bytes_used = squash_get64(bytes + 40),
+        .id_table = squash_get64(bytes + 48),
+        .xattr_table = squash_get64(bytes + 56),
+        .inode_table = squash_get64(bytes + 64),
+        .folder_table = squash_get64(bytes + 72),
+        .fragment_table = squash_get64(bytes + 80),
+        .export_table = squash_get64(bytes + 88),
+    };
+    return NULL;
+}
+
+const char *squash_xattr_prefix(unsigned int type)
+{
+    static const char *const prefixes[] = {"user.", "trusted.", "security."};
+
+    return type < ARRAY_COUNT(prefixes) ? prefixes[type] : NULL;
+}

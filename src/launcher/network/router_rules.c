@@ -1,0 +1,344 @@
+#include "launcher/network/router_rules.h"
+
+#include <string.h>
+
+#include "launcher/network/nft_rule.h"
+
+/* A network: the bytes of its address as they are written, and its prefix. */
+struct range {
+    uint8_t bytes[4];
+    unsigned int prefix;
+};
+
+/* Never opened by a rule of a sandbox, which a daemon that was taken over could send: these lead to
+ * the host itself or to what a cloud gives to whoever asks from this machine. */
+static const struct range never[] = {
+    {{0, 0, 0, 0}, 8},          /* this network */
+    {{100, 100, 100, 200}, 32}, /* metadata: Alibaba */
+    {{127, 0, 0, 0}, 8},        /* loopback */
+    {{168, 63, 129, 16}, 32},   /* metadata: Azure */
+    {{169, 254, 0, 0}, 16},     /* link-local, with the metadata of most clouds */
+    {{192, 0, 0, 0}, 24},       /* protocol assignments; metadata: Oracle */
+    {{224, 0, 0, 0}, 3},        /* multicast, reserved, broadcast */
+};
+
+/* Other people's networks around the host: closed, unless a rule opens a part. */
+static const struct range private[] = {
+    {{10, 0, 0, 0}, 8},     /* RFC 1918 */
+    {{100, 64, 0, 0}, 10},  /* carrier NAT, RFC 6598; also VPNs */
+    {{172, 16, 0, 0}, 12},  /* RFC 1918 */
+    {{192, 88, 99, 0}, 24}, /* 6to4 relays */
+    {{192, 168, 0, 0}, 16}, /* RFC 1918 */
+    {{198, 18, 0, 0}, 15},  /* benchmarks; our uplink */
+};
+
+static const struct nft_hook source_hook = {"filter", NF_INET_PRE_ROUTING, NF_IP_PRI_RAW,
+                                            NF_ACCEPT};
+static const struct nft_hook names_hook = {"nat", NF_INET_PRE_ROUTING, NF_IP_PRI_NAT_DST,
+                                           NF_ACCEPT};
+static const struct nft_hook nat_hook = {"nat", NF_INET_POST_ROUTING, NF_IP_PRI_NAT_SRC, NF_ACCEPT};
+static const struct nft_hook closed_input = {"filter", NF_INET_LOCAL_IN, NF_IP_PRI_FILTER, NF_DROP};
+static const struct nft_hook closed_forward = {"filter", NF_INET_FORWARD, NF_IP_PRI_FILTER,
+                                               NF_DROP};
+static const struct nft_hook open_input = {"filter", NF_INET_LOCAL_IN, NF_IP_PRI_FILTER, NF_ACCEPT};
+static const struct nft_hook open_forward = {"filter", NF_INET_FORWARD, NF_IP_PRI_FILTER,
+                                             NF_ACCEPT};
+
+struct chain {
+    const char *name;
+    const struct nft_hook *hook; /* NULL: only jumped to */
+};
+
+static const struct chain router_chains[] = {
+    {"source", &source_hook},     {"names", &names_hook},     {"input", &closed_input},
+    {"forward", &closed_forward}, {ROUTER_CHAIN_WALLS, NULL}, {ROUTER_CHAIN_INTERNET, NULL},
+    {"nat", &nat_hook},
+};
+
+static const struct chain host_chains[] = {
+    {"input", &open_input},
+    {"from_router", NULL},
+    {"forward", &open_forward},
+    {"nat", &nat_hook},
+};
+
+/* Chains as they are, without rules. They may be jumped to by rules that stay, so they are emptied
+ * rather than deleted; nobody sees them empty, because the batch is one step. */
+static void add_chains(struct nft_batch *batch, const struct chain *chains, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        nft_add_chain(batch, chains[i].name, chains[i].hook);
+    for (size_t i = 0; i < count; i++)
+        nft_flush_chain(batch, chains[i].name);
+}
+
+static void add_ranges(struct nft_batch *batch, const char *set, const struct range *ranges,
+                       size_t count)
+{
+    nft_add_set(batch, set, NFT_SET_OF_RANGES);
+    nft_flush_set(batch, set);
+    for (size_t i = 0; i < count; i++) {
+        struct in_addr network;
+
+        memcpy(&network, ranges[i].bytes, sizeof(network));
+        nft_add_range(batch, set, network, ranges[i].prefix);
+    }
+}
+
+static void add_router_sets(struct nft_batch *batch)
+{
+    nft_add_set(batch, ROUTER_SET_LIVE, NFT_SET_OF_MARKS);
+    nft_add_set(batch, "host", NFT_SET_OF_ADDRESSES);
+    add_ranges(batch, "never", never, ARRAY_COUNT(never));
+    add_ranges(batch, "private", private, ARRAY_COUNT(private));
+    nft_add_set(batch, "connections", NFT_SET_OF_METERS);
+    nft_add_set(batch, "resolvers", NFT_SET_TO_ADDRESSES);
+    nft_add_set(batch, ROUTER_SET_POLICIES, NFT_SET_TO_CHAINS);
+}
+
+/* The rules that have one match or none before their verdict. */
+static void drop_foreign_families(struct nft_batch *batch, const char *chain, const char *link)
+{
+    nft_rule_begin(batch, chain);
+    if (link)
+        nft_match_in(batch, link, true);
+    nft_match_ipv4(batch, false);
+    nft_drop(batch);
+    nft_rule_end(batch);
+}
+
+static void accept_answers(struct nft_batch *batch, const char *chain, const char *out)
+{
+    nft_rule_begin(batch, chain);
+    if (out)
+        nft_match_out(batch, out, true);
+    nft_match_state(batch, NFT_STATE_ESTABLISHED | NFT_STATE_RELATED);
+    nft_accept(batch);
+    nft_rule_end(batch);
+}
+
+static void reject_destinations(struct nft_batch *batch, const char *chain, const char *set)
+{
+    nft_rule_begin(batch, chain);
+    nft_match_destination_in(batch, set);
+    nft_reject(batch);
+    nft_rule_end(batch);
+}
+
+static void redirect_names(struct nft_batch *batch, uint8_t protocol)
+{
+    nft_rule_begin(batch, "names");
+    nft_match_ipv4(batch, true);
+    nft_match_in(batch, ROUTER_UPLINK, false);
+    nft_match_protocol(batch, protocol);
+    nft_match_port(batch, 53, 53);
+    nft_redirect_by_map(batch, "resolvers");
+    nft_rule_end(batch);
+}
+
+static void add_source_and_input(struct nft_batch *batch)
+{
+    nft_rule_begin(batch, "source");
+    nft_match_wrong_source(batch);
+    nft_drop(batch);
+    nft_rule_end(batch);
+    redirect_names(batch, IPPROTO_UDP);
+    redirect_names(batch, IPPROTO_TCP);
+    accept_answers(batch, "input", NULL);
+}
+
+/* What is known already, and what is never forwarded. */
+static void add_forward_begin(struct nft_batch *batch)
+{
+    drop_foreign_families(batch, "forward", NULL);
+    nft_rule_begin(batch, "forward");
+    nft_match_state(batch, NFT_STATE_INVALID);
+    nft_drop(batch);
+    nft_rule_end(batch);
+    nft_rule_begin(batch, "forward");
+    nft_match_state(batch, NFT_STATE_ESTABLISHED | NFT_STATE_RELATED);
+    nft_match_mark_in(batch, ROUTER_SET_LIVE);
+    nft_accept(batch);
+    nft_rule_end(batch);
+    nft_rule_begin(batch, "forward");
+    nft_match_state(batch, NFT_STATE_ESTABLISHED | NFT_STATE_RELATED);
+    nft_drop(batch);
+    nft_rule_end(batch);
+    nft_rule_begin(batch, "forward");
+    nft_match_in(batch, ROUTER_UPLINK, true);
+    nft_drop(batch);
+    nft_rule_end(batch);
+    nft_rule_begin(batch, "forward");
+    nft_match_out(batch, ROUTER_UPLINK, false);
+    nft_drop(batch);
+    nft_rule_end(batch);
+}
+
+/* New connections of a sandbox to the uplink. */
+static void add_forward_new(struct nft_batch *batch, uint32_t connections)
+{
+    nft_rule_begin(batch, "forward");
+    nft_mark_by_link(batch);
+    nft_rule_end(batch);
+    nft_rule_begin(batch, "forward");
+    nft_verdict_of_source(batch, ROUTER_SET_POLICIES);
+    nft_rule_end(batch);
+    nft_rule_begin(batch, "forward");
+    nft_meter_connections(batch, "connections", connections);
+    nft_reject(batch);
+    nft_rule_end(batch);
+    nft_rule_begin(batch, "forward");
+    nft_jump(batch, ROUTER_CHAIN_WALLS);
+    nft_rule_end(batch);
+    nft_rule_begin(batch, "forward");
+    nft_goto(batch, ROUTER_CHAIN_INTERNET);
+    nft_rule_end(batch);
+}
+
+static void add_walls(struct nft_batch *batch)
+{
+    nft_rule_begin(batch, ROUTER_CHAIN_WALLS);
+    nft_match_redirected(batch);
+    nft_accept(batch);
+    nft_rule_end(batch);
+    reject_destinations(batch, ROUTER_CHAIN_WALLS, "host");
+    reject_destinations(batch, ROUTER_CHAIN_WALLS, "never");
+}
+
+static void add_internet(struct nft_batch *batch)
+{
+    static const uint8_t protocols[] = {IPPROTO_TCP, IPPROTO_UDP, IPPROTO_ICMP};
+
+    reject_destinations(batch, ROUTER_CHAIN_INTERNET, "private");
+    for (size_t i = 0; i < ARRAY_COUNT(protocols); i++) {
+        nft_rule_begin(batch, ROUTER_CHAIN_INTERNET);
+        nft_match_protocol(batch, protocols[i]);
+        nft_accept(batch);
+        nft_rule_end(batch);
+    }
+    nft_rule_begin(batch, ROUTER_CHAIN_INTERNET);
+    nft_reject(batch);
+    nft_rule_end(batch);
+}
+
+int router_rules_apply(struct nft *router, const char *table, uint32_t connections)
+{
+    AUTO(nft_batch) struct nft_batch batch = nft_batch(table);
+
+    nft_add_table(&batch);
+    add_router_sets(&batch);
+    add_chains(&batch, router_chains, ARRAY_COUNT(router_chains));
+    add_source_and_input(&batch);
+    add_forward_begin(&batch);
+    add_forward_new(&batch, connections);
+    add_walls(&batch);
+    add_internet(&batch);
+    nft_rule_begin(&batch, "nat");
+    nft_match_ipv4(&batch, true);
+    nft_match_out(&batch, ROUTER_UPLINK, true);
+    nft_masquerade(&batch);
+    nft_rule_end(&batch);
+    return nft_commit(router, &batch);
+}
+
+static void accept_resolvers(struct nft_batch *batch, uint8_t protocol)
+{
+    nft_rule_begin(batch, "from_router");
+    nft_match_destination_in(batch, "resolvers");
+    nft_match_protocol(batch, protocol);
+    nft_match_port(batch, 53, 53);
+    nft_accept(batch);
+    nft_rule_end(batch);
+}
+
+static void add_host_input(struct nft_batch *batch, const char *link)
+{
+    nft_rule_begin(batch, "input");
+    nft_match_in(batch, link, true);
+    nft_goto(batch, "from_router");
+    nft_rule_end(batch);
+    drop_foreign_families(batch, "from_router", NULL);
+    accept_answers(batch, "from_router", NULL);
+    accept_resolvers(batch, IPPROTO_UDP);
+    accept_resolvers(batch, IPPROTO_TCP);
+    nft_rule_begin(batch, "from_router");
+    nft_drop(batch);
+    nft_rule_end(batch);
+}
+
+static void add_host_forward(struct nft_batch *batch, const char *link, struct in_addr router)
+{
+    drop_foreign_families(batch, "forward", link);
+    nft_rule_begin(batch, "forward");
+    nft_match_in(batch, link, true);
+    nft_match_source(batch, router, false);
+    nft_drop(batch);
+    nft_rule_end(batch);
+    accept_answers(batch, "forward", link);
+    nft_rule_begin(batch, "forward");
+    nft_match_out(batch, link, true);
+    nft_drop(batch);
+    nft_rule_end(batch);
+}
+
+int router_rules_apply_host(struct nft *host, const char *table, struct in_addr router_address)
+{
+    AUTO(nft_batch) struct nft_batch batch = nft_batch(table);
+
+    nft_add_table(&batch);
+    nft_add_set(&batch, "resolvers", NFT_SET_OF_ADDRESSES);
+    add_chains(&batch, host_chains, ARRAY_COUNT(host_chains));
+    add_host_input(&batch, table);
+    add_host_forward(&batch, table, router_address);
+    nft_rule_begin(&batch, "nat");
+    nft_match_ipv4(&batch, true);
+    nft_match_source(&batch, router_address, true);
+    nft_match_out(&batch, table, false);
+    nft_masquerade(&batch);
+    nft_rule_end(&batch);
+    return nft_commit(host, &batch);
+}
+
+int router_rules_delete_host(struct nft *host, const char *table)
+{
+    AUTO(nft_batch) struct nft_batch batch = nft_batch(table);
+
+    nft_delete_table(&batch);
+    return nft_commit(host, &batch);
+}
+
+int router_rules_set_host_addresses(struct nft *router, const char *table,
+                                    const struct in_addr *addresses, size_t count)
+{
+    AUTO(nft_batch) struct nft_batch batch = nft_batch(table);
+
+    nft_flush_set(&batch, "host");
+    for (size_t i = 0; i < count; i++)
+        nft_add_address(&batch, "host", addresses[i]);
+    return nft_commit(router, &batch);
+}
+
+struct in_addr router_rules_address(unsigned int n)
+{
+    return (struct in_addr){.s_addr = htonl(UINT32_C(0xa9fe0101) + n)};
+}
+
+int router_rules_set_resolvers(struct nft *router, struct nft *host, const char *table,
+                               const struct in_addr *addresses, size_t count)
+{
+    AUTO(nft_batch) struct nft_batch inner = nft_batch(table);
+    AUTO(nft_batch) struct nft_batch outer = nft_batch(table);
+    int result;
+
+    if (count > ROUTER_RESOLVERS_MAX)
+        return -E2BIG;
+    nft_flush_set(&inner, "resolvers");
+    nft_flush_set(&outer, "resolvers");
+    for (size_t i = 0; i < count; i++) {
+        nft_add_mapped_address(&inner, "resolvers", router_rules_address((unsigned int) i),
+                               addresses[i]);
+        nft_add_address(&outer, "resolvers", addresses[i]);
+    }
+    result = nft_commit(router, &inner);
+    return result < 0 ? result : nft_commit(host, &outer);
+}
