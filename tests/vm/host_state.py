@@ -19,8 +19,8 @@ TREES = ("/etc", "/usr", "/var", "/root", "/srv", "/opt")
 NOISE = re.compile(r"^(/var/(log|cache|backups|tmp)/|/var/lib/(dpkg|apt|systemd|dbus|ucf|private)/|/root/|"
                    r"/etc/(ld\.so\.cache|mtab|.*~|\.pwd\.lock|(passwd|shadow|group|gshadow|subuid|subgid)-?)( |$)|"
                    r"/usr/(lib|share)/.*/__pycache__/)")
-# Of processes and groups: those of logins and of whoever looks.
-OURS = re.compile(r"sshd|\(sd-pam\)|systemd --user|python3|^root -?(bash|sh)\b|ssh-session|user\.slice|user@|"
+# Of processes and groups: those of logins and of whoever looks, and udev's workers, which come and go.
+OURS = re.compile(r"\(udev-worker\)|sshd|\(sd-pam\)|systemd --user|python3|^root -?(bash|sh)\b|ssh-session|user\.slice|user@|"
                   r"systemd-(timedate|hostname|locale|logind|udevd|userwork)|dbus|polkit|sftp|agetty|"
                   r"systemd-tmpfiles|\.scope$|-?run-[\w-]+\.(service|mount)|modprobe@|ext4lazy|\.mount$|\.swap$")
 
