@@ -13,9 +13,9 @@
 
 #include "base/auto.h"
 #include "base/number.h"
-#include "launcher/host/site.h"
 #include "launcher/image/image_host.h"
 #include "launcher/network/network_socket.h"
+#include "launcher/site.h"
 #include "load/fail.h"
 #include "load/samples.h"
 #include "sys/file/sys_file.h"

@@ -3,6 +3,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#define NEAR_ENOUGH 3 /* changes that a slip of typing explains */
+
 /* Levenshtein's, with one row of the table: row[j] is how far what we saw of `one` is from the
  * first j letters of `other`. */
 size_t spelling_distance(const char *one, const char *other)
@@ -26,4 +28,21 @@ size_t spelling_distance(const char *one, const char *other)
         }
     }
     return row[width];
+}
+
+const char *spelling_nearest(const char *text, const char *const *names, size_t count)
+{
+    const char *nearest = NULL;
+    /* Of a short word nearly every letter would be a slip. */
+    size_t best = strlen(text) / 2 < NEAR_ENOUGH ? strlen(text) / 2 + 1 : NEAR_ENOUGH;
+
+    for (size_t i = 0; i < count; i++) {
+        size_t d = spelling_distance(text, names[i]);
+
+        if (d < best) {
+            best = d;
+            nearest = names[i];
+        }
+    }
+    return nearest;
 }

@@ -47,11 +47,38 @@ static void words_that_are_too_long_are_near_nothing(void **state)
     assert_int_equal(spelling_distance("a", longer), SIZE_MAX);
 }
 
+static void the_nearest_name_is_one_that_a_slip_explains(void **state)
+{
+    static const char *const names[] = {"demo", "production", "db", "x"};
+
+    (void) state;
+    assert_string_equal(spelling_nearest("dmo", names, 4), "demo");
+    assert_string_equal(spelling_nearest("prodcution", names, 4), "production");
+    assert_null(spelling_nearest("zebra", names, 4));
+    assert_null(spelling_nearest("q", names, 2));
+    assert_null(spelling_nearest("", names, 4));
+    assert_null(spelling_nearest("demo", names, 0));
+}
+
+static void a_name_that_is_far_too_long_is_near_to_nothing(void **state)
+{
+    char name[4096];
+    const char *const names[] = {name};
+
+    (void) state;
+    memset(name, 'a', sizeof(name));
+    name[sizeof(name) - 1] = '\0';
+    assert_null(spelling_nearest(name, names, 1));
+    assert_null(spelling_nearest("aaaa", names, 1));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_distance_is_the_number_of_slips),
         cmocka_unit_test(words_that_are_too_long_are_near_nothing),
+        cmocka_unit_test(the_nearest_name_is_one_that_a_slip_explains),
+        cmocka_unit_test(a_name_that_is_far_too_long_is_near_to_nothing),
     };
 
     return cmocka_run_group_tests_name("spelling", tests, NULL, NULL);

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "base/log.h"
-#include "launcher/host/site.h"
+#include "launcher/site.h"
 
 #define LAUNCHER_SERVE_INSTANCE "serve"
 #define LAUNCHER_ONCE_PREFIX    "once-"

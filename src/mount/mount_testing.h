@@ -12,8 +12,8 @@
 #include "mount/mount_session.h"
 #include "net/net_testing.h"
 #include "objects/objects_backend.h"
-#include "sys/file/sys_mount.h"
-#include "sys/file/sys_mount_path.h"
+#include "sys/mount/sys_mount.h"
+#include "sys/mount/sys_mount_path.h"
 
 /* --- the store ------------------------------------------------------------------------------- */
 

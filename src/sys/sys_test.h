@@ -23,9 +23,9 @@
 #include <cmocka.h>
 
 #include "base/auto.h"
-#include "sys/file/sys_mount.h"
-#include "sys/file/sys_mount_path.h"
 #include "sys/file/sys_scratch_testing.h"
+#include "sys/mount/sys_mount.h"
+#include "sys/mount/sys_mount_path.h"
 #include "sys/sys_feature.h"
 
 /* What a child exits with when the machine cannot do what it needs. */

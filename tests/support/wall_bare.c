@@ -12,7 +12,7 @@
 #include "json/json_write.h"
 #include "launcher/wall/capability.h"
 #include "sys/file/sys_file.h"
-#include "sys/file/sys_mount_path.h"
+#include "sys/mount/sys_mount_path.h"
 #include "sys/process/sys_clone.h"
 #include "sys/process/sys_namespace.h"
 #include "sys/process/sys_process.h"

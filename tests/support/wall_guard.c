@@ -15,8 +15,8 @@
 #include "launcher/cgroup/cgroup.h"
 #include "launcher/network/network.h"
 #include "sys/file/sys_file.h"
-#include "sys/file/sys_mount_path.h"
 #include "sys/file/sys_tree.h"
+#include "sys/mount/sys_mount_path.h"
 #include "sys/process/sys_clone.h"
 #include "sys/process/sys_process.h"
 

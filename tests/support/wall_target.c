@@ -17,7 +17,7 @@
 
 #include "base/auto.h"
 #include "sys/file/sys_file.h"
-#include "sys/file/sys_mount_path.h"
+#include "sys/mount/sys_mount_path.h"
 
 #define PLACE       "/srv"
 #define ABSTRACT    "burrow-lab"

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "cli/verb/verb.h"
+#include "base/spelling.h"
 #include "json/json_read.h"
 #include "net/url.h"
 
@@ -51,7 +51,7 @@ static const char *nearest_name(struct client *client, const char *name)
         names[count] = json_string_value(json_object_get(json_array_get(all, i), "name"));
         count += names[count] != NULL;
     }
-    nearest = verb_nearest(name, names, count);
+    nearest = spelling_nearest(name, names, count);
     return nearest ? pool_copy_text(&client->pool, nearest) : NULL;
 }
 

@@ -7,8 +7,7 @@
 #include "base/memory.h"
 #include "base/spelling.h"
 
-#define NEAR_ENOUGH 3 /* changes that a slip of typing explains */
-#define NAME_SIZE   64
+#define NAME_SIZE 64
 
 const struct verb_option verb_common_options[] = {
     {"json", 0, NULL, "print JSON, for programs", false},
@@ -24,23 +23,6 @@ const struct verb_option verb_local_options[] = {
 };
 
 /* --- the nearest name ------------------------------------------------------------------------ */
-
-const char *verb_nearest(const char *text, const char *const *names, size_t count)
-{
-    const char *nearest = NULL;
-    /* Of a short word nearly every letter would be a slip. */
-    size_t best = strlen(text) / 2 < NEAR_ENOUGH ? strlen(text) / 2 + 1 : NEAR_ENOUGH;
-
-    for (size_t i = 0; i < count; i++) {
-        size_t d = spelling_distance(text, names[i]);
-
-        if (d < best) {
-            best = d;
-            nearest = names[i];
-        }
-    }
-    return nearest;
-}
 
 /* --- finding a verb -------------------------------------------------------------------------- */
 
@@ -102,7 +84,7 @@ const struct verb *verb_find(const struct verb_table *table, int argc, char *con
     }
     if (refuse_half(table, argv[0], err) < 0)
         return NULL;
-    nearest = verb_nearest(argv[0], names, count);
+    nearest = spelling_nearest(argv[0], names, count);
     if (nearest)
         (void) error_set(err, ERR_INVALID, 0, "there is no verb '%s'; did you mean '%s'?", argv[0],
                          nearest);
@@ -161,7 +143,7 @@ static int refuse_option(const struct verb *verb, const char *name, struct error
 
     for (size_t i = 0; i < count; i++)
         names[i] = option_at(verb, i)->name;
-    nearest = verb_nearest(name, names, count);
+    nearest = spelling_nearest(name, names, count);
     if (nearest)
         return error_set(err, ERR_INVALID, 0, "%s has no option --%s; did you mean --%s?",
                          verb->name, name, nearest);

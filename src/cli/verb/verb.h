@@ -90,9 +90,6 @@ bool verb_flag(const struct verb_call *call, const char *name);
 /* All values of a repeatable one. */
 const char *const *verb_values(const struct verb_call *call, const char *name, size_t *ret_count);
 
-/* The one of `names` nearest to `text`, if a slip of typing explains the difference; else NULL. */
-const char *verb_nearest(const char *text, const char *const *names, size_t count);
-
 /* Documents, all from the table. */
 void verb_write_usage(const struct verb_table *table, struct text *out);
 void verb_write_help(const struct verb_table *table, const struct verb *verb, struct text *out);

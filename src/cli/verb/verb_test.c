@@ -250,31 +250,6 @@ static void verbs_are_found_by_one_or_two_words(void **state)
     finds_none("", "say what to do");
 }
 
-static void the_nearest_name_is_one_that_a_slip_explains(void **state)
-{
-    static const char *const names[] = {"demo", "production", "db", "x"};
-
-    (void) state;
-    assert_string_equal(verb_nearest("dmo", names, 4), "demo");
-    assert_string_equal(verb_nearest("prodcution", names, 4), "production");
-    assert_null(verb_nearest("zebra", names, 4));
-    assert_null(verb_nearest("q", names, 2));
-    assert_null(verb_nearest("", names, 4));
-    assert_null(verb_nearest("demo", names, 0));
-}
-
-static void a_name_that_is_far_too_long_is_near_to_nothing(void **state)
-{
-    char name[4096];
-    const char *const names[] = {name};
-
-    (void) state;
-    memset(name, 'a', sizeof(name));
-    name[sizeof(name) - 1] = '\0';
-    assert_null(verb_nearest(name, names, 1));
-    assert_null(verb_nearest("aaaa", names, 1));
-}
-
 /* --- documents ------------------------------------------------------------------------------- */
 
 static void contains(void (*write)(const struct verb_table *table, struct text *out),
@@ -350,8 +325,6 @@ int main(void)
         cmocka_unit_test(a_lone_dash_is_a_word),
         cmocka_unit_test(help_needs_no_other_word),
         cmocka_unit_test(verbs_are_found_by_one_or_two_words),
-        cmocka_unit_test(the_nearest_name_is_one_that_a_slip_explains),
-        cmocka_unit_test(a_name_that_is_far_too_long_is_near_to_nothing),
         cmocka_unit_test(every_document_has_every_verb),
         cmocka_unit_test(what_roff_takes_for_its_own_is_escaped),
         cmocka_unit_test(help_shows_options_common_ones_and_examples),

@@ -6,7 +6,7 @@
 #include "keeper/tree/tree_copy.h"
 #include "keeper/tree/tree_diff.h"
 #include "keeper/tree/tree_test_kit.h"
-#include "sys/file/sys_mount_path.h"
+#include "sys/mount/sys_mount_path.h"
 
 #define LAYERS 4
 #define PLACE  "/tmp/stack"

@@ -12,8 +12,8 @@
 #include "base/memory.h"
 #include "launcher/disk/disk_pool_internal.h"
 #include "sys/file/sys_file.h"
-#include "sys/file/sys_mount.h"
 #include "sys/file/sys_tree.h"
+#include "sys/mount/sys_mount.h"
 
 /* The first number of a subvolume; below are the filesystem's own trees. */
 #define FIRST_RECORD 256

@@ -10,7 +10,7 @@
 #include "launcher/disk/disk_pool_internal.h"
 #include "sys/file/sys_file.h"
 #include "sys/file/sys_loop.h"
-#include "sys/file/sys_mount_path.h"
+#include "sys/mount/sys_mount_path.h"
 #include "sys/process/sys_process.h"
 #include "sys/process/sys_spawn.h"
 

@@ -12,8 +12,8 @@
 #include "launcher/disk/disk_pool_internal.h"
 #include "sys/file/sys_file.h"
 #include "sys/file/sys_lock.h"
-#include "sys/file/sys_mount_path.h"
 #include "sys/file/sys_tree.h"
+#include "sys/mount/sys_mount_path.h"
 
 AUTO_DEFINE_PTR(closedir, DIR, (void) closedir);
 

@@ -13,7 +13,7 @@
 #include "launcher/disk/disk_pool_internal.h"
 #include "sys/file/sys_file.h"
 #include "sys/file/sys_lock.h"
-#include "sys/file/sys_mount.h"
+#include "sys/mount/sys_mount.h"
 
 /* The list of a disk: an id a line, the topmost first. */
 #define LIST_NAME "l"

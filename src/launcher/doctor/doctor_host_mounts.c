@@ -7,7 +7,7 @@
 
 #include "base/auto.h"
 #include "launcher/doctor/doctor_internal.h"
-#include "sys/file/sys_mount_path.h"
+#include "sys/mount/sys_mount_path.h"
 
 #define AREA      "mounts"
 #define PATH_SIZE 256

@@ -13,7 +13,7 @@
 #include "launcher/fuse/fuse_mount.h"
 #include "launcher/ids/id_range.h"
 #include "sys/file/sys_file.h"
-#include "sys/file/sys_mount_path.h"
+#include "sys/mount/sys_mount_path.h"
 #include "sys/process/sys_clone.h"
 #include "sys/process/sys_namespace.h"
 #include "sys/process/sys_process.h"

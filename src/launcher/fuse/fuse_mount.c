@@ -11,7 +11,7 @@
 #include "base/auto.h"
 #include "base/number.h"
 #include "sys/file/sys_file.h"
-#include "sys/file/sys_mount.h"
+#include "sys/mount/sys_mount.h"
 
 /* What is seen of it in a sandbox: nothing of where its files are. */
 #define SOURCE        "burrow"

@@ -12,7 +12,7 @@
 #include "base/auto.h"
 #include "launcher/fuse/fuse_mount.h"
 #include "sys/file/sys_file.h"
-#include "sys/file/sys_mount.h"
+#include "sys/mount/sys_mount.h"
 #include "sys/network/sys_fd_pass.h"
 #include "sys/network/sys_socket.h"
 #include "sys/process/sys_clone.h"

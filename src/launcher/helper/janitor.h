@@ -32,9 +32,9 @@
 #include "base/error.h"
 #include "base/id.h"
 #include "base/log.h"
-#include "launcher/host/site.h"
+#include "launcher/instance/instance.h"
 #include "launcher/loop/event_loop.h"
-#include "launcher/residents/instance.h"
+#include "launcher/site.h"
 
 #define JANITOR_QUEUE_MAX 1024
 /* Tasks that the janitor has at once: enough to keep it busy. */

@@ -30,10 +30,10 @@
 #include "base/error.h"
 #include "base/id.h"
 #include "base/log.h"
-#include "launcher/host/site.h"
+#include "launcher/instance/instance.h"
 #include "launcher/keeper/keeper_job.h"
 #include "launcher/loop/event_loop.h"
-#include "launcher/residents/instance.h"
+#include "launcher/site.h"
 
 #define PORTER_QUEUE_MAX 1024
 #define PORTER_THREADS   32

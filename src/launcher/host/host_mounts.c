@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "sys/file/sys_file.h"
-#include "sys/file/sys_mount.h"
-#include "sys/file/sys_mount_path.h"
+#include "sys/mount/sys_mount.h"
+#include "sys/mount/sys_mount_path.h"
 #include "sys/process/sys_clone.h"
 #include "sys/process/sys_namespace.h"
 #include "sys/process/sys_process.h"

@@ -22,9 +22,9 @@
 #include "base/log.h"
 #include "launcher/helper/janitor.h"
 #include "launcher/helper/porter.h"
-#include "launcher/residents/instance.h"
+#include "launcher/instance/instance.h"
+#include "launcher/instance/record.h"
 #include "launcher/residents/plan.h"
-#include "launcher/residents/record.h"
 
 /* Alive at once in one launcher. */
 #define RESIDENTS_MAX 16384

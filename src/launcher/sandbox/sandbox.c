@@ -13,7 +13,7 @@
 #include "launcher/network/network_namespace.h"
 #include "launcher/sandbox/sandbox_child.h"
 #include "sys/file/sys_file.h"
-#include "sys/file/sys_mount.h"
+#include "sys/mount/sys_mount.h"
 #include "sys/network/sys_fd_pass.h"
 #include "sys/network/sys_socket.h"
 #include "sys/process/sys_clone.h"

@@ -17,8 +17,8 @@
 #include "base/auto.h"
 #include "launcher/image/image_ground.h"
 #include "sys/file/sys_file.h"
-#include "sys/file/sys_mount.h"
-#include "sys/file/sys_mount_path.h"
+#include "sys/mount/sys_mount.h"
+#include "sys/mount/sys_mount_path.h"
 
 /* Where the root is put together; its mount namespace is the child's own by then. */
 #define STAGE   "/tmp"

@@ -3,7 +3,7 @@
 #include <limits.h>
 #include <stdio.h>
 
-#include "launcher/host/site.h"
+#include "launcher/site.h"
 #include "launcher/wall/keeper_filter.h"
 
 void image_tools_done(struct image_tools *tools)

@@ -8,7 +8,7 @@
 #include "base/auto.h"
 #include "base/number.h"
 #include "launcher/doctor/doctor.h"
-#include "launcher/host/site.h"
+#include "launcher/site.h"
 #include "programs/launcher/verb.h"
 
 #define SANDBOXES_MAX 1000000

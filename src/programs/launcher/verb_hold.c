@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "launcher/cgroup/cgroup_host.h"
-#include "launcher/host/site.h"
+#include "launcher/site.h"
 #include "programs/launcher/verb.h"
 
 int verb_hold(int argc, char **argv)

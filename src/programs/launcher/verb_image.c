@@ -11,10 +11,10 @@
 
 #include "base/auto.h"
 #include "base/encoding/utf8.h"
-#include "launcher/host/site.h"
 #include "launcher/image/bind.h"
 #include "launcher/image/image.h"
 #include "launcher/image/image_layers.h"
+#include "launcher/site.h"
 #include "programs/launcher/verb.h"
 #include "programs/launcher/verb_image_build.h"
 #include "programs/launcher/verb_image_debian.h"

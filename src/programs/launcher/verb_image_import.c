@@ -11,9 +11,9 @@
 
 #include "base/encoding/utf8.h"
 #include "base/memory.h"
-#include "launcher/host/site.h"
 #include "launcher/image/image_import.h"
 #include "launcher/image/image_layers.h"
+#include "launcher/site.h"
 #include "launcher/wall/keeper_filter.h"
 #include "programs/launcher/image_tools.h"
 #include "sys/file/sys_file.h"

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "launcher/host/site.h"
 #include "launcher/image/image_pull.h"
+#include "launcher/site.h"
 #include "programs/launcher/child_screen.h"
 #include "programs/launcher/image_tools.h"
 #include "programs/launcher/verb_image_import.h"

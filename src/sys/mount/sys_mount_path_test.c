@@ -3,7 +3,7 @@
 #include <sys/vfs.h>
 
 #include "base/fault.h"
-#include "sys/file/sys_mount_path.h"
+#include "sys/mount/sys_mount_path.h"
 #include "sys/sys_test.h"
 
 /* Everything is run as the kernel is, without mount_setattr, and without the whole new API. */

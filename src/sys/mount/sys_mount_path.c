@@ -1,4 +1,4 @@
-#include "sys/file/sys_mount_path.h"
+#include "sys/mount/sys_mount_path.h"
 
 #include <fcntl.h>
 #include <string.h>

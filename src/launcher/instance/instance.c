@@ -1,4 +1,4 @@
-#include "launcher/residents/instance.h"
+#include "launcher/instance/instance.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "launcher/instance/record.h"
 #include "launcher/network/network_socket.h"
-#include "launcher/residents/record.h"
 #include "sys/file/sys_file.h"
 #include "sys/file/sys_lock.h"
 

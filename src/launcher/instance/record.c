@@ -1,4 +1,4 @@
-#include "launcher/residents/record.h"
+#include "launcher/instance/record.h"
 
 #include <dirent.h>
 #include <errno.h>

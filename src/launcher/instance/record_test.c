@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/auto.h"
-#include "launcher/residents/record.h"
+#include "launcher/instance/record.h"
 #include "sys/file/sys_file.h"
 
 #define BOOT "01234567-89ab-cdef-0123-456789abcdef"

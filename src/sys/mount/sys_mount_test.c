@@ -3,7 +3,7 @@
 #include <sys/statvfs.h>
 
 #include "base/fault.h"
-#include "sys/file/sys_mount.h"
+#include "sys/mount/sys_mount.h"
 #include "sys/process/sys_clone.h"
 #include "sys/process/sys_namespace.h"
 #include "sys/process/sys_process.h"

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "sys/file/sys_mount.h"
+#include "sys/mount/sys_mount.h"
 
 /* A parameter of a filesystem; no value means a flag. A list ends with a NULL key. */
 struct sys_mount_option {

@@ -1,4 +1,4 @@
-#include "sys/file/sys_mount.h"
+#include "sys/mount/sys_mount.h"
 
 #include <fcntl.h>
 #include <sys/syscall.h>

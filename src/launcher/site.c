@@ -1,4 +1,4 @@
-#include "launcher/host/site.h"
+#include "launcher/site.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
