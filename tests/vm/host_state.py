@@ -20,7 +20,8 @@ NOISE = re.compile(r"^(/var/(log|cache|backups|tmp)/|/var/lib/(dpkg|apt|systemd|
                    r"/etc/(ld\.so\.cache|mtab|.*~|\.pwd\.lock|(passwd|shadow|group|gshadow|subuid|subgid)-?)( |$)|"
                    r"/usr/(lib|share)/.*/__pycache__/)")
 # Of processes and groups: those of logins and of whoever looks, and udev's workers, which come and go.
-OURS = re.compile(r"\(udev-worker\)|sshd|\(sd-pam\)|systemd --user|python3|^root -?(bash|sh)\b|ssh-session|user\.slice|user@|"
+OURS = re.compile(r"\(udev-worker\)|sshd|\(sd-pam\)|systemd --user|python3|^root -?(bash|sh)\b|ssh-session|"
+                  r"user\.slice|user@|"
                   r"systemd-(timedate|hostname|locale|logind|udevd|userwork)|dbus|polkit|sftp|agetty|"
                   r"systemd-tmpfiles|\.scope$|-?run-[\w-]+\.(service|mount)|modprobe@|ext4lazy|\.mount$|\.swap$")
 
@@ -50,10 +51,12 @@ def files(tops):
 
 
 def mounts():
-    """Sorted and without numbers, which are others after a reboot."""
+    """Sorted and without numbers, which are others after a reboot. Linux names the size of a tmpfs only while it is
+    not half of memory, and how much memory there is changes a little during each boot."""
     lines = [line.split(" ", 3)[3] for line in text_of("/proc/1/mountinfo").splitlines()]
     lines = [re.sub(r" (shared|master):\d+", r" \1", line) for line in lines]
-    return sorted(re.sub(r"\b(size|nr_inodes|fd|pipe_ino)=\w+", r"\1=N", line) for line in lines)
+    lines = [re.sub(r"\bsize=\w+,", "", line) for line in lines]
+    return sorted(re.sub(r"\b(nr_inodes|fd|pipe_ino)=\w+", r"\1=N", line) for line in lines)
 
 
 def groups():
