@@ -171,6 +171,15 @@ def settled_stats(lab, box):
     return wait_until(are_settled, "the number of processes stays")
 
 
+def expect_no_more(lab, box, before):
+    """As many processes as before; else says which there are."""
+    try:
+        wait_until(lambda: lab.stats(box)["pids"] <= before["pids"], "the bomb is gone")
+    except AssertionError as failure:
+        left = box.run("ps -eo pid,ppid,pgid,stat,args")
+        raise AssertionError(f"{failure}: {before['pids']} before, now {lab.stats(box)}: {left}") from failure
+
+
 @test
 def a_fork_bomb_ends_with_its_time_and_the_sandbox_goes_on():
     with BombLab(*SMALL) as lab:
@@ -184,7 +193,7 @@ def a_fork_bomb_ends_with_its_time_and_the_sandbox_goes_on():
         expect_answers(box, 20)
         equal(lab.stats(box)["pids"] <= PIDS, True, "processes")
         killer.join()
-        wait_until(lambda: lab.stats(box)["pids"] <= before["pids"], "the bomb is gone")
+        expect_no_more(lab, box, before)
         expect_life(box)
 
 
