@@ -36,6 +36,27 @@ struct domain_module {
     /* That was kept: forget it in memory. Also for sandboxes that failed to come to be. */
     void (*destroyed)(struct domain *domain, const struct id *sandbox);
 
+    /* --- asked by sandbox/, which knows nothing of who answers: sandbox_hooks.h. Of the first
+     * three only one module has each, so that nobody has to wait for several. */
+
+    /* It runs, with new processes or old ones, and nobody was told yet. `done` may be NULL, and may
+     * be called from inside. */
+    void (*running)(struct domain *domain, struct sandbox *sandbox, bool is_new,
+                    void (*done)(void *context), void *context);
+    /* Its processes are about to be ended. May answer from inside. */
+    void (*ending)(struct domain *domain, struct sandbox *sandbox, void (*done)(void *context),
+                   void *context);
+    /* It is about to sleep without its memory; a failure keeps it awake. May answer from inside. */
+    void (*sleeping)(struct domain *domain, struct sandbox *sandbox, domain_done *done,
+                     void *context);
+    /* Whether its files come back from elsewhere when its disk is lost. */
+    bool (*is_mirrored)(const struct domain *domain, const struct id *sandbox);
+    /* When something has to be done with it, monotonic (UINT64_MAX: never), and doing it. */
+    uint64_t (*due)(const struct domain *domain, const struct sandbox *sandbox);
+    void (*act)(struct domain *domain, struct sandbox *sandbox);
+    /* What an owner has on disks besides sandboxes. */
+    uint64_t (*disk_bytes)(const struct domain *domain, const struct id *owner);
+
     /* Once a second. */
     void (*tick)(struct domain *domain);
 

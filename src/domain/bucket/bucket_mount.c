@@ -430,5 +430,7 @@ const struct domain_module domain_bucket_mounts = {
     .destroying = destroying,
     .tick = tick,
     .destroyed = destroyed,
+    .running = bucket_mounts_restore,
+    .ending = bucket_mounts_release,
     .end = end,
 };

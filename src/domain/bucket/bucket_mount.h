@@ -72,17 +72,3 @@ void bucket_mount_remove(struct domain *domain, const struct caller *caller,
 void bucket_mount_each(const struct domain *domain, const struct id *sandbox,
                        void (*each)(void *context, const struct bucket_mount *mount),
                        void *context);
-
-/* --- for the acts of sandboxes ---------------------------------------------------------------- */
-
-typedef void bucket_mounts_done(void *context);
-
-/* Bring back what is not there, all of it when the sandbox's processes are new. `done` may be NULL,
- * and is called from inside when there is nothing to do. */
-void bucket_mounts_restore(struct domain *domain, struct sandbox *sandbox, bool is_new,
-                           bucket_mounts_done *done, void *context);
-
-/* Before its processes are ended: write back what waits, and end the sessions. Bounded in time. May
- * answer from inside the call. */
-void bucket_mounts_release(struct domain *domain, struct sandbox *sandbox, bucket_mounts_done *done,
-                           void *context);

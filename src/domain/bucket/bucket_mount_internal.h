@@ -37,3 +37,18 @@ void bucket_mount_bring(struct domain *domain, struct bucket_mount *mount,
  * The mount must not be under way; it is away at once and may be freed before the answer. */
 void bucket_mount_take_down(struct domain *domain, struct bucket_mount *mount, bool is_gone,
                             mounter_done *done, void *context);
+
+/* --- asked by sandboxes (sandbox_hooks.h) ------------------------------------------------------
+ */
+
+typedef void bucket_mounts_done(void *context);
+
+/* Bring back what is not there, all of it when the sandbox's processes are new. `done` may be NULL,
+ * and is called from inside when there is nothing to do. */
+void bucket_mounts_restore(struct domain *domain, struct sandbox *sandbox, bool is_new,
+                           bucket_mounts_done *done, void *context);
+
+/* Before its processes are ended: write back what waits, and end the sessions. Bounded in time. May
+ * answer from inside the call. */
+void bucket_mounts_release(struct domain *domain, struct sandbox *sandbox, bucket_mounts_done *done,
+                           void *context);

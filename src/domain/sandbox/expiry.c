@@ -5,10 +5,10 @@
 #include "base/auto.h"
 #include "base/memory.h"
 #include "domain/inside_call.h"
+#include "domain/sandbox/sandbox_hooks.h"
 #include "domain/sandbox/sandbox_set.h"
 #include "domain/sandbox/sandbox_wish.h"
 #include "domain/sandbox/schedule.h"
-#include "domain/snapshot/snapshot_internal.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 #define NEVER     UINT64_MAX
@@ -218,7 +218,7 @@ static const struct {
     {freeze_end, reclaim},
     {disk_end, sandbox_offload},
     {left_end, sandbox_offload},
-    {snapshot_due, snapshot_make_due},
+    {sandbox_hook_due, sandbox_hook_act},
 };
 
 /* --- the schedule ---------------------------------------------------------------------------- */

@@ -7,9 +7,9 @@
 #include "domain/inside_call.h"
 #include "domain/sandbox/expiry.h"
 #include "domain/sandbox/new_disks.h"
+#include "domain/sandbox/sandbox_hooks.h"
 #include "domain/sandbox/sandbox_set.h"
 #include "domain/sandbox/sandbox_wish.h"
-#include "domain/workspace/workspace.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 
@@ -137,9 +137,7 @@ static void lose_disk(struct domain *domain, struct sandbox *sandbox, enum sandb
 
 static void do_lose(struct domain *domain, struct sandbox *sandbox)
 {
-    struct workspace_state mirror;
-
-    if (workspace_find(domain, &sandbox->id, &mirror)) {
+    if (sandbox_hook_is_mirrored(domain, sandbox)) {
         sandbox_set_reason(sandbox, "its disk was not there any more after a restart; its "
                                     "workspace comes back as it was synced last");
         lose_disk(domain, sandbox, SANDBOX_HIBERNATED, "sandbox.disk_lost");

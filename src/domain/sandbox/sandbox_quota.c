@@ -2,8 +2,8 @@
 
 #include "base/number.h"
 #include "domain/identity/owner.h"
+#include "domain/sandbox/sandbox_hooks.h"
 #include "domain/sandbox/sandbox_set.h"
-#include "domain/snapshot/snapshot_set.h"
 
 static struct quota quota_of(const struct domain *domain, const struct id *owner)
 {
@@ -17,10 +17,8 @@ static struct usage usage_of(const struct domain *domain, const struct id *owner
     const struct usage *usage = sandbox_set_usage(domain, owner);
 
     struct usage copy = usage ? *usage : (struct usage){.sandboxes = 0};
-    const struct snapshot_usage *snapshots = snapshot_set_usage(domain, owner);
 
-    if (snapshots)
-        copy.disk_bytes += snapshots->bytes;
+    copy.disk_bytes += sandbox_hook_disk_bytes(domain, owner);
     return copy;
 }
 
@@ -89,14 +87,13 @@ int sandbox_quota_create(const struct domain *domain, const struct id *owner,
     return check_running(&quota, &usage, limits, err);
 }
 
-int sandbox_quota_snapshot(const struct domain *domain, const struct id *owner, struct error *err)
+int sandbox_quota_snapshot(const struct domain *domain, const struct id *owner, uint64_t count,
+                           struct error *err)
 {
     struct quota quota = quota_of(domain, owner);
     struct usage usage = usage_of(domain, owner);
-    const struct snapshot_usage *snapshots = snapshot_set_usage(domain, owner);
 
-    if (check_count("snapshots", snapshots ? snapshots->count - snapshots->bases : 0,
-                    quota.snapshots, err) < 0)
+    if (check_count("snapshots", count, quota.snapshots, err) < 0)
         return -1;
     return check_bytes("disk", usage.disk_bytes, 1, quota.disk_bytes, err);
 }

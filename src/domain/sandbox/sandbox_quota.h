@@ -12,8 +12,10 @@
 int sandbox_quota_create(const struct domain *domain, const struct id *owner,
                          const struct provider_limits *limits, struct error *err);
 
-/* A snapshot. Only what is held already counts: how much more it will be is known afterwards. */
-int sandbox_quota_snapshot(const struct domain *domain, const struct id *owner, struct error *err);
+/* A snapshot, where there are `count`. Only what is held already counts: how much more it will be
+ * is known afterwards. */
+int sandbox_quota_snapshot(const struct domain *domain, const struct id *owner, uint64_t count,
+                           struct error *err);
 
 /* A snapshot that was not asked for, of so many bytes: it counts in bytes alone. */
 int sandbox_quota_base(const struct domain *domain, const struct id *owner, uint64_t bytes,

@@ -11,10 +11,10 @@
 
 #include "base/auto.h"
 #include "base/crash_point.h"
-#include "domain/bucket/bucket_mount.h"
 #include "domain/inside_call.h"
 #include "domain/sandbox/expiry.h"
 #include "domain/sandbox/sandbox_environment.h"
+#include "domain/sandbox/sandbox_hooks.h"
 #include "domain/sandbox/sandbox_quota.h"
 #include "domain/sandbox/sandbox_set.h"
 #include "domain/sandbox/sandbox_wish.h"
@@ -63,8 +63,8 @@ static void on_mounted(void *context)
 /* Buckets first, so that nobody sees a folder empty that is not. */
 static void mount_and_run(struct sandbox_wish *wish)
 {
-    bucket_mounts_restore(wish->domain, wish->sandbox, wish->before != SANDBOX_FROZEN, on_mounted,
-                          wish);
+    sandbox_hook_running(wish->domain, wish->sandbox, wish->before != SANDBOX_FROZEN, on_mounted,
+                         wish);
 }
 
 /* --- from frozen ----------------------------------------------------------------------------- */

@@ -16,12 +16,11 @@
 #include "base/auto.h"
 #include "base/crash_point.h"
 #include "base/memory.h"
-#include "domain/bucket/bucket_mount.h"
 #include "domain/inside_call.h"
 #include "domain/sandbox/expiry.h"
+#include "domain/sandbox/sandbox_hooks.h"
 #include "domain/sandbox/sandbox_set.h"
 #include "domain/sandbox/sandbox_wish.h"
-#include "domain/workspace/workspace.h"
 
 static void ignore(void *context, const struct error *failure, const struct inside_answer *answer)
 {
@@ -129,23 +128,21 @@ static void stay_awake(struct sandbox_wish *wish, const char *what, const struct
     sandbox_settle(domain, sandbox);
 }
 
-static void on_synced(void *context, const struct error *failure,
-                      const struct workspace_synced *synced)
+static void on_synced(void *context, const struct error *failure)
 {
     struct sandbox_wish *wish = context;
 
-    (void) synced;
     if (wish_is_cut_short(wish))
         return;
     if (failure)
         stay_awake(wish, "its workspace could not be synced", failure);
     else
-        bucket_mounts_release(wish->domain, wish->sandbox, on_unmounted, wish);
+        sandbox_hook_ending(wish->domain, wish->sandbox, on_unmounted, wish);
 }
 
 static void stop(struct sandbox_wish *wish)
 {
-    workspace_sync_to_sleep(wish->domain, wish->sandbox, on_synced, wish);
+    sandbox_hook_sleeping(wish->domain, wish->sandbox, on_synced, wish);
 }
 
 static void on_quiet_to_stop(void *context, const struct error *failure,

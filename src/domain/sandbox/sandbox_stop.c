@@ -3,9 +3,9 @@
 
 #include "base/auto.h"
 #include "base/crash_point.h"
-#include "domain/bucket/bucket_mount.h"
 #include "domain/inside_call.h"
 #include "domain/sandbox/expiry.h"
+#include "domain/sandbox/sandbox_hooks.h"
 #include "domain/sandbox/sandbox_set.h"
 #include "domain/sandbox/sandbox_wish.h"
 
@@ -58,7 +58,7 @@ static void on_quiet(void *context, const struct error *failure, const struct in
     struct sandbox_wish *wish = context;
 
     (void) failure, (void) answer; /* it was given its chance */
-    bucket_mounts_release(wish->domain, wish->sandbox, on_unmounted, wish);
+    sandbox_hook_ending(wish->domain, wish->sandbox, on_unmounted, wish);
 }
 
 void sandbox_act_stop(struct sandbox_wish *wish)
@@ -82,5 +82,5 @@ void sandbox_act_stop(struct sandbox_wish *wish)
     if (wish->before == SANDBOX_RUNNING)
         inside_ask(domain, &sandbox->id, INSIDE_QUIESCE, NULL, on_quiet, wish);
     else
-        bucket_mounts_release(domain, sandbox, on_unmounted, wish);
+        sandbox_hook_ending(domain, sandbox, on_unmounted, wish);
 }

@@ -6,9 +6,9 @@
 
 #include "base/auto.h"
 #include "base/memory.h"
-#include "domain/bucket/bucket_mount.h"
 #include "domain/domain_life.h"
 #include "domain/sandbox/expiry.h"
+#include "domain/sandbox/sandbox_hooks.h"
 #include "domain/sandbox/sandbox_set.h"
 
 static const char *const action_texts[SANDBOX_ACTION_COUNT] = {
@@ -268,7 +268,7 @@ void wish_provider_failed(struct sandbox_wish *wish, const struct error *failure
         failure = &gone;
     }
     if (sandbox->status == SANDBOX_RUNNING) /* a stop that failed had let go of its mounts */
-        bucket_mounts_restore(domain, sandbox, false, NULL, NULL);
+        sandbox_hook_running(domain, sandbox, false, NULL, NULL);
     wish_fail(wish, failure);
     sandbox_settle(domain, sandbox);
 }

@@ -181,12 +181,22 @@ static void end(struct domain *domain)
     domain->snapshots = NULL;
 }
 
+static uint64_t disk_bytes(const struct domain *domain, const struct id *owner)
+{
+    const struct snapshot_usage *usage = snapshot_set_usage(domain, owner);
+
+    return usage ? usage->bytes : 0;
+}
+
 const struct domain_module domain_snapshots = {
     .name = "snapshots",
     .begin = begin,
     .load = load,
     .destroying = destroying,
     .destroyed = destroyed,
+    .due = snapshot_due,
+    .act = snapshot_make_due,
+    .disk_bytes = disk_bytes,
     .tick = tick,
     .end = end,
 };

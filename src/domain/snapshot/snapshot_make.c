@@ -187,6 +187,8 @@ static int check(const struct domain *domain, const struct caller *caller,
                  const struct sandbox *sandbox, const struct snapshot_options *options,
                  struct error *err)
 {
+    const struct snapshot_usage *usage = snapshot_set_usage(domain, &sandbox->owner);
+
     if (!domain_is_open(domain, err))
         return -1;
     if (!caller_may_write(caller))
@@ -196,7 +198,8 @@ static int check(const struct domain *domain, const struct caller *caller,
         return -1;
     if (options->expires_ms && options->expires_ms <= domain_wall_ms(domain))
         return error_set(err, ERR_INVALID, 0, "a snapshot cannot expire before it is made");
-    return sandbox_quota_snapshot(domain, &sandbox->owner, err);
+    return sandbox_quota_snapshot(domain, &sandbox->owner, usage ? usage->count - usage->bases : 0,
+                                  err);
 }
 
 /* As it is wished for; when it is made, the time and the sessions follow. */

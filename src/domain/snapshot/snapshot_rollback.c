@@ -15,9 +15,9 @@
 #include "base/auto.h"
 #include "base/crash_point.h"
 #include "base/memory.h"
-#include "domain/bucket/bucket_mount.h"
 #include "domain/inside_call.h"
 #include "domain/sandbox/expiry.h"
+#include "domain/sandbox/sandbox_hooks.h"
 #include "domain/sandbox/sandbox_record.h"
 #include "domain/sandbox/sandbox_set.h"
 #include "domain/snapshot/snapshot_internal.h"
@@ -96,7 +96,7 @@ static void set_running(void *context)
 /* Its processes are new ones: what was mounted for the last is not there for them. */
 static void mount_and_run(struct rollback *rollback)
 {
-    bucket_mounts_restore(rollback->domain, rollback->wish->sandbox, true, set_running, rollback);
+    sandbox_hook_running(rollback->domain, rollback->wish->sandbox, true, set_running, rollback);
 }
 
 static void on_restored(void *context, const struct error *failure,
@@ -303,7 +303,7 @@ static void on_unmounted(void *context)
 
 static void stop(struct rollback *rollback)
 {
-    bucket_mounts_release(rollback->domain, rollback->wish->sandbox, on_unmounted, rollback);
+    sandbox_hook_ending(rollback->domain, rollback->wish->sandbox, on_unmounted, rollback);
 }
 
 static void on_quiet(void *context, const struct error *failure, const struct inside_answer *answer)

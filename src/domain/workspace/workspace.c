@@ -302,9 +302,18 @@ static void end(struct domain *domain)
     free(domain->workspaces);
 }
 
+static bool is_mirrored(const struct domain *domain, const struct id *sandbox)
+{
+    struct workspace_state state;
+
+    return workspace_find(domain, sandbox, &state);
+}
+
 const struct domain_module domain_workspaces = {.name = "workspaces",
                                                 .begin = begin,
                                                 .load = load,
                                                 .destroyed = destroyed,
+                                                .sleeping = workspace_sync_to_sleep,
+                                                .is_mirrored = is_mirrored,
                                                 .tick = tick,
                                                 .end = end};

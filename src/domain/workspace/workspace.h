@@ -61,12 +61,6 @@ bool workspace_find(const struct domain *domain, const struct id *sandbox,
 /* What the mirrors of an owner hold together; of all for NULL. */
 uint64_t workspace_bytes(const struct domain *domain, const struct id *owner);
 
-/* --- for sandbox_sleep.c and sandbox_run.c ----------------------------------------------------
- */
-
-/* The same while the sandbox is busy falling asleep or waking up: nothing is waited for but its
- * turn. Without a vault, or a wish for it, the answer comes from inside, as a success. */
-void workspace_sync_to_sleep(struct domain *domain, struct sandbox *sandbox,
-                             workspace_sync_done *done, void *context);
+/* For a sandbox that is busy waking up (sandbox_rebuild.c): nothing is waited for but its turn. */
 void workspace_restore_to_wake(struct domain *domain, struct sandbox *sandbox,
                                workspace_restore_done *done, void *context);

@@ -61,3 +61,8 @@ void workspace_fail_orders(struct workspace *workspace);
 
 /* Whoever waits and may go. */
 void workspace_go_on(struct domain *domain);
+
+/* For a sandbox that is busy falling asleep (sandbox_hooks.h): nothing is waited for but its turn.
+ * Without a vault, or a wish for it, the answer comes from inside, as a success. */
+void workspace_sync_to_sleep(struct domain *domain, struct sandbox *sandbox, domain_done *done,
+                             void *context);

@@ -36,6 +36,7 @@ struct order {
     enum order_kind kind;
     bool freeze;
     const char *reason; /* static: why, for the event */
+    domain_done *slept; /* one of these three */
     workspace_sync_done *synced;
     workspace_restore_done *restored;
     void *context;
@@ -65,7 +66,9 @@ static void order_end(struct order *order, const struct error *failure, const st
 
     list_remove(&order->link);
     sandbox_use_end(&order->use);
-    if (order->synced)
+    if (order->slept)
+        order->slept(order->context, failure);
+    else if (order->synced)
         order->synced(order->context, failure, failure ? NULL : &run->synced);
     else
         order->restored(order->context, failure, failure ? 0 : run->files,
@@ -574,19 +577,19 @@ void workspace_restore(struct domain *domain, const struct caller *caller, struc
     }
 }
 
-void workspace_sync_to_sleep(struct domain *domain, struct sandbox *sandbox,
-                             workspace_sync_done *done, void *context)
+void workspace_sync_to_sleep(struct domain *domain, struct sandbox *sandbox, domain_done *done,
+                             void *context)
 {
     struct caller caller = caller_system();
     struct order *order;
 
     if (!sandbox->spec.sync || !domain->options.vault ||
         !(provider_capabilities(domain->options.provider) & PROVIDER_SNAPSHOTS)) {
-        done(context, NULL, NULL);
+        done(context, NULL);
         return;
     }
     order = order_new(domain, &caller, sandbox, ORDER_SYNC, context);
-    order->synced = done;
+    order->slept = done;
     order->reason = "sleep";
     domain_defer(domain, &order->task, check(order) < 0 ? refuse : go);
 }
