@@ -7,9 +7,9 @@
 
 #include "base/encoding/hash.h"
 #include "domain/snapshot/snapshot_testing.h"
+#include "domain/stored_disk.h"
 #include "domain/tiers/collector.h"
 #include "domain/tiers/inspection.h"
-#include "domain/tiers/stored_disk.h"
 #include "objects/folder/objects_folder.h"
 
 #define CARE_LAYER  "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"

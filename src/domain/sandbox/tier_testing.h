@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "domain/domain_testing.h"
-#include "domain/tiers/stored_disk.h"
+#include "domain/stored_disk.h"
 #include "domain/vault.h"
 
 #define TIER_LAYER "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"

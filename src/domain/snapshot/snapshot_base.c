@@ -19,7 +19,7 @@
 #include "domain/sandbox/sandbox_record.h"
 #include "domain/snapshot/snapshot_internal.h"
 #include "domain/snapshot/snapshot_set.h"
-#include "domain/tiers/stored_disk.h"
+#include "domain/stored_disk.h"
 
 /* Nobody else's: layers of one owner are not seen by another. */
 static bool is_usable(const struct domain *domain, const struct snapshot *snapshot,

@@ -16,7 +16,7 @@
 #include "domain/sandbox/sandbox_wish.h"
 #include "domain/snapshot/snapshot_internal.h"
 #include "domain/snapshot/snapshot_set.h"
-#include "domain/tiers/stored_disk.h"
+#include "domain/stored_disk.h"
 
 struct fetch {
     struct domain_task task;

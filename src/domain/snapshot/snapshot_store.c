@@ -18,7 +18,7 @@
 #include "domain/event/event.h"
 #include "domain/snapshot/snapshot_internal.h"
 #include "domain/snapshot/snapshot_set.h"
-#include "domain/tiers/stored_disk.h"
+#include "domain/stored_disk.h"
 
 struct moving {
     struct domain *domain;

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "domain/sandbox/sandbox_set.h"
 #include "domain/snapshot/snapshot_set.h"
-#include "domain/tiers/stored_disk.h"
+#include "domain/stored_disk.h"
 
 void layer_marks_done(struct layer_marks *marks)
 {

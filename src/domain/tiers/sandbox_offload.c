@@ -29,7 +29,7 @@
 #include "domain/sandbox/sandbox_set.h"
 #include "domain/sandbox/sandbox_wish.h"
 #include "domain/snapshot/snapshot_internal.h"
-#include "domain/tiers/stored_disk.h"
+#include "domain/stored_disk.h"
 
 #define NS_PER_MS      UINT64_C(1000000)
 #define EVENT_DATA_MAX 256

@@ -13,7 +13,7 @@
 #include "domain/sandbox/sandbox_wish.h"
 #include "domain/snapshot/snapshot_internal.h"
 #include "domain/snapshot/snapshot_set.h"
-#include "domain/tiers/stored_disk.h"
+#include "domain/stored_disk.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 

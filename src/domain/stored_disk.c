@@ -1,4 +1,4 @@
-#include "domain/tiers/stored_disk.h"
+#include "domain/stored_disk.h"
 
 #include <stdlib.h>
 #include <string.h>
