@@ -7,7 +7,7 @@
 #include "base/encoding/encode.h"
 #include "base/encoding/hash.h"
 #include "base/memory.h"
-#include "domain/event/webhook.h"
+#include "domain/webhook/webhook.h"
 #include "net/outbound/outbound.h"
 
 #define LOOK_MS       250

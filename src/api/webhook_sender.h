@@ -1,4 +1,4 @@
-/* Sends webhooks' deliveries (domain/event/webhook.h): looks for due ones a few times a second,
+/* Sends webhooks' deliveries (domain/webhook/webhook.h): looks for due ones a few times a second,
  * posts them, and says how it went.
  *
  *     POST URL

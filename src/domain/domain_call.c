@@ -220,6 +220,15 @@ void domain_load(struct domain *domain, enum store_kind kind, unsigned int key, 
     load_page(load);
 }
 
+void domain_delete_rows(struct store_transaction *change, enum store_kind kind, unsigned int column,
+                        const struct id *id)
+{
+    const struct store_condition has_it = {
+        .column = column, .comparison = STORE_EQUAL, .value = store_text(id->text)};
+
+    store_delete(change, kind, &has_it, 1);
+}
+
 struct id domain_row_id(const struct store_value *value)
 {
     struct id id = {.text = ""};

@@ -57,6 +57,15 @@ struct domain_module {
     /* What an owner has on disks besides sandboxes. */
     uint64_t (*disk_bytes)(const struct domain *domain, const struct id *owner);
 
+    /* --- asked by identity/, which knows nothing of who answers, for an owner that shall go */
+
+    /* Whether something of it is in the way: then -1, and `err` says what. */
+    int (*owner_check)(const struct domain *domain, const struct id *owner, struct error *err);
+    /* As destroying and destroyed. */
+    void (*owner_deleting)(struct domain *domain, struct store_transaction *change,
+                           const struct id *owner);
+    void (*owner_deleted)(struct domain *domain, const struct id *owner);
+
     /* Once a second. */
     void (*tick)(struct domain *domain);
 
@@ -139,6 +148,10 @@ void domain_find(struct domain *domain, const struct store_query *query, store_r
 typedef int domain_row(struct domain *domain, const struct store_value *row, struct error *err);
 void domain_load(struct domain *domain, enum store_kind kind, unsigned int key, domain_row *each,
                  domain_done *done, void *context);
+
+/* Add to a transaction: all rows go that have this id in a column. */
+void domain_delete_rows(struct store_transaction *change, enum store_kind kind, unsigned int column,
+                        const struct id *id);
 
 /* False while opening or closing: then `err` has ERR_UNAVAILABLE. */
 bool domain_is_open(const struct domain *domain, struct error *err);

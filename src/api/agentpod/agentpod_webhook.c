@@ -6,7 +6,7 @@
 #include "api/access/access.h"
 #include "api/http/json_body.h"
 #include "api/http/pending.h"
-#include "domain/event/remote_event.h"
+#include "domain/remote_event.h"
 #include "json/json_write.h"
 
 #define TEXT_FIELD_MAX ((size_t) 512)

@@ -6,7 +6,7 @@
  *
  * Validated as AgentPod does; a body that is not right is 400 {"success": false, "error":
  * {"issues":
- * [...], "name": "ZodError"}}. What arrives is kept in our event log (domain/event/remote_event.h)
+ * [...], "name": "ZodError"}}. What arrives is kept in our event log (domain/remote_event.h)
  * before it is acknowledged. */
 #pragma once
 

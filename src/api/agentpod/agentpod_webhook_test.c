@@ -1,5 +1,5 @@
 #include "api/agentpod/agentpod_webhook.h"
-#include "domain/event/remote_event.h"
+#include "domain/remote_event.h"
 #include "net/http/http_testing.h"
 
 #define TOKEN "a-service-token-of-some-length"

@@ -5,8 +5,8 @@
 #include "api/auth/auth_internal.h"
 #include "api/http/pending.h"
 #include "base/auto.h"
+#include "domain/event/audit.h"
 #include "domain/identity/api_key.h"
-#include "domain/identity/audit.h"
 
 #define REPLY_MAX ((size_t) 16 * 1024)
 

@@ -6,7 +6,7 @@
 #include "api/http/pending.h"
 #include "base/auto.h"
 #include "base/memory.h"
-#include "domain/identity/audit.h"
+#include "domain/event/audit.h"
 
 struct sign_in {
     struct auth *auth;

@@ -7,7 +7,7 @@
 #include "api/http/pending.h"
 #include "base/auto.h"
 #include "base/memory.h"
-#include "domain/identity/audit.h"
+#include "domain/event/audit.h"
 
 struct sign_up {
     struct auth *auth;

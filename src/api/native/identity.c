@@ -8,8 +8,8 @@
 #include "api/native/identity_internal.h"
 #include "base/auto.h"
 #include "base/number.h"
+#include "domain/event/audit.h"
 #include "domain/identity/api_key.h"
-#include "domain/identity/audit.h"
 
 /* --- shapes ---------------------------------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
 
 #include "api/native/identity_internal.h"
 #include "base/auto.h"
-#include "domain/identity/audit.h"
+#include "domain/event/audit.h"
 
 /* A key for one sandbox has nothing to do with people. */
 static bool is_seen(const struct caller *caller, const struct owner *owner)

@@ -10,7 +10,7 @@
 #include "api/native/identity_internal.h"
 #include "base/auto.h"
 #include "base/memory.h"
-#include "domain/identity/audit.h"
+#include "domain/event/audit.h"
 
 struct user_change {
     struct pool pool; /* all texts */

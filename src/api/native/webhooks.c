@@ -8,7 +8,7 @@
 #include "api/native/body.h"
 #include "base/auto.h"
 #include "base/number.h"
-#include "domain/event/webhook.h"
+#include "domain/webhook/webhook.h"
 
 #define LOG_DEFAULT 100
 

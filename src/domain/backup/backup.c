@@ -13,8 +13,8 @@
 #include "domain/backup/backup_internal.h"
 #include "domain/domain_life.h"
 #include "domain/domain_modules.h"
+#include "domain/event/audit.h"
 #include "domain/event/event.h"
-#include "domain/identity/audit.h"
 #include "domain/vault.h"
 #include "json/json_write.h"
 

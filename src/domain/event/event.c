@@ -7,8 +7,8 @@
 #include "base/memory.h"
 #include "domain/domain_life.h"
 #include "domain/domain_modules.h"
+#include "domain/event/audit.h"
 #include "domain/event/event_log.h"
-#include "domain/identity/audit.h"
 
 #define EVENT_VERSION 1
 #define TRIM_EVERY_NS (UINT64_C(60) * 1000 * 1000 * 1000)

@@ -5,8 +5,8 @@
 #include "base/memory.h"
 #include "domain/domain_internal.h"
 #include "domain/domain_modules.h"
+#include "domain/event/audit.h"
 #include "domain/identity/api_key_internal.h"
-#include "domain/identity/audit.h"
 #include "domain/identity/owner.h"
 
 static const char *const scope_texts[] = {

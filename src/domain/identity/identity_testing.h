@@ -4,8 +4,8 @@
 
 #include "base/clock.h"
 #include "domain/domain.h"
+#include "domain/event/audit.h"
 #include "domain/identity/api_key.h"
-#include "domain/identity/audit.h"
 #include "domain/identity/login.h"
 #include "domain/identity/owner.h"
 #include "domain/sandbox/sandboxes.h"

@@ -5,13 +5,10 @@
 #include "base/memory.h"
 #include "domain/domain_internal.h"
 #include "domain/event/event.h"
-#include "domain/event/webhook.h"
 #include "domain/identity/api_key.h"
 #include "domain/identity/login.h"
 #include "domain/identity/owner_internal.h"
 #include "domain/sandbox/sandboxes.h"
-#include "domain/snapshot/snapshot_set.h"
-#include "domain/snapshot/template.h"
 #include "json/json_write.h"
 
 #define EVENT_TEXT_MAX ((size_t) 4096)
@@ -162,15 +159,6 @@ static void add_event(struct change *change, struct store_transaction *transacti
     json_end_object(&json);
     (void) json_writer_finish(&json); /* all of its parts are bounded */
     event_add(change->domain, transaction, caller, &owner->id, "system", type, text_string(&data));
-}
-
-static void delete_of_owner(struct store_transaction *transaction, enum store_kind kind,
-                            unsigned int column, const struct owner *owner)
-{
-    const struct store_condition mine = {
-        .column = column, .comparison = STORE_EQUAL, .value = store_text(owner->id.text)};
-
-    store_delete(transaction, kind, &mine, 1);
 }
 
 /* The store's own sentence names an index. */
@@ -348,7 +336,7 @@ void owner_update(struct domain *domain, const struct caller *caller, struct own
     transaction = store_begin(domain->options.store);
     add_row(transaction, change->wished, false);
     if (change->ends_logins)
-        delete_of_owner(transaction, STORE_LOGIN, STORE_LOGIN_OWNER, owner);
+        domain_delete_rows(transaction, STORE_LOGIN, STORE_LOGIN_OWNER, &owner->id);
     add_event(change, transaction, caller, change->wished, "user.updated");
     domain_commit(domain, transaction, updated, change);
 }
@@ -369,9 +357,10 @@ static void deleted(void *context, const struct error *failure, const struct sto
         return;
     }
     login_forget_all(domain, &owner->id);
-    webhook_forget_all(domain, &owner->id);
-    template_forget_all(domain, &owner->id);
     api_key_forget_all(domain, &owner->id);
+    for (size_t i = 0; domain_modules[i]; i++)
+        if (domain_modules[i]->owner_deleted)
+            domain_modules[i]->owner_deleted(domain, &owner->id);
     owner_leave_tables(domain, owner);
     list_remove(&owner->link);
     domain->owners->count--;
@@ -401,8 +390,10 @@ static int check_delete(const struct change *change, const struct caller *caller
     if (sandboxes)
         return error_set(err, ERR_CONFLICT, 0,
                          "%zu sandboxes belong to this user; destroy them first", sandboxes);
-    if (snapshot_set_usage(change->domain, &owner->id))
-        return error_set(err, ERR_CONFLICT, 0, "snapshots belong to this user; delete them first");
+    for (size_t i = 0; domain_modules[i]; i++)
+        if (domain_modules[i]->owner_check &&
+            domain_modules[i]->owner_check(change->domain, &owner->id, err) < 0)
+            return -1;
     return 0;
 }
 
@@ -421,14 +412,14 @@ void owner_delete(struct domain *domain, const struct caller *caller, struct own
     owner->is_disabled = true;
     owner->is_unkept = true;
     transaction = store_begin(domain->options.store);
-    delete_of_owner(transaction, STORE_LOGIN, STORE_LOGIN_OWNER, owner);
-    delete_of_owner(transaction, STORE_API_KEY, STORE_API_KEY_OWNER, owner);
-    delete_of_owner(transaction, STORE_IDEMPOTENCY, STORE_IDEMPOTENCY_OWNER, owner);
-    delete_of_owner(transaction, STORE_DELIVERY, STORE_DELIVERY_OWNER, owner);
-    delete_of_owner(transaction, STORE_WEBHOOK, STORE_WEBHOOK_OWNER, owner);
-    delete_of_owner(transaction, STORE_SECRET, STORE_SECRET_OWNER, owner);
-    delete_of_owner(transaction, STORE_TEMPLATE, STORE_TEMPLATE_OWNER, owner);
-    delete_of_owner(transaction, STORE_OWNER, STORE_OWNER_ID, owner);
+    domain_delete_rows(transaction, STORE_LOGIN, STORE_LOGIN_OWNER, &owner->id);
+    domain_delete_rows(transaction, STORE_API_KEY, STORE_API_KEY_OWNER, &owner->id);
+    domain_delete_rows(transaction, STORE_IDEMPOTENCY, STORE_IDEMPOTENCY_OWNER, &owner->id);
+    domain_delete_rows(transaction, STORE_SECRET, STORE_SECRET_OWNER, &owner->id);
+    for (size_t i = 0; domain_modules[i]; i++)
+        if (domain_modules[i]->owner_deleting)
+            domain_modules[i]->owner_deleting(domain, transaction, &owner->id);
+    domain_delete_rows(transaction, STORE_OWNER, STORE_OWNER_ID, &owner->id);
     add_event(change, transaction, caller, owner, "user.deleted");
     domain_commit(domain, transaction, deleted, change);
 }

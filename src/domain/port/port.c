@@ -9,8 +9,8 @@
 #include "base/memory.h"
 #include "domain/domain_internal.h"
 #include "domain/domain_modules.h"
+#include "domain/event/audit.h"
 #include "domain/event/event.h"
-#include "domain/identity/audit.h"
 #include "domain/sandbox/sandbox_set.h"
 
 #define EVENT_DATA_MAX 128

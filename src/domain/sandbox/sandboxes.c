@@ -5,7 +5,7 @@
 
 #include "base/auto.h"
 #include "base/memory.h"
-#include "domain/identity/audit.h"
+#include "domain/event/audit.h"
 #include "domain/sandbox/expiry.h"
 #include "domain/sandbox/sandbox_set.h"
 #include "domain/sandbox/sandbox_wish.h"

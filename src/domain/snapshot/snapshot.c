@@ -6,7 +6,7 @@
 #include "base/auto.h"
 #include "base/memory.h"
 #include "domain/domain_modules.h"
-#include "domain/identity/audit.h"
+#include "domain/event/audit.h"
 #include "domain/list_cursor.h"
 #include "domain/snapshot/snapshot_internal.h"
 #include "domain/snapshot/snapshot_set.h"
@@ -188,6 +188,13 @@ static uint64_t disk_bytes(const struct domain *domain, const struct id *owner)
     return usage ? usage->bytes : 0;
 }
 
+static int owner_check(const struct domain *domain, const struct id *owner, struct error *err)
+{
+    if (snapshot_set_usage(domain, owner))
+        return error_set(err, ERR_CONFLICT, 0, "snapshots belong to this user; delete them first");
+    return 0;
+}
+
 const struct domain_module domain_snapshots = {
     .name = "snapshots",
     .begin = begin,
@@ -197,6 +204,7 @@ const struct domain_module domain_snapshots = {
     .due = snapshot_due,
     .act = snapshot_make_due,
     .disk_bytes = disk_bytes,
+    .owner_check = owner_check,
     .tick = tick,
     .end = end,
 };

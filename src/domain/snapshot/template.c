@@ -107,16 +107,6 @@ const char *template_of_snapshot(const struct domain *domain, const struct id *s
     return NULL;
 }
 
-void template_forget_all(struct domain *domain, const struct id *owner)
-{
-    LIST_EACH (&domain->templates->all, at) {
-        struct template *template = CONTAINER_OF(at, struct template, link);
-
-        if (id_equal(&template->owner, owner))
-            forget(domain, template);
-    }
-}
-
 /* --- the module ------------------------------------------------------------------------------ */
 
 static int load_one(struct domain *domain, const struct store_value *row, struct error *err)
@@ -158,10 +148,29 @@ static void end(struct domain *domain)
     domain->templates = NULL;
 }
 
+static void owner_deleting(struct domain *domain, struct store_transaction *change,
+                           const struct id *owner)
+{
+    (void) domain;
+    domain_delete_rows(change, STORE_TEMPLATE, STORE_TEMPLATE_OWNER, owner);
+}
+
+static void owner_deleted(struct domain *domain, const struct id *owner)
+{
+    LIST_EACH (&domain->templates->all, at) {
+        struct template *template = CONTAINER_OF(at, struct template, link);
+
+        if (id_equal(&template->owner, owner))
+            forget(domain, template);
+    }
+}
+
 const struct domain_module domain_templates = {
     .name = "templates",
     .begin = begin,
     .load = load,
+    .owner_deleting = owner_deleting,
+    .owner_deleted = owner_deleted,
     .end = end,
 };
 

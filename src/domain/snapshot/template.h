@@ -48,6 +48,3 @@ void template_delete(struct domain *domain, const struct caller *caller, const c
 
 /* The name of one that is made from this snapshot; NULL: there is none. Borrowed. */
 const char *template_of_snapshot(const struct domain *domain, const struct id *snapshot);
-
-/* An owner is gone, and its rows. */
-void template_forget_all(struct domain *domain, const struct id *owner);

@@ -6,8 +6,8 @@
 #include "base/auto.h"
 #include "base/memory.h"
 #include "domain/event/event.h"
-#include "domain/event/webhook_internal.h"
 #include "domain/identity/owner.h"
+#include "domain/webhook/webhook_internal.h"
 #include "json/json_read.h"
 
 #define BACKOFF_FIRST_MS ((int64_t) 10 * 1000)

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "domain/domain_internal.h"
-#include "domain/event/webhook.h"
 #include "domain/retention.h"
+#include "domain/webhook/webhook.h"
 
 struct webhooks {
     struct list all;      /* of webhook; the one that was sent something last is last */

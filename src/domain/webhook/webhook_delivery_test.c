@@ -1,4 +1,4 @@
-#include "domain/event/webhook_testing.h"
+#include "domain/webhook/webhook_testing.h"
 
 /* --- from the log to the receiver ------------------------------------------------------------ */
 

@@ -1,4 +1,4 @@
-#include "domain/identity/audit.h"
+#include "domain/event/audit.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 #include "base/auto.h"
 #include "base/memory.h"
 #include "domain/event/event_log.h"
-#include "domain/event/webhook_internal.h"
+#include "domain/webhook/webhook_internal.h"
 #include "json/json_read.h"
 #include "json/json_write.h"
 

@@ -1,5 +1,5 @@
 #include "domain/domain_testing.h"
-#include "domain/event/remote_event.h"
+#include "domain/remote_event.h"
 
 static void on_kept(void *context, const struct error *failure)
 {

@@ -84,9 +84,6 @@ void webhook_enable(struct domain *domain, const struct caller *caller, struct w
 void webhook_delete(struct domain *domain, const struct caller *caller, struct webhook *webhook,
                     webhook_done *done, void *context);
 
-/* In memory only: the owner is gone, and its rows with it. */
-void webhook_forget_all(struct domain *domain, const struct id *owner);
-
 /* Among those of the caller's owner (or all, for administrators); NULL with ERR_NOT_FOUND. */
 struct webhook *webhook_find(struct domain *domain, const struct caller *caller, const char *id,
                              struct error *err);

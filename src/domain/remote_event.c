@@ -1,4 +1,4 @@
-#include "domain/event/remote_event.h"
+#include "domain/remote_event.h"
 
 #include <stdio.h>
 

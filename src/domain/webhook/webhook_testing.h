@@ -2,8 +2,8 @@
 #pragma once
 
 #include "domain/domain_testing.h"
-#include "domain/event/webhook.h"
-#include "domain/event/webhook_internal.h"
+#include "domain/webhook/webhook.h"
+#include "domain/webhook/webhook_internal.h"
 
 /* --- calls ----------------------------------------------------------------------------------- */
 

@@ -1,4 +1,4 @@
-#include "domain/event/webhook.h"
+#include "domain/webhook/webhook.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -7,9 +7,9 @@
 #include "base/encoding/encode.h"
 #include "base/memory.h"
 #include "domain/domain_modules.h"
+#include "domain/event/audit.h"
 #include "domain/event/event_log.h"
-#include "domain/event/webhook_internal.h"
-#include "domain/identity/audit.h"
+#include "domain/webhook/webhook_internal.h"
 #include "json/json_write.h"
 
 #define SECRET_RANDOM_BYTES 32
@@ -161,10 +161,34 @@ static void end(struct domain *domain)
     free(TAKE_PTR(domain->webhooks));
 }
 
+static void owner_deleting(struct domain *domain, struct store_transaction *change,
+                           const struct id *owner)
+{
+    (void) domain;
+    domain_delete_rows(change, STORE_DELIVERY, STORE_DELIVERY_OWNER, owner);
+    domain_delete_rows(change, STORE_WEBHOOK, STORE_WEBHOOK_OWNER, owner);
+}
+
+static void owner_deleted(struct domain *domain, const struct id *owner)
+{
+    LIST_EACH (&domain->webhooks->all, at) {
+        struct webhook *webhook = CONTAINER_OF(at, struct webhook, link);
+
+        if (webhook->is_gone || !id_equal(&webhook->owner, owner))
+            continue;
+        webhook->is_gone = true;
+        webhook_unfollow(webhook);
+        webhook_forget_deliveries(webhook);
+        webhook_release(webhook);
+    }
+}
+
 const struct domain_module domain_webhooks = {
     .name = "webhooks",
     .begin = begin,
     .load = load,
+    .owner_deleting = owner_deleting,
+    .owner_deleted = owner_deleted,
     .tick = tick,
     .end = end,
 };
@@ -522,18 +546,4 @@ void webhook_delete(struct domain *domain, const struct caller *caller, struct w
     store_delete(rows, STORE_WEBHOOK, &row, 1);
     add_event(change, rows, "webhook.deleted");
     domain_commit(domain, rows, deleted, change);
-}
-
-void webhook_forget_all(struct domain *domain, const struct id *owner)
-{
-    LIST_EACH (&domain->webhooks->all, at) {
-        struct webhook *webhook = CONTAINER_OF(at, struct webhook, link);
-
-        if (webhook->is_gone || !id_equal(&webhook->owner, owner))
-            continue;
-        webhook->is_gone = true;
-        webhook_unfollow(webhook);
-        webhook_forget_deliveries(webhook);
-        webhook_release(webhook);
-    }
 }
