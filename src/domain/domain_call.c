@@ -220,6 +220,16 @@ void domain_load(struct domain *domain, enum store_kind kind, unsigned int key, 
     load_page(load);
 }
 
+struct sandbox *domain_find_sandbox(struct domain *domain, const struct caller *caller,
+                                    const char *name_or_id, struct error *err)
+{
+    for (size_t i = 0; domain_modules[i]; i++)
+        if (domain_modules[i]->find_sandbox)
+            return domain_modules[i]->find_sandbox(domain, caller, name_or_id, err);
+    (void) error_set(err, ERR_NOT_FOUND, 0, "there are no sandboxes");
+    return NULL;
+}
+
 void domain_delete_rows(struct store_transaction *change, enum store_kind kind, unsigned int column,
                         const struct id *id)
 {

@@ -57,6 +57,10 @@ struct domain_module {
     /* What an owner has on disks besides sandboxes. */
     uint64_t (*disk_bytes)(const struct domain *domain, const struct id *owner);
 
+    /* sandbox_find, for what sandboxes are built on: domain_find_sandbox. */
+    struct sandbox *(*find_sandbox)(struct domain *domain, const struct caller *caller,
+                                    const char *name_or_id, struct error *err);
+
     /* --- asked by identity/, which knows nothing of who answers, for an owner that shall go */
 
     /* Whether something of it is in the way: then -1, and `err` says what. */
@@ -148,6 +152,10 @@ void domain_find(struct domain *domain, const struct store_query *query, store_r
 typedef int domain_row(struct domain *domain, const struct store_value *row, struct error *err);
 void domain_load(struct domain *domain, enum store_kind kind, unsigned int key, domain_row *each,
                  domain_done *done, void *context);
+
+/* As sandbox_find (sandboxes.h), for event/ and identity/, on which sandboxes are built. */
+struct sandbox *domain_find_sandbox(struct domain *domain, const struct caller *caller,
+                                    const char *name_or_id, struct error *err);
 
 /* Add to a transaction: all rows go that have this id in a column. */
 void domain_delete_rows(struct store_transaction *change, enum store_kind kind, unsigned int column,

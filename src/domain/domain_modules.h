@@ -4,6 +4,7 @@
 
 struct domain_module;
 
+extern const struct domain_module domain_sandboxes;
 extern const struct domain_module domain_events;
 extern const struct domain_module domain_owners;
 extern const struct domain_module domain_api_keys;

@@ -14,7 +14,6 @@
 #include "base/auto.h"
 #include "base/memory.h"
 #include "domain/event/event_log.h"
-#include "domain/sandbox/sandboxes.h"
 
 #define PAGE_ROWS 200
 
@@ -298,7 +297,7 @@ static int check(struct domain *domain, const struct caller *caller,
         return error_set(err, ERR_NOT_FOUND, 0, "there is nothing to follow");
     if (domain->events->follower_count >= EVENT_FOLLOWERS_MAX)
         return error_set(err, ERR_UNAVAILABLE, 0, "%d follow events already", EVENT_FOLLOWERS_MAX);
-    if (filter->stream && !is_system && !sandbox_find(domain, caller, filter->stream, err))
+    if (filter->stream && !is_system && !domain_find_sandbox(domain, caller, filter->stream, err))
         return -1;
     return 0;
 }
@@ -322,7 +321,7 @@ struct event_follower *event_follow(struct domain *domain, const struct caller *
     follower = mem_alloc(sizeof(*follower));
     follower->domain = domain;
     follower->caller = *caller;
-    sandbox = filter->stream ? sandbox_find(domain, caller, filter->stream, NULL) : NULL;
+    sandbox = filter->stream ? domain_find_sandbox(domain, caller, filter->stream, NULL) : NULL;
     follower->stream = copy_text(sandbox ? sandbox->id.text : filter->stream);
     follower->type = copy_text(filter->type);
     follower->after = filter->after < 0 ? -1 : filter->after;

@@ -9,7 +9,6 @@
 #include "domain/event/event.h"
 #include "domain/identity/api_key_internal.h"
 #include "domain/identity/owner.h"
-#include "domain/sandbox/sandboxes.h"
 #include "json/json_write.h"
 
 #define SECRET_PREFIX  "burrow_"
@@ -166,7 +165,7 @@ static int find_owner(struct change *change, const struct caller *caller,
 
     made->owner = *spec->owner.text ? spec->owner : caller->owner;
     if (*spec->sandbox.text) {
-        sandbox = sandbox_find(change->domain, caller, spec->sandbox.text, err);
+        sandbox = domain_find_sandbox(change->domain, caller, spec->sandbox.text, err);
         if (!sandbox)
             return -1;
         if (*spec->owner.text && !id_equal(&spec->owner, &sandbox->owner))

@@ -8,7 +8,6 @@
 #include "domain/identity/api_key.h"
 #include "domain/identity/login.h"
 #include "domain/identity/owner_internal.h"
-#include "domain/sandbox/sandboxes.h"
 #include "json/json_write.h"
 
 #define EVENT_TEXT_MAX ((size_t) 4096)
@@ -373,7 +372,6 @@ static void deleted(void *context, const struct error *failure, const struct sto
 static int check_delete(const struct change *change, const struct caller *caller, struct error *err)
 {
     const struct owner *owner = change->owner;
-    size_t counts[SANDBOX_STATUS_COUNT], sandboxes = 0;
 
     if (!domain_is_open(change->domain, err))
         return -1;
@@ -384,12 +382,6 @@ static int check_delete(const struct change *change, const struct caller *caller
     if (is_last_admin(change->domain, owner))
         return error_set(err, ERR_CONFLICT, 0,
                          "this is the last administrator; make another one first");
-    sandbox_count(change->domain, &owner->id, counts);
-    for (size_t i = 0; i < SANDBOX_STATUS_COUNT; i++)
-        sandboxes += counts[i];
-    if (sandboxes)
-        return error_set(err, ERR_CONFLICT, 0,
-                         "%zu sandboxes belong to this user; destroy them first", sandboxes);
     for (size_t i = 0; domain_modules[i]; i++)
         if (domain_modules[i]->owner_check &&
             domain_modules[i]->owner_check(change->domain, &owner->id, err) < 0)

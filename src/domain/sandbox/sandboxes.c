@@ -5,6 +5,7 @@
 
 #include "base/auto.h"
 #include "base/memory.h"
+#include "domain/domain_modules.h"
 #include "domain/event/audit.h"
 #include "domain/sandbox/expiry.h"
 #include "domain/sandbox/sandbox_set.h"
@@ -227,3 +228,22 @@ int sandbox_agent_address(struct domain *domain, struct sandbox *sandbox,
         return error_set(err, ERR_UNAVAILABLE, 0, "there is nowhere to run sandboxes, or not now");
     return provider_agent_address(domain->options.provider, &sandbox->id, ret_address, err);
 }
+
+/* --- the module ------------------------------------------------------------------------------ */
+
+static int owner_check(const struct domain *domain, const struct id *owner, struct error *err)
+{
+    size_t counts[SANDBOX_STATUS_COUNT], sandboxes = 0;
+
+    sandbox_count(domain, owner, counts);
+    for (size_t i = 0; i < SANDBOX_STATUS_COUNT; i++)
+        sandboxes += counts[i];
+    if (sandboxes)
+        return error_set(err, ERR_CONFLICT, 0,
+                         "%zu sandboxes belong to this user; destroy them first", sandboxes);
+    return 0;
+}
+
+/* The rest of what a module does is domain.c's: rows come last, and go last. */
+const struct domain_module domain_sandboxes = {
+    .name = "sandboxes", .find_sandbox = sandbox_find, .owner_check = owner_check};
