@@ -1,7 +1,7 @@
 /* Time enters the program here, so that tests can hold the clock.
  *
  * Two times: wall time for people and records, monotonic time for durations and deadlines. A
- * clock is passed down from main; nothing else calls clock_gettime. */
+ * clock is passed down from main; nothing else but the trace calls clock_gettime. */
 #pragma once
 
 #include <stdint.h>

@@ -12,10 +12,14 @@
 
 #include "base/log_line.h"
 #include "base/memory.h"
+#include "base/trace.h"
 
 /* Twice what may wait: the bytes are moved to the front only when at least half the buffer was
  * written out before them, so moving costs a constant per byte. Untouched pages cost nothing. */
 #define BUFFER_SIZE (2 * LOG_BUFFER_MAX)
+
+/* Of one line, with the two that come from the trace: no call has half as many. */
+#define FIELDS_MAX 32
 
 /* A line and the line about dropped ones before it. */
 #define ROOM_PER_LINE (2 * LOG_LINE_MAX)
@@ -42,6 +46,8 @@ struct log {
     bool no_nowait;        /* the kernel knows no RWF_NOWAIT for this descriptor */
     uint64_t dropped;      /* lines lost in all */
     uint64_t dropped_said; /* of these, reported in a line */
+
+    uint64_t traced; /* the last entry of the trace that became a line */
 
     void (*on_line)(void *data, const char *message, const char *line, size_t length);
     void *listener; /* borrowed: outlives us */
@@ -236,9 +242,33 @@ static void say_dropped(struct log *log)
     log->dropped_said = log->dropped;
 }
 
+static bool has_field(const struct log_field *fields, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (fields[i].type != LOG_FIELD_NONE && strcmp(fields[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* The fields of a line, and for whom it is said unless they tell that themselves. */
+static size_t add_context(const struct log_field *fields, size_t count,
+                          struct log_field all[static FIELDS_MAX])
+{
+    size_t used = count < FIELDS_MAX - 2 ? count : FIELDS_MAX - 2;
+
+    memcpy(all, fields, used * sizeof(*all));
+    if (trace_context.request.text[0] && !has_field(fields, count, "request"))
+        all[used++] = log_text("request", trace_context.request.text);
+    if (trace_context.sandbox.text[0] && !has_field(fields, count, "sandbox"))
+        all[used++] = log_text("sandbox", trace_context.sandbox.text);
+    return used;
+}
+
 void log_write(struct log *log, enum log_level level, const char *message,
                const struct log_field *fields, size_t count)
 {
+    struct log_field all[FIELDS_MAX];
+
     if (!log_enabled(log, level))
         return;
     if (!make_room(log)) {
@@ -248,7 +278,8 @@ void log_write(struct log *log, enum log_level level, const char *message,
     update_time(log);
     if (log->dropped != log->dropped_said)
         say_dropped(log);
-    add_line(log, level, message, fields, count);
+    count = add_context(fields, count, all);
+    add_line(log, level, message, all, count);
     if (level >= LOG_LEVEL_WARNING)
         write_waiting(log);
 }
@@ -258,8 +289,23 @@ bool log_enabled(const struct log *log, enum log_level level)
     return log && level >= log->minimum;
 }
 
+/* What was traced since the last time, also by other threads and by processes that share the ring.
+ */
+static void say_trace(struct log *log)
+{
+    struct trace_entry entry;
+
+    while (trace_read_new(&log->traced, &entry, 1)) {
+        TRACE_AS(&entry.context);
+
+        LOG_DEBUG(log, entry.point, log_text("process", entry.process));
+    }
+}
+
 void log_flush(struct log *log)
 {
+    if (log_enabled(log, LOG_LEVEL_DEBUG))
+        say_trace(log);
     if (log)
         write_waiting(log);
 }
@@ -281,7 +327,7 @@ void log_free(struct log *log)
 {
     if (!log)
         return;
-    write_waiting(log);
+    log_flush(log);
     if (log->dropped != log->dropped_said && make_room(log)) {
         update_time(log);
         say_dropped(log);

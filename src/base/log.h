@@ -5,10 +5,14 @@
  *     {"time":"2026-11-15T20:18:28.123Z","level":"info","message":"sandbox created",...}
  *     20:18:28.123 info  sandbox created  sandbox=... ms=3
  *
- * The names "request" and "sandbox" carry request and sandbox ids everywhere. Secrets do not
- * belong in a log: fields whose name says they hold one (authorization, cookie, password, secret,
- * token, key and names that end in those words) are written as "[hidden]", whatever their value.
- * Control characters and invalid UTF-8 in values are escaped, so that a value cannot forge a line.
+ * The names "request" and "sandbox" carry request and sandbox ids everywhere; a line without them
+ * gets those of the trace (trace.h): for whom this is being done. At LOG_LEVEL_DEBUG every entry of
+ * the trace is a line as well, written with the next log_flush.
+ *
+ * Secrets do not belong in a log: fields whose name says they hold one (authorization, cookie,
+ * password, secret, token, key and names that end in those words) are written as "[hidden]",
+ * whatever their value. Control characters and invalid UTF-8 in values are escaped, so that a value
+ * cannot forge a line.
  *
  * Lines are buffered and written by log_flush, which the loop calls once per turn: under load many
  * lines share one write(2). Errors and warnings are flushed at once. A reader that stalls (a full

@@ -20,6 +20,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/trace.h"
 
 /* 2026-11-15T20:18:28.123Z */
 #define NOW INT64_C(1794773908123)
@@ -517,6 +518,58 @@ static void a_listener_hears_what_is_written(void **state)
     assert_memory_equal(heard.line, setup->got, heard.length);
 }
 
+static void a_line_says_for_whom(void **state)
+{
+    static const struct id request = {.text = "aaaaaaaaaaaaaaaaaaaaaaaaaa"};
+    static const struct id sandbox = {.text = "bbbbbbbbbbbbbbbbbbbbbbbbba"};
+    AUTO(setup) struct setup *setup = setup_pipe();
+    AUTO(json) json_t *line = NULL;
+    TRACE_FOR(&request, &sandbox);
+
+    (void) state;
+    LOG_INFO(setup->log, "begun", log_text("sandbox", "another"));
+    line = read_line(setup);
+    assert_string_equal(text_of(line, "request"), request.text);
+    assert_string_equal(text_of(line, "sandbox"), "another");
+}
+
+static void the_trace_is_in_the_log_at_level_debug(void **state)
+{
+    static const struct id request = {.text = "aaaaaaaaaaaaaaaaaaaaaaaaaa"};
+    AUTO(setup) struct setup *setup = setup_pipe();
+    AUTO(json) json_t *line = NULL;
+
+    (void) state;
+    log_flush(setup->log);
+    (void) drain(setup);
+    {
+        TRACE_FOR(&request, NULL);
+        TRACE_WITH("test.traced", "once");
+    }
+    line = read_line(setup);
+    assert_string_equal(text_of(line, "message"), "test.traced once");
+    assert_string_equal(text_of(line, "level"), "debug");
+    assert_string_equal(text_of(line, "request"), request.text);
+    assert_null(json_object_get(line, "sandbox"));
+}
+
+static void the_trace_is_not_in_the_log_at_other_levels(void **state)
+{
+    int fds[2];
+    char text[64];
+    struct log *log;
+
+    (void) state;
+    assert_int_equal(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+    log = log_new(fds[1], LOG_FORMAT_JSON, LOG_LEVEL_INFO, clock_system());
+    TRACE("test.traced");
+    log_flush(log);
+    assert_int_equal(read(fds[0], text, sizeof(text)), -1);
+    log_free(log);
+    (void) close(fds[0]);
+    (void) close(fds[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -537,6 +590,9 @@ int main(void)
         cmocka_unit_test(a_terminal_gets_readable_lines),
         cmocka_unit_test(a_stopped_terminal_does_not_block),
         cmocka_unit_test(a_listener_hears_what_is_written),
+        cmocka_unit_test(a_line_says_for_whom),
+        cmocka_unit_test(the_trace_is_in_the_log_at_level_debug),
+        cmocka_unit_test(the_trace_is_not_in_the_log_at_other_levels),
     };
 
     return cmocka_run_group_tests_name("log", tests, NULL, NULL);
