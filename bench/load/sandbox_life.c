@@ -41,7 +41,7 @@ void sandbox_life_create(struct sandbox_life *life, struct sandbox_session *sess
                                             .pids = 64,
                                             .cpu_millis = 1000,
                                             .disk_bytes = 64 * MEGABYTE},
-                                 .network = PROVIDER_NETWORK_NONE,
+                                 .network = NETWORK_NONE,
                                  .keep_id = !ready};
 
     life->session = session;

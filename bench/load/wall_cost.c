@@ -107,8 +107,8 @@ static struct sandbox_plan plan_of(const struct variant *variant)
         .image = IMAGE_HOST,
         .limits = {.memory_bytes = variant->no_memory ? 0 : 256 * MEGABYTE,
                    .pids = variant->no_pids ? 0 : 64,
-                   .cpu_millis = variant->no_cpu ? 0 : 1000},
-        .disk = variant->no_disk ? 0 : 64 * MEGABYTE,
+                   .cpu_millis = variant->no_cpu ? 0 : 1000,
+                   .disk_bytes = variant->no_disk ? 0 : 64 * MEGABYTE},
         .dies_with_us = true,
     };
 }

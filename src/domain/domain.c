@@ -136,7 +136,7 @@ static void on_provider_open(void *context, const struct error *failure)
         provider_list(opening->domain->options.provider, on_listed, opening);
 }
 
-static void on_exited(void *context, const struct id *id, const struct provider_ending *ending)
+static void on_exited(void *context, const struct id *id, const struct ending *ending)
 {
     struct domain *domain = context;
     struct sandbox *sandbox = sandbox_set_by_id(domain, id->text);

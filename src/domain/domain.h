@@ -33,10 +33,10 @@ struct domain_options {
     const struct clock *clock;     /* borrowed */
     struct log *log;               /* borrowed, may be NULL */
     const char *node;              /* name of this machine, copied */
-    enum provider_network default_network;
-    struct provider_limits default_limits; /* for specs that say nothing */
-    struct quota default_quota;            /* of owners that have none of their own */
-    uint64_t event_retention_ms;           /* 0: for ever */
+    enum network_mode default_network;
+    struct limits default_limits; /* for specs that say nothing */
+    struct quota default_quota;   /* of owners that have none of their own */
+    uint64_t event_retention_ms;  /* 0: for ever */
     const char
         *sync_excludes; /* names that workspaces are synced without, commas between; copied */
     /* For specs that say nothing; 0: never. */

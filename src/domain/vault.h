@@ -37,7 +37,7 @@ typedef void vault_progressed(void *context, const struct vault_progress *progre
 /* --- backups: one folder as a squashfs image -------------------------------------------------- */
 
 struct vault_archive {
-    struct provider_disk disk;
+    struct disk_ref disk;
     const char *image;  /* the disk's; NULL: the provider's default */
     const char *folder; /* absolute, as the sandbox sees it */
     bool gitignore;
@@ -83,7 +83,7 @@ struct vault_fetch {
     uint64_t disk_bytes; /* its limit; 0: none */
     /* What it begins as, instead of nothing; no id: nothing. It is what the layers below those here
      * would make. */
-    struct provider_disk start;
+    struct disk_ref start;
     const struct vault_layer *layers; /* the oldest first; only id and sum are looked at */
     size_t count;                     /* not 0, unless there is a start */
 };
@@ -92,7 +92,7 @@ struct vault_fetch {
  */
 
 struct vault_sync {
-    struct provider_disk disk;
+    struct disk_ref disk;
     const char *image;
     const char *folder;
     const char *prefix;          /* of the objects: "workspaces/<id>/" */
@@ -137,9 +137,9 @@ struct vault {
                     vault_done *done, void *context);
 
     /* What differs from `base` (empty id: everything) as a layer of this owner. */
-    void (*store_disk)(void *self, const struct provider_disk *disk,
-                       const struct provider_disk *base, const struct id *owner,
-                       vault_progressed *progressed, vault_layer_done *done, void *context);
+    void (*store_disk)(void *self, const struct disk_ref *disk, const struct disk_ref *base,
+                       const struct id *owner, vault_progressed *progressed, vault_layer_done *done,
+                       void *context);
     /* On failure there is no such disk. */
     void (*fetch_disk)(void *self, const struct vault_fetch *what, vault_progressed *progressed,
                        vault_done *done, void *context);
@@ -149,9 +149,9 @@ struct vault {
     void (*restore_mirror)(void *self, const struct vault_mirror *what,
                            vault_progressed *progressed, vault_mirror_done *done, void *context);
 
-    void (*diff)(void *self, const struct provider_disk *newer, const struct provider_disk *older,
+    void (*diff)(void *self, const struct disk_ref *newer, const struct disk_ref *older,
                  vault_line *line, vault_done *done, void *context);
-    void (*measure)(void *self, const struct provider_disk *disk, vault_measure_done *done,
+    void (*measure)(void *self, const struct disk_ref *disk, vault_measure_done *done,
                     void *context);
 
     /* All objects whose keys begin with this prefix, page by page. */

@@ -115,7 +115,7 @@ static void what_a_killed_launcher_left_goes_with_the_next(void **state)
 {
     struct kit *kit = *state;
     struct wire_plan plans[] = {kit_plan(), kit_plan()};
-    enum wire_sandbox_state seen;
+    enum run_state seen;
     struct kit_answer answer;
     pid_t inside;
 
@@ -207,7 +207,7 @@ static void a_pool_that_takes_no_writes_holds_nobody_up(void **state)
 {
     struct kit *kit = *state;
     struct wire_plan plan = kit_plan();
-    enum wire_sandbox_state seen;
+    enum run_state seen;
     struct kit_answer answer;
 
     NEEDS_LAUNCHER(kit);

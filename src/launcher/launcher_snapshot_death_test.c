@@ -23,7 +23,7 @@ static void a_porter_that_dies_is_replaced(void **state)
     struct kit *kit = *state;
     struct wire_plan plan = kit_plan(), fork;
     struct id first = id_new(), second = id_new();
-    struct wire_snapshot_made made;
+    struct snapshot_made made;
     struct kit_answer answer;
     struct wire_message request;
 
@@ -45,7 +45,7 @@ static void a_porter_that_dies_is_replaced(void **state)
         kit_expect_failure(&answer, ERR_INTERNAL);
     assert_true(!answer.has_failed || made.is_copied);
     assert_string_equal(text_of(kit, &plan.id, "note"), "kept");
-    fork = fork_plan(WIRE_DISK_OF_SNAPSHOT, &second);
+    fork = fork_plan(DISK_OF_SNAPSHOT, &second);
     kit_create(kit, &fork);
     assert_string_equal(text_of(kit, &fork.id, "note"), "kept");
     assert_int_equal(kit_stop(kit), 0);
@@ -91,7 +91,7 @@ static void ask_until_it_dies(struct kit *kit, struct wire_message *request, con
 static void copy_until_it_dies(struct kit *kit, const struct wire_plan *plan)
 {
     struct id first = id_new();
-    struct wire_plan fork = fork_plan(WIRE_DISK_OF_SNAPSHOT, &first);
+    struct wire_plan fork = fork_plan(DISK_OF_SNAPSHOT, &first);
     AUTO(close) int file = -EBADF;
     struct wire_message requests[] = {
         {.number = WIRE_MESSAGE_SNAPSHOT, .snapshot = {plan->id, first, true}},

@@ -12,20 +12,20 @@ static void forks_begin_with_what_was_there(void **state)
     struct kit *kit = *state;
     struct wire_plan plan = kit_plan(), from_snapshot, from_sandbox;
     struct id first = id_new();
-    struct wire_snapshot_made made;
+    struct snapshot_made made;
 
     NEEDS_LAUNCHER(kit);
     kit_create(kit, &plan);
     write_text(kit, &plan.id, "note", "before");
     made = snapshot(kit, &plan.id, &first, true);
     assert_true(made.pause_us > 0 && made.took_us >= made.pause_us);
-    assert_int_equal(state_of(kit, &plan.id), WIRE_SANDBOX_RUNNING);
+    assert_int_equal(state_of(kit, &plan.id), RUN_STATE_RUNNING);
     write_text(kit, &plan.id, "note", "after");
-    from_snapshot = fork_plan(WIRE_DISK_OF_SNAPSHOT, &first);
-    from_sandbox = fork_plan(WIRE_DISK_OF_SANDBOX, &plan.id);
+    from_snapshot = fork_plan(DISK_OF_SNAPSHOT, &first);
+    from_sandbox = fork_plan(DISK_OF_SANDBOX, &plan.id);
     kit_create(kit, &from_snapshot);
     kit_create(kit, &from_sandbox);
-    assert_int_equal(state_of(kit, &from_snapshot.id), WIRE_SANDBOX_RUNNING);
+    assert_int_equal(state_of(kit, &from_snapshot.id), RUN_STATE_RUNNING);
     assert_string_equal(text_of(kit, &from_snapshot.id, "note"), "before");
     assert_string_equal(text_of(kit, &from_sandbox.id, "note"), "after");
     write_text(kit, &from_snapshot.id, "note", "its own");
@@ -38,7 +38,7 @@ static void forks_begin_with_what_was_there(void **state)
     assert_int_equal(count_snapshots(kit), 0);
     stop(kit, &from_snapshot.id);
     from_snapshot.flags = WIRE_BIT(WIRE_PLAN_EXISTING_DISK);
-    from_snapshot.origin = (struct wire_disk){.set = WIRE_DISK_OF_SANDBOX};
+    from_snapshot.origin = (struct disk_ref){.set = DISK_OF_SANDBOX};
     kit_create(kit, &from_snapshot);
     assert_string_equal(text_of(kit, &from_snapshot.id, "note"), "its own");
     assert_int_equal(kit_stop(kit), 0);
@@ -94,7 +94,7 @@ static void whiteouts_survive(void **state)
     assert_int_equal(mkdir(in_store(kit, "disks", &plan.id, "/u/anew"), 0755), 0);
     assert_int_equal(
         setxattr(in_store(kit, "disks", &plan.id, "/u/anew"), "user.overlay.opaque", "y", 1, 0), 0);
-    fork = fork_plan(WIRE_DISK_OF_SANDBOX, &plan.id);
+    fork = fork_plan(DISK_OF_SANDBOX, &plan.id);
     kit_create(kit, &fork);
     assert_int_equal(lstat(in_stack(kit, "disks", &fork.id, "gone"), &status), 0);
     assert_true(S_ISCHR(status.st_mode) && status.st_rdev == makedev(0, 0));
@@ -118,8 +118,8 @@ static void many_forks_at_once_all_boot(void **state)
     write_text(kit, &plan.id, "note", "shared");
     (void) snapshot(kit, &plan.id, &first, true);
     for (size_t i = 0; i < MANY; i++) {
-        forks[i] = i % 2 ? fork_plan(WIRE_DISK_OF_SNAPSHOT, &first)
-                         : fork_plan(WIRE_DISK_OF_SANDBOX, &plan.id);
+        forks[i] =
+            i % 2 ? fork_plan(DISK_OF_SNAPSHOT, &first) : fork_plan(DISK_OF_SANDBOX, &plan.id);
         kit_send_plan(kit, WIRE_MESSAGE_CREATE, &forks[i], &answers[i]);
     }
     for (size_t i = 0; i < MANY; i++) {
@@ -130,7 +130,7 @@ static void many_forks_at_once_all_boot(void **state)
             assert_int_not_equal(answers[i].message.sandbox.uid_first,
                                  answers[j].message.sandbox.uid_first);
     }
-    assert_int_equal(state_of(kit, &plan.id), WIRE_SANDBOX_RUNNING);
+    assert_int_equal(state_of(kit, &plan.id), RUN_STATE_RUNNING);
     assert_int_equal(kit_stop(kit), 0);
 }
 
@@ -150,7 +150,7 @@ static void one_that_was_frozen_stays_frozen(void **state)
     kit_ask(kit, &freeze, &answer);
     kit_expect(&answer, WIRE_MESSAGE_DONE);
     assert_int_equal(snapshot(kit, &plan.id, &first, true).pause_us, 0);
-    assert_int_equal(state_of(kit, &plan.id), WIRE_SANDBOX_FROZEN);
+    assert_int_equal(state_of(kit, &plan.id), RUN_STATE_FROZEN);
     kit_ask(kit, &reclaim, &answer);
     if (answer.has_failed)
         kit_expect_failure(&answer, ERR_NOT_IMPLEMENTED); /* a host without swap */
@@ -185,8 +185,7 @@ static void a_freeze_that_comes_meanwhile_stays(void **state)
         kit_wait(kit, &answers[1]);
         if (!frozen)
             kit_wait(kit, &answers[2]);
-        assert_int_equal(state_of(kit, &plan.id),
-                         frozen ? WIRE_SANDBOX_FROZEN : WIRE_SANDBOX_RUNNING);
+        assert_int_equal(state_of(kit, &plan.id), frozen ? RUN_STATE_FROZEN : RUN_STATE_RUNNING);
         kit_ask(kit, &thaw, &answers[2]);
         kit_expect(&answers[2], WIRE_MESSAGE_DONE);
     }
@@ -208,17 +207,17 @@ static void what_cannot_be_is_refused(void **state)
     (void) snapshot(kit, &plan.id, &first, false);
     ask_snapshot(kit, &plan.id, &first, false, &answer);
     kit_expect_failure(&answer, ERR_CONFLICT);
-    fork = fork_plan(WIRE_DISK_OF_SNAPSHOT, &unknown);
+    fork = fork_plan(DISK_OF_SNAPSHOT, &unknown);
     kit_ask_plan(kit, WIRE_MESSAGE_CREATE, &fork, &answer);
     kit_expect_failure(&answer, ERR_NOT_FOUND);
-    fork = fork_plan(WIRE_DISK_OF_SANDBOX, &unknown);
+    fork = fork_plan(DISK_OF_SANDBOX, &unknown);
     kit_ask_plan(kit, WIRE_MESSAGE_CREATE, &fork, &answer);
     kit_expect_failure(&answer, ERR_NOT_FOUND);
-    fork = fork_plan(WIRE_DISK_OF_SNAPSHOT, &first);
+    fork = fork_plan(DISK_OF_SNAPSHOT, &first);
     fork.id = plan.id;
     kit_ask_plan(kit, WIRE_MESSAGE_CREATE, &fork, &answer);
     kit_expect_failure(&answer, ERR_CONFLICT);
-    usage.disk_usage.disk = (struct wire_disk){WIRE_DISK_OF_SNAPSHOT, unknown};
+    usage.disk_usage.disk = (struct disk_ref){DISK_OF_SNAPSHOT, unknown};
     kit_ask(kit, &usage, &answer);
     kit_expect_failure(&answer, ERR_NOT_FOUND);
     usage.disk_usage.disk.id = first;
@@ -267,7 +266,7 @@ static void a_pool_that_is_read_only_refuses_forks(void **state)
     (void) snapshot(kit, &plan.id, &first, false);
     stop(kit, &plan.id);
     kit_set_pool_read_only(kit, true);
-    fork = fork_plan(WIRE_DISK_OF_SNAPSHOT, &first);
+    fork = fork_plan(DISK_OF_SNAPSHOT, &first);
     kit_ask_plan(kit, WIRE_MESSAGE_CREATE, &fork, &answer);
     kit_expect_failure(&answer, ERR_UNAVAILABLE);
     kit_set_pool_read_only(kit, false);
@@ -313,7 +312,7 @@ static void it_goes_on_when_the_copy_fails(void **state)
     ask_snapshot(kit, &plan.id, &blocked, true, &answer);
     assert_true(answer.has_failed);
     assert_false(kit_is_still(kit, &plan.id));
-    assert_int_equal(state_of(kit, &plan.id), WIRE_SANDBOX_RUNNING);
+    assert_int_equal(state_of(kit, &plan.id), RUN_STATE_RUNNING);
     kit_set_pool_read_only(kit, true); /* found out before it stands still */
     blocked = id_new();
     ask_snapshot(kit, &plan.id, &blocked, true, &answer);
@@ -375,7 +374,7 @@ static void a_running_disk_is_copied_while_it_runs(void **state)
     struct kit *kit = *state;
     struct wire_plan plan = kit_plan();
     struct id first = id_new();
-    struct wire_snapshot_made made;
+    struct snapshot_made made;
     struct stat status;
     int fd;
 
@@ -398,7 +397,7 @@ static void a_running_disk_is_copied_while_it_runs(void **state)
     assert_int_equal(stat(in_store(kit, "snapshots", &first, "/u/large"), &status), 0);
     assert_int_equal(status.st_size, LARGE * KIT_MEGABYTE);
     assert_int_equal(stat(in_store(kit, "snapshots", &first, "/u/note"), &status), 0);
-    assert_int_equal(state_of(kit, &plan.id), WIRE_SANDBOX_RUNNING);
+    assert_int_equal(state_of(kit, &plan.id), RUN_STATE_RUNNING);
     assert_int_equal(kit_stop(kit), 0);
 }
 
@@ -414,7 +413,7 @@ static void a_stopped_disk_is_shared_until_its_stack_is_full(void **state)
     kit_create(kit, &plan);
     stop(kit, &plan.id);
     for (int i = 0; i <= DISK_LAYERS_MAX; i++) {
-        struct wire_snapshot_made made;
+        struct snapshot_made made;
 
         (void) snprintf(name, sizeof(name), "file%d", i);
         write_text(kit, &plan.id, name, name);
@@ -424,7 +423,7 @@ static void a_stopped_disk_is_shared_until_its_stack_is_full(void **state)
         assert_int_equal(made.pause_us, 0);
     }
     assert_int_equal(count_in(kit, "layers"), DISK_LAYERS_MAX);
-    fork = fork_plan(WIRE_DISK_OF_SNAPSHOT, &last);
+    fork = fork_plan(DISK_OF_SNAPSHOT, &last);
     kit_create(kit, &fork);
     plan.flags = WIRE_BIT(WIRE_PLAN_EXISTING_DISK);
     kit_create(kit, &plan); /* it starts with all of them */
@@ -453,7 +452,7 @@ static void a_sandbox_may_end_while_it_is_copied(void **state)
     stop(kit, &plan.id);
     kit_wait(kit, &answer);
     kit_expect(&answer, WIRE_MESSAGE_SNAPSHOT_MADE);
-    fork = fork_plan(WIRE_DISK_OF_SNAPSHOT, &first);
+    fork = fork_plan(DISK_OF_SNAPSHOT, &first);
     kit_create(kit, &fork);
     assert_string_equal(text_of(kit, &fork.id, "note"), "left");
     assert_int_equal(kit_stop(kit), 0);

@@ -154,8 +154,8 @@ static inline void ask_snapshot(struct kit *kit, const struct id *id, const stru
     kit_ask(kit, &request, answer);
 }
 
-static inline struct wire_snapshot_made snapshot(struct kit *kit, const struct id *id,
-                                                 const struct id *snapshot_id, bool freeze)
+static inline struct snapshot_made snapshot(struct kit *kit, const struct id *id,
+                                            const struct id *snapshot_id, bool freeze)
 {
     struct kit_answer answer;
 
@@ -194,11 +194,11 @@ static inline size_t count_snapshots(struct kit *kit)
     return answer.message.snapshots_listed.names.count;
 }
 
-static inline struct wire_plan fork_plan(enum wire_disk_set set, const struct id *origin)
+static inline struct wire_plan fork_plan(enum disk_set set, const struct id *origin)
 {
     struct wire_plan plan = kit_plan();
 
-    plan.origin = (struct wire_disk){set, *origin};
+    plan.origin = (struct disk_ref){set, *origin};
     return plan;
 }
 
@@ -218,7 +218,7 @@ static inline void destroy(struct kit *kit, const struct id *id)
     kit_expect(&answer, WIRE_MESSAGE_DONE);
 }
 
-static inline enum wire_sandbox_state state_of(struct kit *kit, const struct id *id)
+static inline enum run_state state_of(struct kit *kit, const struct id *id)
 {
     struct wire_message request = {.number = WIRE_MESSAGE_LIST};
     struct kit_answer answer;
@@ -229,5 +229,5 @@ static inline enum wire_sandbox_state state_of(struct kit *kit, const struct id 
         if (strcmp(answer.message.listed.entries.items[i].id.text, id->text) == 0)
             return answer.message.listed.entries.items[i].state;
     }
-    return WIRE_SANDBOX_BROKEN;
+    return RUN_STATE_BROKEN;
 }

@@ -15,13 +15,13 @@ static void a_sandbox_is_made_listed_and_destroyed(void **state)
 {
     struct kit *kit = *state;
     struct wire_plan plan = kit_plan();
-    enum wire_sandbox_state seen;
+    enum run_state seen;
     struct kit_answer answer;
 
     NEEDS_LAUNCHER(kit);
     kit_create(kit, &plan);
     assert_true(kit_is_listed(kit, &plan.id, &seen));
-    assert_int_equal(seen, WIRE_SANDBOX_RUNNING);
+    assert_int_equal(seen, RUN_STATE_RUNNING);
     kit_ask_plan(kit, WIRE_MESSAGE_CREATE, &plan, &answer);
     kit_expect_failure(&answer, ERR_CONFLICT);
     kit_kill(kit, &plan.id, WIRE_KILL_EVERYTHING, &answer);
@@ -29,7 +29,7 @@ static void a_sandbox_is_made_listed_and_destroyed(void **state)
     assert_false(kit_is_listed(kit, &plan.id, &seen));
     kit_wait_for_exit(kit, 1);
     assert_string_equal(kit->exits[0].id.text, plan.id.text);
-    assert_int_equal(kit->exits[0].ending.kind, WIRE_EXIT_SIGNALED);
+    assert_int_equal(kit->exits[0].ending.kind, ENDED_SIGNAL);
     assert_int_equal(kit->exits[0].ending.value, SIGKILL);
     kit_kill(kit, &plan.id, WIRE_KILL_EVERYTHING, &answer);
     kit_expect_failure(&answer, ERR_NOT_FOUND);
@@ -40,7 +40,7 @@ static void a_stopped_one_keeps_its_disk_and_starts_again(void **state)
 {
     struct kit *kit = *state;
     struct wire_plan plan = kit_plan();
-    enum wire_sandbox_state seen;
+    enum run_state seen;
     struct kit_answer answer;
 
     NEEDS_LAUNCHER(kit);
@@ -48,13 +48,13 @@ static void a_stopped_one_keeps_its_disk_and_starts_again(void **state)
     kit_kill(kit, &plan.id, WIRE_KILL_PROCESSES, &answer);
     kit_expect(&answer, WIRE_MESSAGE_DONE);
     assert_true(kit_is_listed(kit, &plan.id, &seen));
-    assert_int_equal(seen, WIRE_SANDBOX_STOPPED);
+    assert_int_equal(seen, RUN_STATE_STOPPED);
     kit_ask_plan(kit, WIRE_MESSAGE_CREATE, &plan, &answer);
     kit_expect_failure(&answer, ERR_CONFLICT); /* it has a disk */
     plan.flags = WIRE_BIT(WIRE_PLAN_EXISTING_DISK);
     kit_create(kit, &plan);
     assert_true(kit_is_listed(kit, &plan.id, &seen));
-    assert_int_equal(seen, WIRE_SANDBOX_RUNNING);
+    assert_int_equal(seen, RUN_STATE_RUNNING);
     kit_kill(kit, &plan.id, WIRE_KILL_PROCESSES, &answer);
     kit_expect(&answer, WIRE_MESSAGE_DONE);
     kit_kill(kit, &plan.id, WIRE_KILL_EVERYTHING, &answer);
@@ -67,7 +67,7 @@ static void one_in_stock_is_assigned_once(void **state)
 {
     struct kit *kit = *state;
     struct wire_plan plan = kit_plan();
-    enum wire_sandbox_state seen;
+    enum run_state seen;
     struct kit_answer answer;
     struct wire_message freeze;
 
@@ -75,7 +75,7 @@ static void one_in_stock_is_assigned_once(void **state)
     plan.flags = WIRE_BIT(WIRE_PLAN_POOLED);
     kit_create(kit, &plan);
     assert_true(kit_is_listed(kit, &plan.id, &seen));
-    assert_int_equal(seen, WIRE_SANDBOX_POOLED);
+    assert_int_equal(seen, RUN_STATE_POOLED);
     freeze = about(WIRE_MESSAGE_FREEZE, &plan.id);
     kit_ask(kit, &freeze, &answer);
     kit_expect_failure(&answer, ERR_CONFLICT);
@@ -83,7 +83,7 @@ static void one_in_stock_is_assigned_once(void **state)
     plan.limits.memory_bytes = 128 * KIT_MEGABYTE;
     kit_ask_plan(kit, WIRE_MESSAGE_ASSIGN, &plan, &answer);
     kit_expect(&answer, WIRE_MESSAGE_SANDBOX);
-    assert_int_equal(answer.message.sandbox.entry.state, WIRE_SANDBOX_RUNNING);
+    assert_int_equal(answer.message.sandbox.entry.state, RUN_STATE_RUNNING);
     kit_ask_plan(kit, WIRE_MESSAGE_ASSIGN, &plan, &answer);
     kit_expect_failure(&answer, ERR_CONFLICT);
     assert_int_equal(kit_stop(kit), 0);
@@ -95,7 +95,7 @@ static void a_frozen_one_thaws_and_can_be_killed(void **state)
     struct wire_plan plan = kit_plan();
     struct wire_message freeze = about(WIRE_MESSAGE_FREEZE, &plan.id);
     struct wire_message thaw = about(WIRE_MESSAGE_THAW, &plan.id);
-    enum wire_sandbox_state seen;
+    enum run_state seen;
     struct kit_answer answer;
 
     NEEDS_LAUNCHER(kit);
@@ -108,11 +108,11 @@ static void a_frozen_one_thaws_and_can_be_killed(void **state)
     }
     kit_expect(&answer, WIRE_MESSAGE_DONE);
     assert_true(kit_is_listed(kit, &plan.id, &seen));
-    assert_int_equal(seen, WIRE_SANDBOX_FROZEN);
+    assert_int_equal(seen, RUN_STATE_FROZEN);
     kit_ask(kit, &thaw, &answer);
     kit_expect(&answer, WIRE_MESSAGE_DONE);
     assert_true(kit_is_listed(kit, &plan.id, &seen));
-    assert_int_equal(seen, WIRE_SANDBOX_RUNNING);
+    assert_int_equal(seen, RUN_STATE_RUNNING);
     kit_ask(kit, &freeze, &answer);
     kit_expect(&answer, WIRE_MESSAGE_DONE);
     kit_kill(kit, &plan.id, WIRE_KILL_EVERYTHING, &answer);
@@ -142,7 +142,7 @@ static void limits_change_and_statistics_tell(void **state)
     kit_ask(kit, &stats, &answer);
     kit_expect(&answer, WIRE_MESSAGE_STATS_READ);
     assert_true(answer.message.stats_read.known);
-    if (answer.message.stats_read.known & WIRE_BIT(WIRE_STAT_PIDS))
+    if (answer.message.stats_read.known & STATS_BIT(PIDS))
         assert_true(answer.message.stats_read.pids >= 1);
     assert_int_equal(kit_stop(kit), 0);
 }
@@ -196,8 +196,8 @@ static void a_keeper_works_on_the_disk_of_a_stopped_one(void **state)
 {
     struct kit *kit = *state;
     struct wire_plan plan = kit_plan();
-    struct wire_keeper_job job = {.on.id = plan.id, .job = WIRE_KEEPER_MEASURE};
-    enum wire_sandbox_state seen;
+    struct wire_keeper_job job = {.on.id = plan.id, .job = DISK_JOB_MEASURE};
+    enum run_state seen;
     struct kit_answer answer;
     char output[4096];
 
@@ -209,22 +209,22 @@ static void a_keeper_works_on_the_disk_of_a_stopped_one(void **state)
     kit_expect(&answer, WIRE_MESSAGE_DONE);
     run_job(kit, &job, &answer, output, sizeof(output));
     kit_expect(&answer, WIRE_MESSAGE_JOB_ENDED);
-    assert_int_equal(answer.message.job_ended.ending.kind, WIRE_EXIT_EXITED);
+    assert_int_equal(answer.message.job_ended.ending.kind, ENDED_STATUS);
     assert_int_equal(answer.message.job_ended.ending.value, 0);
     assert_int_equal(output[0], '{');
-    job.job = WIRE_KEEPER_COPY;
+    job.job = DISK_JOB_COPY;
     job.target = id_new();
     run_job(kit, &job, &answer, output, sizeof(output));
     kit_expect(&answer, WIRE_MESSAGE_JOB_ENDED);
     assert_true(kit_is_listed(kit, &job.target, &seen));
-    assert_int_equal(seen, WIRE_SANDBOX_STOPPED);
+    assert_int_equal(seen, RUN_STATE_STOPPED);
     run_job(kit, &job, &answer, output, sizeof(output));
     kit_expect_failure(&answer, ERR_CONFLICT); /* and the first copy is still there */
     assert_true(kit_is_listed(kit, &job.target, &seen));
     plan.id = job.target; /* the copy is a disk like any other */
     plan.flags = WIRE_BIT(WIRE_PLAN_EXISTING_DISK);
     kit_create(kit, &plan);
-    job = (struct wire_keeper_job){.on.id = id_new(), .job = WIRE_KEEPER_LIST};
+    job = (struct wire_keeper_job){.on.id = id_new(), .job = DISK_JOB_LIST};
     run_job(kit, &job, &answer, output, sizeof(output));
     kit_expect_failure(&answer, ERR_NOT_FOUND);
     assert_int_equal(kit_stop(kit), 0);
@@ -237,7 +237,7 @@ static void more_jobs_than_keepers_wait_for_their_turn(void **state)
     struct kit *kit = *state;
     struct wire_plan plan = kit_plan();
     struct wire_message request = {.number = WIRE_MESSAGE_KEEPER_JOB,
-                                   .keeper_job = {.job = WIRE_KEEPER_LIST}};
+                                   .keeper_job = {.job = DISK_JOB_LIST}};
     struct wire_message create = {.number = WIRE_MESSAGE_CREATE};
     AUTO(close) int null = open("/dev/null", O_RDWR | O_CLOEXEC), sealed = -EBADF;
     struct kit_answer answers[MANY], answer;
@@ -268,8 +268,8 @@ static void more_jobs_than_keepers_wait_for_their_turn(void **state)
 static void a_job_that_fails_takes_its_new_disk_along(void **state)
 {
     struct kit *kit = *state;
-    struct wire_keeper_job job = {.job = WIRE_KEEPER_UNPACK, .target = id_new()};
-    enum wire_sandbox_state seen;
+    struct wire_keeper_job job = {.job = DISK_JOB_UNPACK, .target = id_new()};
+    enum run_state seen;
     struct kit_answer answer;
     char output[4096];
 
@@ -279,7 +279,7 @@ static void a_job_that_fails_takes_its_new_disk_along(void **state)
     assert_int_equal(answer.message.job_ended.ending.value, 1);
     assert_memory_equal(output, "{\"error\":", 9);
     assert_false(kit_is_listed(kit, &job.target, &seen));
-    job = (struct wire_keeper_job){.job = WIRE_KEEPER_UNARCHIVE}; /* without any disk */
+    job = (struct wire_keeper_job){.job = DISK_JOB_UNARCHIVE}; /* without any disk */
     run_job(kit, &job, &answer, output, sizeof(output));
     kit_expect(&answer, WIRE_MESSAGE_JOB_ENDED);
     assert_int_equal(answer.message.job_ended.ending.value, 1);
@@ -292,7 +292,7 @@ static void wrong_plans_are_refused_and_leave_nothing(void **state)
 {
     struct kit *kit = *state;
     struct wire_plan plan = kit_plan();
-    enum wire_sandbox_state seen;
+    enum run_state seen;
     struct kit_answer answer;
 
     NEEDS_LAUNCHER(kit);

@@ -336,8 +336,7 @@ static inline void kit_kill(struct kit *kit, const struct id *id, enum wire_kill
     kit_ask(kit, &request, answer);
 }
 
-static inline bool kit_is_listed(struct kit *kit, const struct id *id,
-                                 enum wire_sandbox_state *ret_state)
+static inline bool kit_is_listed(struct kit *kit, const struct id *id, enum run_state *ret_state)
 {
     struct wire_message request = {.number = WIRE_MESSAGE_LIST};
     struct kit_answer answer;

@@ -151,7 +151,7 @@ static int handle_create(struct service *service, struct wire_incoming *incoming
 
     if (wire_plan_read(incoming->fds[0], &plan, err) < 0)
         return -1;
-    if (service_keeper_uses(&service->keeper, WIRE_DISK_OF_SANDBOX, &plan.id))
+    if (service_keeper_uses(&service->keeper, DISK_OF_SANDBOX, &plan.id))
         return error_set(err, ERR_CONFLICT, 0, "a keeper works on the disk of sandbox %s",
                          plan.id.text);
     return residents_create(service->residents, &plan, incoming->message.request, err);
@@ -249,7 +249,7 @@ static int handle_delete_snapshot(struct service *service, struct wire_incoming 
 {
     const struct id *id = &incoming->message.delete_snapshot.id;
 
-    if (service_keeper_uses(&service->keeper, WIRE_DISK_OF_SNAPSHOT, id))
+    if (service_keeper_uses(&service->keeper, DISK_OF_SNAPSHOT, id))
         return error_set(err, ERR_CONFLICT, 0, "a keeper works on snapshot %s", id->text);
     if (residents_delete_snapshot(service->residents, id, err) < 0)
         return -1;
@@ -274,7 +274,7 @@ static int handle_roll_back(struct service *service, struct wire_incoming *incom
 {
     const struct wire_roll_back *asked = &incoming->message.roll_back;
 
-    if (service_keeper_uses(&service->keeper, WIRE_DISK_OF_SANDBOX, &asked->id))
+    if (service_keeper_uses(&service->keeper, DISK_OF_SANDBOX, &asked->id))
         return error_set(err, ERR_CONFLICT, 0, "a keeper works on the disk of sandbox %s",
                          asked->id.text);
     return residents_roll_back(service->residents, asked, incoming->message.request, err);
@@ -526,7 +526,7 @@ static void work_done(void *context, uint64_t request, const struct error *failu
     answer_done(context, request, failure);
 }
 
-static void snapshot_made(void *context, uint64_t request, const struct wire_snapshot_made *made,
+static void snapshot_made(void *context, uint64_t request, const struct snapshot_made *made,
                           const struct error *failure)
 {
     struct wire_message reply = {.number = WIRE_MESSAGE_SNAPSHOT_MADE, .snapshot_made = *made};
@@ -564,7 +564,7 @@ struct residents_hooks service_hooks(struct service *service, void (*empty)(void
                                     .empty = empty};
 }
 
-static void keeper_ended(void *context, uint64_t request, const struct wire_ending *ending,
+static void keeper_ended(void *context, uint64_t request, const struct ending *ending,
                          const struct error *failure)
 {
     struct wire_message reply = {.number = WIRE_MESSAGE_JOB_ENDED, .job_ended.ending = *ending};

@@ -152,10 +152,10 @@ static void forget_answered(struct fuzz *fuzz, const struct wire_message *reply)
 
 static void check_exit(const struct wire_exited *exited)
 {
-    static const enum wire_exit_kind kinds[] = {
-        [SYS_EXIT_UNKNOWN] = WIRE_EXIT_UNKNOWN,
-        [SYS_EXIT_STATUS] = WIRE_EXIT_EXITED,
-        [SYS_EXIT_SIGNAL] = WIRE_EXIT_SIGNALED,
+    static const enum ending_kind kinds[] = {
+        [SYS_EXIT_UNKNOWN] = ENDED_UNKNOWN,
+        [SYS_EXIT_STATUS] = ENDED_STATUS,
+        [SYS_EXIT_SIGNAL] = ENDED_SIGNAL,
     };
     struct host_box *box = host_find(&exited->id);
 
@@ -188,11 +188,11 @@ static void drink(struct fuzz *fuzz)
 
 /* --- what it says ---------------------------------------------------------------------------- */
 
-static struct wire_limits make_limits(uint8_t argument)
+static struct limits make_limits(uint8_t argument)
 {
-    return (struct wire_limits){.memory_bytes = (uint64_t) argument << 18,
-                                .disk_bytes = argument & 1 ? DISK_LIMIT_MIN : 0,
-                                .pids = argument};
+    return (struct limits){.memory_bytes = (uint64_t) argument << 18,
+                           .disk_bytes = argument & 1 ? DISK_LIMIT_MIN : 0,
+                           .pids = argument};
 }
 
 /* What the job speaks of, and now and then something that it does not. */
@@ -202,17 +202,14 @@ static void fill_job(struct wire_keeper_job *job, const struct id *id, uint8_t a
     const struct id *other = &the_host.boxes[argument / 16 % HOST_BOXES].id;
 
     *job = (struct wire_keeper_job){.job = argument % wire_keeper_job_kind_count};
-    if (job->job != WIRE_KEEPER_UNPACK && job->job != WIRE_KEEPER_UNARCHIVE)
-        job->on = (struct wire_disk){.id = *id};
-    if (job->job == WIRE_KEEPER_DIFF || (job->job == WIRE_KEEPER_PACK && argument & 16))
-        job->base = (struct wire_disk){.set = WIRE_DISK_OF_SANDBOX, .id = *other};
-    job->target = job->job == WIRE_KEEPER_COPY     ? *other
-                  : job->job == WIRE_KEEPER_UNPACK ? *id
-                                                   : none;
-    if (job->job == WIRE_KEEPER_ARCHIVE || job->job == WIRE_KEEPER_SCAN ||
-        job->job == WIRE_KEEPER_READ) {
+    if (job->job != DISK_JOB_UNPACK && job->job != DISK_JOB_UNARCHIVE)
+        job->on = (struct disk_ref){.id = *id};
+    if (job->job == DISK_JOB_DIFF || (job->job == DISK_JOB_PACK && argument & 16))
+        job->base = (struct disk_ref){.set = DISK_OF_SANDBOX, .id = *other};
+    job->target = job->job == DISK_JOB_COPY ? *other : job->job == DISK_JOB_UNPACK ? *id : none;
+    if (job->job == DISK_JOB_ARCHIVE || job->job == DISK_JOB_SCAN || job->job == DISK_JOB_READ) {
         (void) snprintf(job->image, sizeof(job->image), "host");
-        job->on.set = argument & 128 ? WIRE_DISK_OF_SNAPSHOT : WIRE_DISK_OF_SANDBOX;
+        job->on.set = argument & 128 ? DISK_OF_SNAPSHOT : DISK_OF_SANDBOX;
     }
 }
 
@@ -262,7 +259,7 @@ static void fill_request(struct wire_message *message, const struct id *id, uint
         break;
     case WIRE_MESSAGE_DISK_USAGE:
         message->disk_usage.disk =
-            (struct wire_disk){argument & 1 ? WIRE_DISK_OF_SNAPSHOT : WIRE_DISK_OF_SANDBOX, *id};
+            (struct disk_ref){argument & 1 ? DISK_OF_SNAPSHOT : DISK_OF_SANDBOX, *id};
         break;
     case WIRE_MESSAGE_SYNC:
         message->sync.contents = argument & 1;
@@ -329,7 +326,7 @@ static void say_plan(struct fuzz *fuzz, struct input *input)
         .hostname = "box",
         .image = "host",
         .flags = flags & 3,
-        .network = flags & 4 ? WIRE_NETWORK_NAT : WIRE_NETWORK_NONE,
+        .network = flags & 4 ? NETWORK_NAT : NETWORK_NONE,
         .limits = make_limits(argument & 31 ? (argument & 31) << 3 : 0),
     };
     AUTO(close) int fd = -EBADF;
@@ -340,8 +337,8 @@ static void say_plan(struct fuzz *fuzz, struct input *input)
     if (flags & 4 && flags & 16)
         plan.rules = (struct wire_rule_list){.count = 1, .items = {{.ports = {0, UINT16_MAX}}}};
     if (flags & 32)
-        plan.origin = (struct wire_disk){flags & 64 ? WIRE_DISK_OF_SNAPSHOT : WIRE_DISK_OF_SANDBOX,
-                                         the_host.boxes[(argument & 31) % HOST_BOXES].id};
+        plan.origin = (struct disk_ref){flags & 64 ? DISK_OF_SNAPSHOT : DISK_OF_SANDBOX,
+                                        the_host.boxes[(argument & 31) % HOST_BOXES].id};
     fd = make_plan_file(&plan, argument);
     say(fuzz, &message, &fd, 1, kind & 1 || !(flags & 1));
 }

@@ -34,7 +34,7 @@ int cgroup_adopt(const struct cgroup_host *host, const struct id *id, struct cgr
     return host_not_there(err);
 }
 
-int cgroup_limits_check(const struct cgroup_limits *limits, struct error *err)
+int cgroup_limits_check(const struct limits *limits, struct error *err)
 {
     if (limits->memory_bytes && limits->memory_bytes < SMALLEST_MEMORY)
         return error_set(err, ERR_INVALID, 0, "too little memory");
@@ -42,14 +42,13 @@ int cgroup_limits_check(const struct cgroup_limits *limits, struct error *err)
 }
 
 /* Whether those that are known are the same is the input's to say. */
-bool cgroup_limits_are(const struct cgroup_known_limits *known, const struct cgroup_limits *limits)
+bool cgroup_limits_are(const struct cgroup_known_limits *known, const struct limits *limits)
 {
     must(!known->is_known || cgroup_limits_check(&known->limits, NULL) == 0);
     return known->is_known && cgroup_limits_check(limits, NULL) == 0 && !host_fails(NULL, NULL);
 }
 
-int cgroup_set_limits(const struct cgroup *cgroup, const struct cgroup_limits *limits,
-                      struct error *err)
+int cgroup_set_limits(const struct cgroup *cgroup, const struct limits *limits, struct error *err)
 {
     (void) cgroup;
     must(cgroup_limits_check(limits, NULL) == 0);
@@ -89,10 +88,10 @@ int cgroup_oom_kills(const struct cgroup *cgroup, uint64_t *ret_agent, uint64_t 
     return host_fails(NULL, err) ? -1 : 0;
 }
 
-void cgroup_stats_read(const struct cgroup *cgroup, struct cgroup_stats *ret_stats)
+void cgroup_stats_read(const struct cgroup *cgroup, struct stats *ret_stats)
 {
     (void) cgroup;
-    *ret_stats = (struct cgroup_stats){.known = CGROUP_STAT_MEMORY, .memory_bytes = 4096};
+    *ret_stats = (struct stats){.known = STATS_BIT(MEMORY), .memory_bytes = 4096};
 }
 
 /* --- disks, ids, records --------------------------------------------------------------------- */

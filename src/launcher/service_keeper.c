@@ -50,22 +50,21 @@ static struct event_loop *loop_of(const struct service_keeper *keeper)
 
 /* --- who has which disk ---------------------------------------------------------------------- */
 
-static bool is_disk(const struct wire_disk *disk, enum wire_disk_set set, const struct id *id)
+static bool is_disk(const struct disk_ref *disk, enum disk_set set, const struct id *id)
 {
     return disk->set == set && strcmp(disk->id.text, id->text) == 0;
 }
 
-static bool speaks_of(const struct wire_keeper_job *asked, enum wire_disk_set set,
-                      const struct id *id)
+static bool speaks_of(const struct wire_keeper_job *asked, enum disk_set set, const struct id *id)
 {
     return is_disk(&asked->on, set, id) || is_disk(&asked->base, set, id) ||
-           (set == WIRE_DISK_OF_SANDBOX && strcmp(asked->target.text, id->text) == 0);
+           (set == DISK_OF_SANDBOX && strcmp(asked->target.text, id->text) == 0);
 }
 
 /* The sandbox whose disk a job writes, or NULL. */
 static const struct id *written_by(const struct wire_keeper_job *asked)
 {
-    if (asked->job == WIRE_KEEPER_DELETE)
+    if (asked->job == DISK_JOB_DELETE)
         return &asked->on.id;
     return asked->target.text[0] ? &asked->target : NULL;
 }
@@ -78,15 +77,15 @@ static const struct id *find_clash(const struct list *jobs, const struct wire_ke
         const struct service_job *job = CONTAINER_OF(at, struct service_job, link);
         const struct id *its = written_by(&job->asked);
 
-        if (written && speaks_of(&job->asked, WIRE_DISK_OF_SANDBOX, written))
+        if (written && speaks_of(&job->asked, DISK_OF_SANDBOX, written))
             return written;
-        if (its && speaks_of(asked, WIRE_DISK_OF_SANDBOX, its))
+        if (its && speaks_of(asked, DISK_OF_SANDBOX, its))
             return its;
     }
     return NULL;
 }
 
-static bool is_used_in(const struct list *jobs, enum wire_disk_set set, const struct id *id)
+static bool is_used_in(const struct list *jobs, enum disk_set set, const struct id *id)
 {
     LIST_EACH (jobs, at) {
         if (speaks_of(&CONTAINER_OF(at, struct service_job, link)->asked, set, id))
@@ -95,17 +94,16 @@ static bool is_used_in(const struct list *jobs, enum wire_disk_set set, const st
     return false;
 }
 
-bool service_keeper_uses(const struct service_keeper *keeper, enum wire_disk_set set,
+bool service_keeper_uses(const struct service_keeper *keeper, enum disk_set set,
                          const struct id *id)
 {
     return is_used_in(&keeper->running, set, id) || is_used_in(&keeper->waiting, set, id);
 }
 
-static int check_disk(struct service_keeper *keeper, const struct wire_disk *disk,
-                      struct error *err)
+static int check_disk(struct service_keeper *keeper, const struct disk_ref *disk, struct error *err)
 {
     /* That a snapshot is there shows when it is mounted. */
-    if (!disk->id.text[0] || disk->set != WIRE_DISK_OF_SANDBOX)
+    if (!disk->id.text[0] || disk->set != DISK_OF_SANDBOX)
         return 0;
     if (residents_find(keeper->residents, &disk->id, NULL))
         return error_set(err, ERR_CONFLICT, 0, "sandbox %s runs: stop it first", disk->id.text);
@@ -181,7 +179,7 @@ static int prepare_target(struct service_job *job, struct error *err)
     if (!asked->target.text[0])
         return 0;
     /* Another layer on top of what is there. */
-    if (asked->job == WIRE_KEEPER_UNPACK &&
+    if (asked->job == DISK_JOB_UNPACK &&
         residents_find_stopped(residents, &asked->target, NULL) == 0) {
         /* A difference is to what lies in one folder. */
         if (disk_pool_height(job->keeper->host.pool, DISK_POOL_DISKS, &asked->target) > 0)
@@ -199,11 +197,11 @@ static int prepare_target(struct service_job *job, struct error *err)
     return 0;
 }
 
-static struct keeper_disk disk_of(const struct wire_disk *disk)
+static struct keeper_disk disk_of(const struct disk_ref *disk)
 {
     static const enum disk_pool_set sets[] = {
-        [WIRE_DISK_OF_SANDBOX] = DISK_POOL_DISKS,
-        [WIRE_DISK_OF_SNAPSHOT] = DISK_POOL_SNAPSHOTS,
+        [DISK_OF_SANDBOX] = DISK_POOL_DISKS,
+        [DISK_OF_SNAPSHOT] = DISK_POOL_SNAPSHOTS,
     };
 
     return (struct keeper_disk){.set = sets[disk->set], .id = disk->id};
@@ -212,12 +210,12 @@ static struct keeper_disk disk_of(const struct wire_disk *disk)
 static int start_keeper(struct service_job *job, struct error *err)
 {
     static const enum keeper_task tasks[] = {
-        [WIRE_KEEPER_DELETE] = KEEPER_DELETE,       [WIRE_KEEPER_MEASURE] = KEEPER_MEASURE,
-        [WIRE_KEEPER_LIST] = KEEPER_LIST,           [WIRE_KEEPER_COPY] = KEEPER_COPY,
-        [WIRE_KEEPER_DIFF] = KEEPER_DIFF,           [WIRE_KEEPER_PACK] = KEEPER_PACK,
-        [WIRE_KEEPER_UNPACK] = KEEPER_UNPACK,       [WIRE_KEEPER_ARCHIVE] = KEEPER_ARCHIVE,
-        [WIRE_KEEPER_UNARCHIVE] = KEEPER_UNARCHIVE, [WIRE_KEEPER_SCAN] = KEEPER_SCAN,
-        [WIRE_KEEPER_READ] = KEEPER_READ,
+        [DISK_JOB_DELETE] = KEEPER_DELETE,       [DISK_JOB_MEASURE] = KEEPER_MEASURE,
+        [DISK_JOB_LIST] = KEEPER_LIST,           [DISK_JOB_COPY] = KEEPER_COPY,
+        [DISK_JOB_DIFF] = KEEPER_DIFF,           [DISK_JOB_PACK] = KEEPER_PACK,
+        [DISK_JOB_UNPACK] = KEEPER_UNPACK,       [DISK_JOB_ARCHIVE] = KEEPER_ARCHIVE,
+        [DISK_JOB_UNARCHIVE] = KEEPER_UNARCHIVE, [DISK_JOB_SCAN] = KEEPER_SCAN,
+        [DISK_JOB_READ] = KEEPER_READ,
     };
     const struct keeper_spec spec = {
         .task = tasks[job->asked.job],
@@ -273,7 +271,7 @@ static int launch(struct service_job *job, struct error *err)
 
 static void launch_waiting(struct service_keeper *keeper)
 {
-    static const struct wire_ending never = {.kind = WIRE_EXIT_UNKNOWN};
+    static const struct ending never = {.kind = ENDED_UNKNOWN};
     struct list *first;
 
     while (keeper->running_count < SERVICE_KEEPER_MAX && (first = list_first(&keeper->waiting))) {
@@ -295,7 +293,7 @@ static void job_ended(struct event_source *source, uint32_t events)
 {
     struct service_job *job = CONTAINER_OF(source, struct service_job, exit);
     struct service_keeper *keeper = job->keeper;
-    struct wire_ending ending = {.kind = WIRE_EXIT_UNKNOWN};
+    struct ending ending = {.kind = ENDED_UNKNOWN};
     struct sys_exit ended = {.kind = SYS_EXIT_UNKNOWN};
     struct error err = ERROR_INIT;
     uint64_t request = job->request;
@@ -305,11 +303,11 @@ static void job_ended(struct event_source *source, uint32_t events)
     event_loop_remove(loop_of(keeper), source);
     failed = keeper_job_finish(&keeper->host, &job->job, &ended, &err) < 0;
     if (ended.kind != SYS_EXIT_UNKNOWN)
-        ending = (struct wire_ending){
-            .kind = ended.kind == SYS_EXIT_STATUS ? WIRE_EXIT_EXITED : WIRE_EXIT_SIGNALED,
+        ending = (struct ending){
+            .kind = ended.kind == SYS_EXIT_STATUS ? ENDED_STATUS : ENDED_SIGNAL,
             .value = (uint8_t) ended.value,
         };
-    drop(job, failed || ending.kind != WIRE_EXIT_EXITED || ending.value != 0);
+    drop(job, failed || ending.kind != ENDED_STATUS || ending.value != 0);
     keeper->ended(keeper->context, request, &ending, failed ? &err : NULL);
     launch_waiting(keeper);
 }

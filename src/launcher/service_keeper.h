@@ -31,7 +31,7 @@ struct service_keeper {
     struct list running, waiting; /* of service_job */
     size_t running_count, waiting_count;
     void *context;
-    void (*ended)(void *context, uint64_t request, const struct wire_ending *ending,
+    void (*ended)(void *context, uint64_t request, const struct ending *ending,
                   const struct error *failure);
 };
 
@@ -43,7 +43,7 @@ void service_keeper_done(struct service_keeper *keeper);
 
 /* Whether a job works on this disk or snapshot, or waits to: it must not be started, changed or
  * deleted meanwhile. */
-bool service_keeper_uses(const struct service_keeper *keeper, enum wire_disk_set set,
+bool service_keeper_uses(const struct service_keeper *keeper, enum disk_set set,
                          const struct id *id);
 
 /* Start a job, or let it wait; `ended` follows. ERR_CONFLICT: a disk is in use; ERR_UNAVAILABLE:

@@ -31,9 +31,9 @@ static inline void play_create(struct played_launcher *launcher, struct wire_inc
         return;
     }
     if (!sandbox)
-        sandbox = play_add(launcher, &plan.id, WIRE_SANDBOX_RUNNING);
+        sandbox = play_add(launcher, &plan.id, RUN_STATE_RUNNING);
     sandbox->entry.state =
-        plan.flags & WIRE_BIT(WIRE_PLAN_POOLED) ? WIRE_SANDBOX_POOLED : WIRE_SANDBOX_RUNNING;
+        plan.flags & WIRE_BIT(WIRE_PLAN_POOLED) ? RUN_STATE_POOLED : RUN_STATE_RUNNING;
     sandbox->entry.pid = 1000;
     sandbox->made = sandbox->plan = plan;
     play_sandbox(launcher, request, sandbox);
@@ -46,13 +46,13 @@ static inline void play_assign(struct played_launcher *launcher, struct wire_inc
 
     assert_int_equal(wire_plan_read(incoming->fds[0], &plan, NULL), 0);
     sandbox = play_find(launcher, &plan.id);
-    if (!sandbox || sandbox->entry.state != WIRE_SANDBOX_POOLED || plan.flags ||
+    if (!sandbox || sandbox->entry.state != RUN_STATE_POOLED || plan.flags ||
         strcmp(plan.image, sandbox->plan.image) != 0 || plan.binds.count) {
         play_done(launcher, incoming->message.request, ERR_CONFLICT);
         return;
     }
     sandbox->plan = plan;
-    sandbox->entry.state = WIRE_SANDBOX_RUNNING;
+    sandbox->entry.state = RUN_STATE_RUNNING;
     play_sandbox(launcher, incoming->message.request, sandbox);
 }
 
@@ -67,16 +67,16 @@ static inline void play_kill(struct played_launcher *launcher, const struct wire
         return;
     }
     was_alive = sandbox->entry.pid != 0;
-    sandbox->entry.state = WIRE_SANDBOX_STOPPED;
+    sandbox->entry.state = RUN_STATE_STOPPED;
     sandbox->entry.pid = 0;
     sandbox->entry.start_time = 0;
     if (message->kill.scope == WIRE_KILL_EVERYTHING)
         play_remove(launcher, sandbox);
     if (was_alive && !launcher->exits_late)
-        play_tell_exit(launcher, &message->kill.id, WIRE_EXIT_SIGNALED, SIGKILL);
+        play_tell_exit(launcher, &message->kill.id, ENDED_SIGNAL, SIGKILL);
     play_done(launcher, message->request, ERR_NONE);
     if (was_alive && launcher->exits_late)
-        play_tell_exit(launcher, &message->kill.id, WIRE_EXIT_SIGNALED, SIGKILL);
+        play_tell_exit(launcher, &message->kill.id, ENDED_SIGNAL, SIGKILL);
 }
 
 static inline void play_sockets(struct played_launcher *launcher,
@@ -117,7 +117,7 @@ static inline void play_change_mount(struct played_launcher *launcher,
 static inline void play_job(struct played_launcher *launcher, const struct wire_message *message)
 {
     struct wire_message reply = {.number = WIRE_MESSAGE_JOB_ENDED,
-                                 .job_ended = {.ending = {.kind = WIRE_EXIT_EXITED}}};
+                                 .job_ended = {.ending = {.kind = ENDED_STATUS}}};
 
     launcher->last_job = message->keeper_job;
     if (!play_has_disk(launcher, &message->keeper_job.on) ||
@@ -128,12 +128,12 @@ static inline void play_job(struct played_launcher *launcher, const struct wire_
     reply.job_ended.ending.value = launcher->job_status;
     if (message->keeper_job.target.text[0] && launcher->job_status == 0 &&
         !play_find(launcher, &message->keeper_job.target))
-        (void) play_add(launcher, &message->keeper_job.target, WIRE_SANDBOX_STOPPED);
+        (void) play_add(launcher, &message->keeper_job.target, RUN_STATE_STOPPED);
     play_answer(launcher, message->request, &reply, NULL, 0);
 }
 
 static inline void play_state(struct played_launcher *launcher, const struct wire_message *message,
-                              enum wire_sandbox_state state)
+                              enum run_state state)
 {
     struct played_sandbox *sandbox = play_find(launcher, &message->freeze.id);
 
@@ -158,9 +158,7 @@ static inline void play_rest(struct played_launcher *launcher, const struct wire
     struct wire_message subscribed = {.number = WIRE_MESSAGE_SUBSCRIBED};
     struct wire_message stats = {
         .number = WIRE_MESSAGE_STATS_READ,
-        .stats_read = {.known = WIRE_BIT(WIRE_STAT_PIDS) | WIRE_BIT(WIRE_STAT_DISK),
-                       .pids = 3,
-                       .disk_bytes = 4096}};
+        .stats_read = {.known = STATS_BIT(PIDS) | STATS_BIT(DISK), .pids = 3, .disk_bytes = 4096}};
     struct wire_message bytes = {.number = WIRE_MESSAGE_BYTES_COUNTED, .bytes_counted = {8192}};
 
     switch (message->number) {
@@ -196,10 +194,10 @@ static inline void play_rest(struct played_launcher *launcher, const struct wire
         play_answer(launcher, message->request, &subscribed, NULL, 0);
         return;
     case WIRE_MESSAGE_FREEZE:
-        play_state(launcher, message, WIRE_SANDBOX_FROZEN);
+        play_state(launcher, message, RUN_STATE_FROZEN);
         return;
     case WIRE_MESSAGE_THAW:
-        play_state(launcher, message, WIRE_SANDBOX_RUNNING);
+        play_state(launcher, message, RUN_STATE_RUNNING);
         return;
     case WIRE_MESSAGE_LIMITS:
         launcher->limits = message->limits.limits;
@@ -329,7 +327,7 @@ static inline int play_start(struct played_launcher *launcher, struct loop *loop
         .features = WIRE_BIT(WIRE_FEATURE_FREEZE) | WIRE_BIT(WIRE_FEATURE_NAT) |
                     WIRE_BIT(WIRE_FEATURE_SNAPSHOTS) | WIRE_BIT(WIRE_FEATURE_RECLAIM) |
                     WIRE_BIT(WIRE_FEATURE_MOUNTS),
-        .enforced = WIRE_BIT(WIRE_LIMIT_PIDS)};
+        .enforced = LIMIT_BIT(PIDS)};
     launcher->sandboxes = mem_alloc_array(PLAYED_MAX + 1, sizeof(*launcher->sandboxes));
     assert_int_equal(sys_socket_pair(SOCK_SEQPACKET, ends), 0);
     assert_int_equal(wire_conversation_init(&launcher->conversation, WIRE_LAUNCHER, ends[0], &err),

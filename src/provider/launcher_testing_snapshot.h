@@ -99,17 +99,17 @@ static inline void play_roll_back(struct played_launcher *launcher,
 
 /* None is there, too. */
 static inline bool play_has_disk(const struct played_launcher *launcher,
-                                 const struct wire_disk *disk)
+                                 const struct disk_ref *disk)
 {
     if (!disk->id.text[0])
         return true;
-    return disk->set == WIRE_DISK_OF_SNAPSHOT ? play_has_snapshot(launcher, &disk->id)
-                                              : play_find(launcher, &disk->id) != NULL;
+    return disk->set == DISK_OF_SNAPSHOT ? play_has_snapshot(launcher, &disk->id)
+                                         : play_find(launcher, &disk->id) != NULL;
 }
 
 static inline void play_usage(struct played_launcher *launcher, const struct wire_message *message)
 {
-    const struct wire_disk *disk = &message->disk_usage.disk;
+    const struct disk_ref *disk = &message->disk_usage.disk;
     struct wire_message reply = {.number = WIRE_MESSAGE_BYTES_COUNTED, .bytes_counted = {4096}};
 
     if (play_has_disk(launcher, disk))

@@ -35,7 +35,7 @@ struct played_launcher {
     bool exits_late;            /* the exit of a kill follows its answer */
     int asked[WIRE_NUMBER_END]; /* how often */
     int settles_at;             /* the list at which what is being stopped is; 0: never */
-    struct wire_limits limits;  /* of the last request to change them */
+    struct limits limits;       /* of the last request to change them */
     struct wire_message last_kill;
     struct wire_keeper_job last_job;
     struct id snapshots[PLAYED_SNAPSHOTS_MAX]; /* sorted */
@@ -80,11 +80,11 @@ static inline struct played_sandbox *play_find(const struct played_launcher *lau
 }
 
 static inline struct played_sandbox *play_add(struct played_launcher *launcher, const struct id *id,
-                                              enum wire_sandbox_state state)
+                                              enum run_state state)
 {
     size_t place = play_place(launcher, id);
     struct played_sandbox *sandbox = &launcher->sandboxes[place];
-    bool alive = state != WIRE_SANDBOX_STOPPED && state != WIRE_SANDBOX_BROKEN;
+    bool alive = state != RUN_STATE_STOPPED && state != RUN_STATE_BROKEN;
 
     assert_true(launcher->count < PLAYED_MAX);
     memmove(sandbox + 1, sandbox, (launcher->count - place) * sizeof(*sandbox));
@@ -102,8 +102,7 @@ static inline void play_remove(struct played_launcher *launcher, struct played_s
     memmove(sandbox, sandbox + 1, (launcher->count - place) * sizeof(*sandbox));
 }
 
-static inline size_t play_count(const struct played_launcher *launcher,
-                                enum wire_sandbox_state state)
+static inline size_t play_count(const struct played_launcher *launcher, enum run_state state)
 {
     size_t count = 0;
 
@@ -113,8 +112,7 @@ static inline size_t play_count(const struct played_launcher *launcher,
 }
 
 /* The first one in that state. */
-static inline struct id play_first(const struct played_launcher *launcher,
-                                   enum wire_sandbox_state state)
+static inline struct id play_first(const struct played_launcher *launcher, enum run_state state)
 {
     for (size_t i = 0; i < launcher->count; i++) {
         if (launcher->sandboxes[i].entry.state == state)
@@ -127,7 +125,7 @@ static inline struct id play_first(const struct played_launcher *launcher,
 static inline void play_watch(struct played_launcher *launcher);
 
 static inline void play_tell_exit(struct played_launcher *launcher, const struct id *id,
-                                  enum wire_exit_kind kind, uint8_t value)
+                                  enum ending_kind kind, uint8_t value)
 {
     struct wire_message event = {.number = WIRE_MESSAGE_EXITED,
                                  .exited = {.id = *id, .ending = {.kind = kind, .value = value}}};
@@ -144,10 +142,10 @@ static inline void play_exit(struct played_launcher *launcher, const struct id *
     struct played_sandbox *sandbox = play_find(launcher, id);
 
     assert_non_null(sandbox);
-    sandbox->entry.state = WIRE_SANDBOX_STOPPED;
+    sandbox->entry.state = RUN_STATE_STOPPED;
     sandbox->entry.pid = 0;
     sandbox->entry.start_time = 0;
-    play_tell_exit(launcher, id, WIRE_EXIT_SIGNALED, SIGKILL);
+    play_tell_exit(launcher, id, ENDED_SIGNAL, SIGKILL);
 }
 
 /* --- its answers ----------------------------------------------------------------------------- */
@@ -188,12 +186,12 @@ static inline void play_sandbox(struct played_launcher *launcher, uint64_t reque
     struct wire_message reply = {
         .number = WIRE_MESSAGE_SANDBOX,
         .sandbox = {.entry = sandbox->entry, .uid_first = 100000, .uid_count = 65536}};
-    const struct wire_limits *limits = &sandbox->plan.limits;
+    const struct limits *limits = &sandbox->plan.limits;
 
-    if (limits->memory_bytes && !(launcher->enforced & WIRE_BIT(WIRE_LIMIT_MEMORY)))
-        reply.sandbox.unenforced |= WIRE_BIT(WIRE_LIMIT_MEMORY);
-    if (limits->pids && !(launcher->enforced & WIRE_BIT(WIRE_LIMIT_PIDS)))
-        reply.sandbox.unenforced |= WIRE_BIT(WIRE_LIMIT_PIDS);
+    if (limits->memory_bytes && !(launcher->enforced & LIMIT_BIT(MEMORY)))
+        reply.sandbox.unenforced |= LIMIT_BIT(MEMORY);
+    if (limits->pids && !(launcher->enforced & LIMIT_BIT(PIDS)))
+        reply.sandbox.unenforced |= LIMIT_BIT(PIDS);
     play_answer(launcher, request, &reply, NULL, 0);
 }
 
@@ -204,8 +202,8 @@ static inline void play_list(struct played_launcher *launcher, const struct wire
 
     for (size_t i = 0; i < launcher->count; i++) {
         if (launcher->settles_at && launcher->asked[WIRE_MESSAGE_LIST] >= launcher->settles_at &&
-            launcher->sandboxes[i].entry.state == WIRE_SANDBOX_STOPPING)
-            launcher->sandboxes[i].entry.state = WIRE_SANDBOX_STOPPED;
+            launcher->sandboxes[i].entry.state == RUN_STATE_STOPPING)
+            launcher->sandboxes[i].entry.state = RUN_STATE_STOPPED;
         if (strcmp(launcher->sandboxes[i].entry.id.text, message->list.after.text) <= 0)
             continue;
         if (entries->count == WIRE_LIST_PAGE) {

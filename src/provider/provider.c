@@ -73,7 +73,7 @@ static int check_origin(const struct provider_call *call, const struct provider_
     if (!(provider->capabilities & PROVIDER_SNAPSHOTS))
         return error_set(err, ERR_NOT_IMPLEMENTED, 0, "provider %s copies no disks here",
                          provider->operations->name);
-    if (spec->origin.set == PROVIDER_OF_SNAPSHOT)
+    if (spec->origin.set == DISK_OF_SNAPSHOT)
         return 0;
     return provider_table_begin(&provider->sandboxes, PROVIDER_CALL_SNAPSHOT, &spec->origin.id,
                                 &before, err);
@@ -90,8 +90,7 @@ static void check_spec(struct provider_call *call, const struct provider_spec *s
         (void) error_set(&err, ERR_INVALID, 0, "not a host name: '%s'", spec->hostname ?: "");
     else if (spec->image && !wire_text_is_name(spec->image))
         (void) error_set(&err, ERR_INVALID, 0, "not the name of an image: '%s'", spec->image);
-    else if (spec->network == PROVIDER_NETWORK_NAT &&
-             call->provider->stage == PROVIDER_STAGE_OPEN &&
+    else if (spec->network == NETWORK_NAT && call->provider->stage == PROVIDER_STAGE_OPEN &&
              !(call->provider->capabilities & PROVIDER_NAT))
         (void) error_set(&err, ERR_NOT_IMPLEMENTED, 0, "provider %s has no network 'nat' here",
                          call->provider->operations->name);
@@ -174,7 +173,7 @@ void provider_thaw(struct provider *provider, const struct id *id, provider_done
 }
 
 void provider_set_limits(struct provider *provider, const struct id *id,
-                         const struct provider_limits *limits, provider_done *done, void *context)
+                         const struct limits *limits, provider_done *done, void *context)
 {
     struct provider_call *call = provider_call_new(provider, PROVIDER_CALL_SET_LIMITS, id, context);
 

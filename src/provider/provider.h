@@ -25,6 +25,12 @@
 
 #include "base/error.h"
 #include "base/id.h"
+#include "model/disk.h"
+#include "model/ending.h"
+#include "model/limits.h"
+#include "model/network_rule.h"
+#include "model/state.h"
+#include "model/stats.h"
 
 struct provider;
 
@@ -44,37 +50,6 @@ enum provider_capability {
     PROVIDER_MOUNTS = 1 << 11    /* provider_open_mount */
 };
 
-/* Which limits hold; those that were asked for and do not are told with each sandbox. */
-enum provider_limit {
-    PROVIDER_LIMIT_MEMORY = 1 << 0,
-    PROVIDER_LIMIT_SWAP = 1 << 1,
-    PROVIDER_LIMIT_PIDS = 1 << 2,
-    PROVIDER_LIMIT_CPU = 1 << 3,
-    PROVIDER_LIMIT_DISK = 1 << 4,
-    PROVIDER_LIMIT_FILES = 1 << 5,
-};
-
-struct provider_limits { /* 0: no limit, except for swap, where it means none */
-    uint64_t memory_bytes;
-    uint64_t swap_bytes; /* UINT64_MAX: no limit */
-    uint32_t pids;
-    uint32_t cpu_millis; /* thousandths of a CPU */
-    uint64_t disk_bytes;
-    uint32_t files; /* open files of one process; 0: the provider's default */
-};
-
-enum provider_network { PROVIDER_NETWORK_NONE, PROVIDER_NETWORK_NAT };
-enum provider_protocol { PROVIDER_ANY, PROVIDER_TCP, PROVIDER_UDP };
-
-/* The first rule that matches decides; then the provider's defaults do. */
-struct provider_rule {
-    bool allow;
-    uint32_t address; /* IPv4 as a number */
-    uint8_t bits;
-    enum provider_protocol protocol;
-    uint16_t first_port, last_port; /* 0 and 65535: all */
-};
-
 /* A folder that was registered under a name, seen read-only at a place in the sandbox. */
 struct provider_bind {
     const char *source;
@@ -85,21 +60,13 @@ struct provider_variable {
     const char *name, *value;
 };
 
-/* A disk that is there: of a sandbox (whatever its state), or a snapshot. An empty id: none. */
-enum provider_disk_set { PROVIDER_OF_SANDBOX, PROVIDER_OF_SNAPSHOT };
-
-struct provider_disk {
-    enum provider_disk_set set;
-    struct id id;
-};
-
 struct provider_spec {
     struct id id;         /* chosen by the caller, unless the provider takes one from its stock */
     const char *hostname; /* [a-z0-9][a-z0-9._-]{0,63} */
     const char *image;    /* NULL: the provider's default */
-    struct provider_limits limits;
-    enum provider_network network;
-    const struct provider_rule *rules;
+    struct limits limits;
+    enum network_mode network;
+    const struct network_rule *rules;
     size_t rule_count;
     const struct provider_bind *binds;
     size_t bind_count;
@@ -107,59 +74,13 @@ struct provider_spec {
     size_t environment_count;
     bool keep_id; /* never from stock: the id must be this one */
     /* Create: begin with a copy of this disk instead of an empty one. Implies keep_id. */
-    struct provider_disk origin;
-};
-
-enum provider_state {
-    PROVIDER_RUNNING,
-    PROVIDER_FROZEN,
-    PROVIDER_STOPPING,
-    PROVIDER_STOPPED, /* a disk, no processes */
-    PROVIDER_BROKEN,  /* can only be destroyed */
+    struct disk_ref origin;
 };
 
 struct provider_sandbox {
     struct id id; /* of the sandbox from now on: may be another than the spec's, see keep_id */
-    enum provider_state state;
-    unsigned int unenforced; /* enum provider_limit */
-};
-
-/* How a sandbox ended. Unknown is said, never guessed. */
-enum provider_ending_kind {
-    PROVIDER_ENDED_UNKNOWN,
-    PROVIDER_ENDED_STATUS,
-    PROVIDER_ENDED_SIGNAL,
-    PROVIDER_ENDED_OOM,
-};
-
-struct provider_ending {
-    enum provider_ending_kind kind;
-    int value; /* status or signal, else 0 */
-};
-
-/* Numbers since the sandbox began; `known` has a bit for each group. */
-enum provider_stat {
-    PROVIDER_STAT_CPU = 1 << 0,
-    PROVIDER_STAT_THROTTLED = 1 << 1,
-    PROVIDER_STAT_MEMORY = 1 << 2,
-    PROVIDER_STAT_MEMORY_PEAK = 1 << 3,
-    PROVIDER_STAT_PIDS = 1 << 4,
-    PROVIDER_STAT_PIDS_REFUSED = 1 << 5,
-    PROVIDER_STAT_IO = 1 << 6,
-    PROVIDER_STAT_OOM = 1 << 7,
-    PROVIDER_STAT_NETWORK = 1 << 8,
-    PROVIDER_STAT_DISK = 1 << 9,
-};
-
-struct provider_stats {
-    unsigned int known;
-    uint64_t cpu_us, throttled_us;
-    uint64_t memory_bytes, memory_peak_bytes;
-    uint64_t pids, pids_refused;
-    uint64_t read_bytes, written_bytes;
-    uint64_t oom_kills_agent, oom_kills_work;
-    uint64_t received_bytes, sent_bytes;
-    uint64_t disk_bytes;
+    enum run_state state;
+    unsigned int unenforced; /* LIMIT_BIT(...) */
 };
 
 /* --- answers: each is called once; what they are given is borrowed for the call -------------- */
@@ -170,16 +91,16 @@ typedef void provider_sandbox_done(void *context, const struct error *failure,
 typedef void provider_list_done(void *context, const struct error *failure,
                                 const struct provider_sandbox *sandboxes, size_t count);
 typedef void provider_stats_done(void *context, const struct error *failure,
-                                 const struct provider_stats *stats);
+                                 const struct stats *stats);
 /* The sockets are the receiver's; unconnected, non-blocking TCP sockets inside the sandbox. */
 typedef void provider_sockets_done(void *context, const struct error *failure, const int *sockets,
                                    size_t count);
 typedef void provider_job_done(void *context, const struct error *failure,
-                               const struct provider_ending *ending);
+                               const struct ending *ending);
 
 /* What happens by itself. Both may be NULL. */
 struct provider_watcher {
-    void (*exited)(void *context, const struct id *id, const struct provider_ending *ending);
+    void (*exited)(void *context, const struct id *id, const struct ending *ending);
     /* The provider cannot work any more, `reason` says why; open calls were answered before. */
     void (*lost)(void *context, const struct error *reason);
     void *context;
@@ -201,7 +122,7 @@ void provider_close(struct provider *provider, provider_done *done, void *contex
 
 unsigned int provider_capabilities(const struct provider *provider);
 
-/* Which limits can be enforced here: enum provider_limit. */
+/* Which limits can be enforced here: LIMIT_BIT(...) */
 unsigned int provider_enforced(const struct provider *provider);
 
 /* A new sandbox, running, its agent listening and told its environment. ERR_CONFLICT: the id is
@@ -231,7 +152,7 @@ void provider_thaw(struct provider *provider, const struct id *id, provider_done
 
 /* All limits, also those that stay. */
 void provider_set_limits(struct provider *provider, const struct id *id,
-                         const struct provider_limits *limits, provider_done *done, void *context);
+                         const struct limits *limits, provider_done *done, void *context);
 
 void provider_stats(struct provider *provider, const struct id *id, provider_stats_done *done,
                     void *context);
@@ -256,14 +177,8 @@ int provider_agent_address(struct provider *provider, const struct id *id,
  * outlives the sandbox. On disk (survives power loss) when answered. `freeze` holds a running one
  * still, so that the copy is of one moment; without it files may be of different ones.
  * ERR_UNAVAILABLE: it could not be frozen. ERR_CONFLICT: the id is taken; ERR_NO_SPACE. */
-struct provider_snapshot {
-    uint64_t pause_us; /* how long the sandbox stood still */
-    uint64_t took_us;
-    bool is_copied; /* byte by byte: this pool cannot do it in one step */
-};
-
 typedef void provider_snapshot_done(void *context, const struct error *failure,
-                                    const struct provider_snapshot *snapshot);
+                                    const struct snapshot_made *snapshot);
 
 void provider_snapshot(struct provider *provider, const struct id *sandbox,
                        const struct id *snapshot, bool freeze, provider_snapshot_done *done,
@@ -287,7 +202,7 @@ void provider_roll_back(struct provider *provider, const struct id *sandbox,
  * ERR_NOT_FOUND: it is not there, which is looked at anew. ERR_NOT_IMPLEMENTED: it is, and nothing
  * is counted here: measure it with a disk job. */
 typedef void provider_bytes_done(void *context, const struct error *failure, uint64_t bytes);
-void provider_disk_usage(struct provider *provider, const struct provider_disk *disk,
+void provider_disk_usage(struct provider *provider, const struct disk_ref *disk,
                          provider_bytes_done *done, void *context);
 
 /* Answered when every disk that is there now would survive a power cut: what was made by
@@ -327,28 +242,10 @@ void provider_reclaim(struct provider *provider, const struct id *id, provider_b
  * none), and gone again when the job fails. UNPACK also takes an existing disk of a stopped sandbox
  * as its target (`disk_bytes` is ignored then, and a failure leaves it half filled): layers are
  * unpacked one after the other, the oldest first. */
-#define PROVIDER_DISK_JOBS_LIST(X)                                                                 \
-    X(MEASURE)                                                                                     \
-    X(LIST)                                                                                        \
-    X(COPY)                                                                                        \
-    X(DIFF)                                                                                        \
-    X(PACK)                                                                                        \
-    X(UNPACK)                                                                                      \
-    X(ARCHIVE)                                                                                     \
-    X(UNARCHIVE)                                                                                   \
-    X(SCAN)                                                                                        \
-    X(READ)
-
-enum provider_disk_job_kind {
-#define X(name) PROVIDER_DISK_##name,
-    PROVIDER_DISK_JOBS_LIST(X)
-#undef X
-};
-
 /* Descriptors are borrowed for the call; -EBADF: nothing. */
 struct provider_disk_job {
-    enum provider_disk_job_kind kind;
-    struct provider_disk on, base;
+    enum disk_job_kind kind;
+    struct disk_ref on, base;
     struct id target;
     uint64_t disk_bytes;
     const char *image; /* of a view; NULL: the provider's default */

@@ -94,7 +94,7 @@ static void follow_id(struct provider_call *call)
 /* Whether a job did what it was to do, as far as the provider knows. */
 static bool has_done_it(const struct provider_call *call)
 {
-    return !call->failed && call->result.ending.kind == PROVIDER_ENDED_STATUS &&
+    return !call->failed && call->result.ending.kind == ENDED_STATUS &&
            call->result.ending.value == 0;
 }
 
@@ -113,7 +113,7 @@ static void settle_target(struct provider_call *call)
 }
 
 /* Returns whether an exit of the sandbox must be told now. */
-static bool settle(struct provider_call *call, struct provider_ending *ret_ending)
+static bool settle(struct provider_call *call, struct ending *ret_ending)
 {
     struct provider *provider = call->provider;
 
@@ -133,7 +133,7 @@ static bool settle(struct provider_call *call, struct provider_ending *ret_endin
 static void finish(struct provider_call *call)
 {
     struct provider *provider = call->provider;
-    struct provider_ending ending = {.kind = PROVIDER_ENDED_UNKNOWN};
+    struct ending ending = {.kind = ENDED_UNKNOWN};
     bool ended = settle(call, &ending);
 
     list_remove(&call->link);
@@ -282,8 +282,7 @@ void provider_call_answer(struct provider_call *call, const struct error *failur
     loop_defer(call->provider->loop, &call->task);
 }
 
-void provider_exited(struct provider *provider, const struct id *id,
-                     const struct provider_ending *ending)
+void provider_exited(struct provider *provider, const struct id *id, const struct ending *ending)
 {
     struct id copy = *id; /* may point into the table */
 

@@ -11,7 +11,7 @@ static void a_new_sandbox_runs_and_is_listed(void **state)
     struct contract *contract = *state;
     struct id id = new_sandbox(contract);
 
-    expect_state(contract, &id, PROVIDER_RUNNING);
+    expect_state(contract, &id, RUN_STATE_RUNNING);
     assert_int_equal(contract->exit_count, 0);
 }
 
@@ -29,7 +29,7 @@ static void an_id_is_taken_once(void **state)
     expect_code(&second, ERR_CONFLICT);
     third = ask_create(contract, &spec);
     expect_code(&third, ERR_CONFLICT);
-    expect_state(contract, &id, PROVIDER_RUNNING);
+    expect_state(contract, &id, RUN_STATE_RUNNING);
 }
 
 static void a_sandbox_that_fails_leaves_its_id_free(void **state)
@@ -78,7 +78,7 @@ static void expect_everywhere(struct contract *contract, const struct id *id, en
                  {provider_destroy, 0},
                  {provider_freeze, PROVIDER_FREEZE},
                  {provider_thaw, PROVIDER_FREEZE}};
-    struct provider_limits limits = {.pids = 100};
+    struct limits limits = {.pids = 100};
     struct reply reply;
 
     for (size_t i = 0; i < ARRAY_COUNT(calls); i++) {
@@ -104,7 +104,7 @@ static void expect_everywhere(struct contract *contract, const struct id *id, en
         expect_code(&reply, code);
     }
     if (can(contract, PROVIDER_DISK_JOBS)) {
-        reply = ask_job(contract, id, PROVIDER_DISK_LIST, NULL, STDOUT_FILENO);
+        reply = ask_job(contract, id, DISK_JOB_LIST, NULL, STDOUT_FILENO);
         expect_code(&reply, code);
     }
     if (can(contract, PROVIDER_SNAPSHOTS)) {
@@ -114,7 +114,7 @@ static void expect_everywhere(struct contract *contract, const struct id *id, en
         expect_code(&reply, code);
         reply = ask_roll_back(contract, id, &snapshot);
         expect_code(&reply, code);
-        reply = ask_usage(contract, PROVIDER_OF_SANDBOX, id);
+        reply = ask_usage(contract, DISK_OF_SANDBOX, id);
         expect_code(&reply, code);
     }
     if (can(contract, PROVIDER_RECLAIM)) {
@@ -160,12 +160,12 @@ static void a_frozen_sandbox_can_be_thawed(void **state)
     for (int i = 0; i < 2; i++) { /* the second time it is frozen already */
         reply = ask_plain(contract, provider_freeze, &id);
         expect_ok(&reply);
-        expect_state(contract, &id, PROVIDER_FROZEN);
+        expect_state(contract, &id, RUN_STATE_FROZEN);
     }
     for (int i = 0; i < 2; i++) {
         reply = ask_plain(contract, provider_thaw, &id);
         expect_ok(&reply);
-        expect_state(contract, &id, PROVIDER_RUNNING);
+        expect_state(contract, &id, RUN_STATE_RUNNING);
     }
     reply = ask_plain(contract, provider_freeze, &id);
     expect_ok(&reply);
@@ -177,7 +177,7 @@ static void a_frozen_sandbox_can_be_thawed(void **state)
 static void a_stopped_sandbox_starts_again(void **state)
 {
     struct contract *contract = *state;
-    struct provider_limits limits = {.pids = 100};
+    struct limits limits = {.pids = 100};
     struct id id;
     struct reply reply;
 
@@ -188,7 +188,7 @@ static void a_stopped_sandbox_starts_again(void **state)
     for (int i = 0; i < 2; i++) { /* the second time it is stopped already */
         reply = ask_plain(contract, provider_stop, &id);
         expect_ok(&reply);
-        expect_state(contract, &id, PROVIDER_STOPPED);
+        expect_state(contract, &id, RUN_STATE_STOPPED);
     }
     if (can(contract, PROVIDER_FREEZE)) {
         reply = ask_plain(contract, provider_freeze, &id);
@@ -205,7 +205,7 @@ static void a_stopped_sandbox_starts_again(void **state)
     reply = ask_start(contract, &id);
     expect_ok(&reply);
     assert_string_equal(reply.sandbox.id.text, id.text);
-    expect_state(contract, &id, PROVIDER_RUNNING);
+    expect_state(contract, &id, RUN_STATE_RUNNING);
 }
 
 static void a_destroyed_sandbox_is_unknown(void **state)
@@ -216,7 +216,7 @@ static void a_destroyed_sandbox_is_unknown(void **state)
 
     expect_ok(&reply);
     expect_everywhere(contract, &id, ERR_NOT_FOUND);
-    expect_state(contract, &other, PROVIDER_RUNNING);
+    expect_state(contract, &other, RUN_STATE_RUNNING);
     if (can(contract, PROVIDER_RESTART)) {
         reply = ask_plain(contract, provider_stop, &other);
         expect_ok(&reply);
@@ -230,11 +230,11 @@ static void a_destroyed_sandbox_is_unknown(void **state)
 static void limits_can_be_changed(void **state)
 {
     struct contract *contract = *state;
-    struct provider_limits limits = {.memory_bytes = 256 << 20,
-                                     .swap_bytes = UINT64_MAX,
-                                     .pids = 200,
-                                     .cpu_millis = 500,
-                                     .disk_bytes = 1 << 30};
+    struct limits limits = {.memory_bytes = 256 << 20,
+                            .swap_bytes = UINT64_MAX,
+                            .pids = 200,
+                            .cpu_millis = 500,
+                            .disk_bytes = 1 << 30};
     struct id id;
     struct reply reply;
 
@@ -251,17 +251,17 @@ static void stats_say_what_they_know(void **state)
         unsigned int bit;
         size_t offsets[2];
     } groups[] = {
-#define AT(member) offsetof(struct provider_stats, member)
-        {PROVIDER_STAT_CPU, {AT(cpu_us), AT(cpu_us)}},
-        {PROVIDER_STAT_THROTTLED, {AT(throttled_us), AT(throttled_us)}},
-        {PROVIDER_STAT_MEMORY, {AT(memory_bytes), AT(memory_bytes)}},
-        {PROVIDER_STAT_MEMORY_PEAK, {AT(memory_peak_bytes), AT(memory_peak_bytes)}},
-        {PROVIDER_STAT_PIDS, {AT(pids), AT(pids)}},
-        {PROVIDER_STAT_PIDS_REFUSED, {AT(pids_refused), AT(pids_refused)}},
-        {PROVIDER_STAT_IO, {AT(read_bytes), AT(written_bytes)}},
-        {PROVIDER_STAT_OOM, {AT(oom_kills_agent), AT(oom_kills_work)}},
-        {PROVIDER_STAT_NETWORK, {AT(received_bytes), AT(sent_bytes)}},
-        {PROVIDER_STAT_DISK, {AT(disk_bytes), AT(disk_bytes)}},
+#define AT(member) offsetof(struct stats, member)
+        {STATS_BIT(CPU), {AT(cpu_us), AT(cpu_us)}},
+        {STATS_BIT(THROTTLED), {AT(throttled_us), AT(throttled_us)}},
+        {STATS_BIT(MEMORY), {AT(memory_bytes), AT(memory_bytes)}},
+        {STATS_BIT(MEMORY_PEAK), {AT(memory_peak_bytes), AT(memory_peak_bytes)}},
+        {STATS_BIT(PIDS), {AT(pids), AT(pids)}},
+        {STATS_BIT(PIDS_REFUSED), {AT(pids_refused), AT(pids_refused)}},
+        {STATS_BIT(IO), {AT(read_bytes), AT(written_bytes)}},
+        {STATS_BIT(OOM), {AT(oom_kills_agent), AT(oom_kills_work)}},
+        {STATS_BIT(NETWORK), {AT(received_bytes), AT(sent_bytes)}},
+        {STATS_BIT(DISK), {AT(disk_bytes), AT(disk_bytes)}},
 #undef AT
     };
     struct contract *contract = *state;
@@ -280,7 +280,7 @@ static void stats_say_what_they_know(void **state)
             assert_int_equal(value, 0);
         }
     }
-    if (reply.stats.known & PROVIDER_STAT_PIDS)
+    if (reply.stats.known & STATS_BIT(PIDS))
         assert_true(reply.stats.pids >= 1);
 }
 
@@ -343,7 +343,7 @@ static void memory_of_frozen_sandboxes_can_be_pushed_out(void **state)
     expect_ok(&reply);
     reply = ask_reclaim(contract, &id);
     expect_ok(&reply);
-    expect_state(contract, &id, PROVIDER_FROZEN);
+    expect_state(contract, &id, RUN_STATE_FROZEN);
 }
 
 static void mounts_are_opened_and_taken_back(void **state)
@@ -384,7 +384,7 @@ static void what_it_cannot_do_is_not_implemented(void **state)
     struct contract *contract = *state;
     struct id id = new_sandbox(contract), other = id_new();
     struct provider_spec spec = spec_of(contract, &other);
-    struct provider_limits limits = {.pids = 100};
+    struct limits limits = {.pids = 100};
     struct reply reply;
 
     if (!can(contract, PROVIDER_FREEZE)) {
@@ -412,7 +412,7 @@ static void what_it_cannot_do_is_not_implemented(void **state)
         expect_code(&reply, ERR_NOT_IMPLEMENTED);
     }
     if (!can(contract, PROVIDER_DISK_JOBS)) {
-        reply = ask_job(contract, &id, PROVIDER_DISK_LIST, NULL, STDOUT_FILENO);
+        reply = ask_job(contract, &id, DISK_JOB_LIST, NULL, STDOUT_FILENO);
         expect_code(&reply, ERR_NOT_IMPLEMENTED);
     }
     if (!can(contract, PROVIDER_MOUNTS)) {
@@ -424,12 +424,12 @@ static void what_it_cannot_do_is_not_implemented(void **state)
         expect_code(&reply, ERR_NOT_IMPLEMENTED);
         reply = ask_snapshots(contract);
         expect_code(&reply, ERR_NOT_IMPLEMENTED);
-        spec.origin = (struct provider_disk){PROVIDER_OF_SANDBOX, id};
+        spec.origin = (struct disk_ref){DISK_OF_SANDBOX, id};
         reply = ask_create(contract, &spec);
         expect_code(&reply, ERR_NOT_IMPLEMENTED);
         spec.origin.id.text[0] = '\0';
     }
-    spec.network = PROVIDER_NETWORK_NAT;
+    spec.network = NETWORK_NAT;
     reply = ask_create(contract, &spec);
     if (can(contract, PROVIDER_NAT))
         expect_ok(&reply);
@@ -442,7 +442,7 @@ static void limits_that_do_not_hold_are_told(void **state)
     struct contract *contract = *state;
     struct id id = id_new();
     struct provider_spec spec = spec_of(contract, &id);
-    unsigned int asked = PROVIDER_LIMIT_MEMORY | PROVIDER_LIMIT_PIDS;
+    unsigned int asked = LIMIT_BIT(MEMORY) | LIMIT_BIT(PIDS);
     struct reply reply;
 
     spec.limits.memory_bytes = 256 << 20;

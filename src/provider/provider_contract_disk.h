@@ -13,21 +13,21 @@ static void disks_of_stopped_sandboxes_can_be_copied(void **state)
 
     needs(contract, PROVIDER_DISK_JOBS, "disk jobs");
     id = new_sandbox(contract);
-    reply = ask_job(contract, &id, PROVIDER_DISK_MEASURE, NULL, output);
+    reply = ask_job(contract, &id, DISK_JOB_MEASURE, NULL, output);
     expect_code(&reply, ERR_CONFLICT);
     reply = ask_plain(contract, provider_stop, &id);
     expect_ok(&reply);
-    reply = ask_job(contract, &id, PROVIDER_DISK_MEASURE, NULL, output);
+    reply = ask_job(contract, &id, DISK_JOB_MEASURE, NULL, output);
     expect_ok(&reply);
-    assert_int_equal(reply.ending.kind, PROVIDER_ENDED_STATUS);
+    assert_int_equal(reply.ending.kind, ENDED_STATUS);
     assert_int_equal(reply.ending.value, 0);
-    reply = ask_job(contract, &id, PROVIDER_DISK_COPY, NULL, output);
+    reply = ask_job(contract, &id, DISK_JOB_COPY, NULL, output);
     expect_code(&reply, ERR_INVALID);
-    reply = ask_job(contract, &id, PROVIDER_DISK_COPY, &id, output);
+    reply = ask_job(contract, &id, DISK_JOB_COPY, &id, output);
     expect_code(&reply, ERR_CONFLICT);
-    reply = ask_job(contract, &id, PROVIDER_DISK_COPY, &copy, output);
+    reply = ask_job(contract, &id, DISK_JOB_COPY, &copy, output);
     expect_ok(&reply);
-    expect_state(contract, &copy, PROVIDER_STOPPED);
+    expect_state(contract, &copy, RUN_STATE_STOPPED);
     reply = ask_start(contract, &copy);
     expect_ok(&reply);
 }
@@ -47,7 +47,7 @@ static struct reply ask_whole_job(struct contract *contract, struct provider_dis
 static void jobs_have_just_what_they_speak_of(void **state)
 {
     struct contract *contract = *state;
-    struct provider_disk disk = {.set = PROVIDER_OF_SANDBOX};
+    struct disk_ref disk = {.set = DISK_OF_SANDBOX};
     struct id other = id_new();
     struct reply reply;
 
@@ -57,17 +57,17 @@ static void jobs_have_just_what_they_speak_of(void **state)
     expect_ok(&reply);
     {
         const struct provider_disk_job wrong[] = {
-            {.kind = PROVIDER_DISK_LIST},
-            {.kind = PROVIDER_DISK_LIST, .on.id.text = "../etc"},
-            {.kind = PROVIDER_DISK_LIST, .on = disk, .base = disk},
-            {.kind = PROVIDER_DISK_LIST, .on = disk, .target = other},
-            {.kind = PROVIDER_DISK_LIST, .on = disk, .image = "host"},
-            {.kind = PROVIDER_DISK_DIFF, .on = disk},
-            {.kind = PROVIDER_DISK_UNPACK},
-            {.kind = PROVIDER_DISK_UNPACK, .on = disk, .target = other},
-            {.kind = PROVIDER_DISK_UNARCHIVE, .on = disk},
-            {.kind = PROVIDER_DISK_SCAN, .on = disk, .image = "../etc"},
-            {.kind = PROVIDER_DISK_READ + 1, .on = disk},
+            {.kind = DISK_JOB_LIST},
+            {.kind = DISK_JOB_LIST, .on.id.text = "../etc"},
+            {.kind = DISK_JOB_LIST, .on = disk, .base = disk},
+            {.kind = DISK_JOB_LIST, .on = disk, .target = other},
+            {.kind = DISK_JOB_LIST, .on = disk, .image = "host"},
+            {.kind = DISK_JOB_DIFF, .on = disk},
+            {.kind = DISK_JOB_UNPACK},
+            {.kind = DISK_JOB_UNPACK, .on = disk, .target = other},
+            {.kind = DISK_JOB_UNARCHIVE, .on = disk},
+            {.kind = DISK_JOB_SCAN, .on = disk, .image = "../etc"},
+            {.kind = DISK_JOB_READ + 1, .on = disk},
         };
 
         for (size_t i = 0; i < ARRAY_COUNT(wrong); i++) {
@@ -75,10 +75,10 @@ static void jobs_have_just_what_they_speak_of(void **state)
             expect_code(&reply, ERR_INVALID);
         }
     }
-    reply = ask_job(contract, &disk.id, PROVIDER_DISK_PACK, NULL, STDOUT_FILENO);
+    reply = ask_job(contract, &disk.id, DISK_JOB_PACK, NULL, STDOUT_FILENO);
     expect_code(&reply, ERR_INVALID); /* where to? */
-    reply = ask_whole_job(contract, (struct provider_disk_job){
-                                        .kind = PROVIDER_DISK_DIFF, .on = disk, .base.id = other});
+    reply = ask_whole_job(
+        contract, (struct provider_disk_job){.kind = DISK_JOB_DIFF, .on = disk, .base.id = other});
     expect_code(&reply, ERR_NOT_FOUND);
     reply = ask_list(contract);
     assert_int_equal(reply.count, 1);
@@ -102,7 +102,7 @@ static void snapshots_are_made_listed_and_deleted(void **state)
         reply = ask_snapshot(contract, &id, &snapshots[i], i > 0);
         expect_ok(&reply);
         assert_true(reply.snapshot.took_us >= reply.snapshot.pause_us);
-        expect_state(contract, &id, PROVIDER_RUNNING);
+        expect_state(contract, &id, RUN_STATE_RUNNING);
     }
     reply = ask_snapshot(contract, &id, &snapshots[0], false);
     expect_code(&reply, ERR_CONFLICT);
@@ -113,7 +113,7 @@ static void snapshots_are_made_listed_and_deleted(void **state)
     assert_int_equal(reply.count, ARRAY_COUNT(snapshots));
     for (size_t i = 1; i < reply.count; i++)
         assert_true(strcmp(reply.ids[i - 1].text, reply.ids[i].text) < 0);
-    reply = ask_usage(contract, PROVIDER_OF_SNAPSHOT, &snapshots[0]);
+    reply = ask_usage(contract, DISK_OF_SNAPSHOT, &snapshots[0]);
     if (reply.failed)
         expect_code(&reply, ERR_NOT_IMPLEMENTED); /* nothing is counted here */
     for (int i = 0; i < 2; i++) {                 /* the second time it is not there */
@@ -122,7 +122,7 @@ static void snapshots_are_made_listed_and_deleted(void **state)
         reply = ask_snapshots(contract);
         assert_int_equal(reply.count, 2);
     }
-    reply = ask_usage(contract, PROVIDER_OF_SNAPSHOT, &snapshots[0]);
+    reply = ask_usage(contract, DISK_OF_SNAPSHOT, &snapshots[0]);
     expect_code(&reply, ERR_NOT_FOUND);
     reply = ask_plain(contract, provider_delete_snapshot, &bad);
     expect_code(&reply, ERR_INVALID);
@@ -133,7 +133,7 @@ static void a_fork_stands_for_itself(void **state)
     struct contract *contract = *state;
     struct id id, snapshot = id_new(), unknown = id_new();
     struct id forks[] = {id_new(), id_new(), id_new()};
-    struct provider_disk origins[ARRAY_COUNT(forks)];
+    struct disk_ref origins[ARRAY_COUNT(forks)];
     struct provider_spec spec;
     struct reply reply;
 
@@ -141,9 +141,9 @@ static void a_fork_stands_for_itself(void **state)
     id = new_sandbox(contract);
     reply = ask_snapshot(contract, &id, &snapshot, false);
     expect_ok(&reply);
-    origins[0] = (struct provider_disk){PROVIDER_OF_SNAPSHOT, snapshot};
-    origins[1] = (struct provider_disk){PROVIDER_OF_SANDBOX, id};
-    origins[2] = (struct provider_disk){PROVIDER_OF_SANDBOX, forks[0]};
+    origins[0] = (struct disk_ref){DISK_OF_SNAPSHOT, snapshot};
+    origins[1] = (struct disk_ref){DISK_OF_SANDBOX, id};
+    origins[2] = (struct disk_ref){DISK_OF_SANDBOX, forks[0]};
     for (size_t i = 0; i < ARRAY_COUNT(forks); i++) {
         spec = spec_of(contract, &forks[i]);
         spec.keep_id = false; /* an origin implies it */
@@ -151,15 +151,15 @@ static void a_fork_stands_for_itself(void **state)
         reply = ask_create(contract, &spec);
         expect_ok(&reply);
         assert_string_equal(reply.sandbox.id.text, forks[i].text);
-        expect_state(contract, &forks[i], PROVIDER_RUNNING);
+        expect_state(contract, &forks[i], RUN_STATE_RUNNING);
     }
     reply = ask_create(contract, &spec);
     expect_code(&reply, ERR_CONFLICT);
     spec = spec_of(contract, &unknown);
-    spec.origin = (struct provider_disk){PROVIDER_OF_SNAPSHOT, id_new()};
+    spec.origin = (struct disk_ref){DISK_OF_SNAPSHOT, id_new()};
     reply = ask_create(contract, &spec);
     expect_code(&reply, ERR_NOT_FOUND);
-    spec.origin = (struct provider_disk){PROVIDER_OF_SANDBOX, id_new()};
+    spec.origin = (struct disk_ref){DISK_OF_SANDBOX, id_new()};
     reply = ask_create(contract, &spec);
     expect_code(&reply, ERR_NOT_FOUND);
     spec.origin.id = (struct id){.text = "not an id"};
@@ -170,7 +170,7 @@ static void a_fork_stands_for_itself(void **state)
     reply = ask_plain(contract, provider_delete_snapshot, &snapshot);
     expect_ok(&reply);
     for (size_t i = 0; i < ARRAY_COUNT(forks); i++)
-        expect_state(contract, &forks[i], PROVIDER_RUNNING);
+        expect_state(contract, &forks[i], RUN_STATE_RUNNING);
 }
 
 static void a_stopped_sandbox_goes_back(void **state)
@@ -191,12 +191,12 @@ static void a_stopped_sandbox_goes_back(void **state)
     expect_code(&reply, ERR_NOT_FOUND);
     reply = ask_roll_back(contract, &id, &snapshot);
     expect_ok(&reply);
-    reply = ask_usage(contract, PROVIDER_OF_SANDBOX, &id);
+    reply = ask_usage(contract, DISK_OF_SANDBOX, &id);
     if (reply.failed)
         expect_code(&reply, ERR_NOT_IMPLEMENTED);
     reply = ask_start(contract, &id);
     expect_ok(&reply);
-    expect_state(contract, &id, PROVIDER_RUNNING);
+    expect_state(contract, &id, RUN_STATE_RUNNING);
 }
 
 static void disks_can_be_synced(void **state)
@@ -219,8 +219,8 @@ static void disks_can_be_synced(void **state)
 static void jobs_work_on_snapshots(void **state)
 {
     struct contract *contract = *state;
-    struct provider_disk snapshot = {PROVIDER_OF_SNAPSHOT, id_new()};
-    struct provider_disk unknown = {PROVIDER_OF_SNAPSHOT, id_new()};
+    struct disk_ref snapshot = {DISK_OF_SNAPSHOT, id_new()};
+    struct disk_ref unknown = {DISK_OF_SNAPSHOT, id_new()};
     struct id id;
     struct reply reply;
 
@@ -229,22 +229,20 @@ static void jobs_work_on_snapshots(void **state)
     id = new_sandbox(contract);
     reply = ask_snapshot(contract, &id, &snapshot.id, false);
     expect_ok(&reply);
-    reply = ask_whole_job(contract,
-                          (struct provider_disk_job){.kind = PROVIDER_DISK_LIST, .on = snapshot});
+    reply =
+        ask_whole_job(contract, (struct provider_disk_job){.kind = DISK_JOB_LIST, .on = snapshot});
     expect_ok(&reply);
-    assert_int_equal(reply.ending.kind, PROVIDER_ENDED_STATUS);
+    assert_int_equal(reply.ending.kind, ENDED_STATUS);
     assert_int_equal(reply.ending.value, 0);
-    reply = ask_whole_job(
-        contract,
-        (struct provider_disk_job){.kind = PROVIDER_DISK_PACK, .on = snapshot, .base = snapshot});
+    reply = ask_whole_job(contract, (struct provider_disk_job){
+                                        .kind = DISK_JOB_PACK, .on = snapshot, .base = snapshot});
     expect_ok(&reply);
     assert_int_equal(reply.ending.value, 0);
-    reply = ask_whole_job(contract,
-                          (struct provider_disk_job){.kind = PROVIDER_DISK_LIST, .on = unknown});
+    reply =
+        ask_whole_job(contract, (struct provider_disk_job){.kind = DISK_JOB_LIST, .on = unknown});
     expect_code(&reply, ERR_NOT_FOUND);
-    reply = ask_whole_job(
-        contract,
-        (struct provider_disk_job){.kind = PROVIDER_DISK_DIFF, .on = snapshot, .base = unknown});
+    reply = ask_whole_job(contract, (struct provider_disk_job){
+                                        .kind = DISK_JOB_DIFF, .on = snapshot, .base = unknown});
     expect_code(&reply, ERR_NOT_FOUND);
-    expect_state(contract, &id, PROVIDER_RUNNING);
+    expect_state(contract, &id, RUN_STATE_RUNNING);
 }

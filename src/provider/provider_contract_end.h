@@ -17,10 +17,10 @@ static void an_exit_is_told_once(void **state)
     turn_for(contract, 3);
     assert_int_equal(contract->exit_count, 1);
     assert_string_equal(contract->exits[0].id.text, id.text);
-    assert_int_equal(contract->exits[0].ending.kind, PROVIDER_ENDED_SIGNAL);
+    assert_int_equal(contract->exits[0].ending.kind, ENDED_SIGNAL);
     assert_int_equal(contract->exits[0].ending.value, SIGKILL);
-    expect_state(contract, &id, PROVIDER_STOPPED);
-    expect_state(contract, &other, PROVIDER_RUNNING);
+    expect_state(contract, &id, RUN_STATE_STOPPED);
+    expect_state(contract, &other, RUN_STATE_RUNNING);
     reply = ask_plain(contract, provider_destroy, &id);
     expect_ok(&reply);
     turn_for(contract, 3);
@@ -40,7 +40,7 @@ static void a_sandbox_that_ended_can_be_started(void **state)
         TURN_UNTIL(&contract->loop, contract->exit_count == i);
         reply = ask_start(contract, &id);
         expect_ok(&reply);
-        expect_state(contract, &id, PROVIDER_RUNNING);
+        expect_state(contract, &id, RUN_STATE_RUNNING);
     }
 }
 

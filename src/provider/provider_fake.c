@@ -19,8 +19,8 @@
      PROVIDER_RECLAIM | PROVIDER_MOUNTS)
 
 #define EVERY_LIMIT                                                                                \
-    (PROVIDER_LIMIT_MEMORY | PROVIDER_LIMIT_SWAP | PROVIDER_LIMIT_PIDS | PROVIDER_LIMIT_CPU |      \
-     PROVIDER_LIMIT_DISK | PROVIDER_LIMIT_FILES)
+    (LIMIT_BIT(MEMORY) | LIMIT_BIT(SWAP) | LIMIT_BIT(PIDS) | LIMIT_BIT(CPU) | LIMIT_BIT(DISK) |    \
+     LIMIT_BIT(FILES))
 
 struct held {
     struct list link;
@@ -30,7 +30,7 @@ struct held {
 struct fake_limits {
     struct list link;
     struct id id;
-    struct provider_limits limits;
+    struct limits limits;
 };
 
 struct fake {
@@ -45,7 +45,7 @@ struct fake {
     struct list held;   /* of held; oldest first */
     struct list exits;  /* of fake_exit, to be told */
     struct list limits; /* of fake_limits: what was asked for, per sandbox */
-    struct provider_stats stats;
+    struct stats stats;
     struct fake_jobs jobs;
     struct fake_snapshots snapshots;
     bool is_copying;
@@ -57,7 +57,7 @@ struct fake {
 struct fake_exit {
     struct list link;
     struct id id;
-    struct provider_ending ending;
+    struct ending ending;
 };
 
 static struct fake *fake_of(struct provider *provider)
@@ -136,8 +136,7 @@ static struct fake_limits *limits_of(const struct fake *fake, const struct id *i
     return NULL;
 }
 
-static void remember_limits(struct fake *fake, const struct id *id,
-                            const struct provider_limits *limits)
+static void remember_limits(struct fake *fake, const struct id *id, const struct limits *limits)
 {
     struct fake_limits *known = limits_of(fake, id);
 
@@ -160,14 +159,12 @@ static void fake_open(struct provider *provider, struct provider_call *call)
     answer_or_hold(call);
 }
 
-static unsigned int asked_limits(const struct provider_limits *limits)
+static unsigned int asked_limits(const struct limits *limits)
 {
-    return (limits->memory_bytes ? PROVIDER_LIMIT_MEMORY : 0) |
-           (limits->swap_bytes != UINT64_MAX ? PROVIDER_LIMIT_SWAP : 0) |
-           (limits->pids ? PROVIDER_LIMIT_PIDS : 0) |
-           (limits->cpu_millis ? PROVIDER_LIMIT_CPU : 0) |
-           (limits->disk_bytes ? PROVIDER_LIMIT_DISK : 0) |
-           (limits->files ? PROVIDER_LIMIT_FILES : 0);
+    return (limits->memory_bytes ? LIMIT_BIT(MEMORY) : 0) |
+           (limits->swap_bytes != UINT64_MAX ? LIMIT_BIT(SWAP) : 0) |
+           (limits->pids ? LIMIT_BIT(PIDS) : 0) | (limits->cpu_millis ? LIMIT_BIT(CPU) : 0) |
+           (limits->disk_bytes ? LIMIT_BIT(DISK) : 0) | (limits->files ? LIMIT_BIT(FILES) : 0);
 }
 
 static void run(struct provider *provider, const struct provider_spec *spec, const struct id *id,
@@ -177,7 +174,7 @@ static void run(struct provider *provider, const struct provider_spec *spec, con
 
     call->result.sandbox =
         (struct provider_sandbox){.id = *id,
-                                  .state = PROVIDER_RUNNING,
+                                  .state = RUN_STATE_RUNNING,
                                   .unenforced = asked_limits(&spec->limits) & fake->unenforced};
     remember_limits(fake, id, &spec->limits);
     answer_or_hold(call);
@@ -191,7 +188,7 @@ static void fake_create(struct provider *provider, const struct provider_spec *s
     struct error err = ERROR_INIT;
 
     if (spec->origin.id.text[0]) {
-        if (spec->origin.set == PROVIDER_OF_SNAPSHOT &&
+        if (spec->origin.set == DISK_OF_SNAPSHOT &&
             !fake_snapshots_has(&fake->snapshots, &spec->origin.id)) {
             (void) error_set(&err, ERR_NOT_FOUND, 0, "there is no snapshot %s",
                              spec->origin.id.text);
@@ -218,7 +215,7 @@ static void fake_plain(struct provider *provider, struct provider_call *call)
     answer_or_hold(call);
 }
 
-static void fake_set_limits(struct provider *provider, const struct provider_limits *limits,
+static void fake_set_limits(struct provider *provider, const struct limits *limits,
                             struct provider_call *call)
 {
     struct fake *fake = fake_of(provider);
@@ -276,12 +273,12 @@ static void fake_change_mount(struct provider *provider, uint32_t mount, struct 
 static void fake_disk_job(struct provider *provider, const struct provider_disk_job *job,
                           struct provider_call *call)
 {
-    const struct provider_disk *disks[] = {&job->on, &job->base};
+    const struct disk_ref *disks[] = {&job->on, &job->base};
     struct fake *fake = fake_of(provider);
     struct error err = ERROR_INIT;
 
     for (size_t i = 0; i < ARRAY_COUNT(disks); i++) {
-        if (!disks[i]->id.text[0] || disks[i]->set != PROVIDER_OF_SNAPSHOT ||
+        if (!disks[i]->id.text[0] || disks[i]->set != DISK_OF_SNAPSHOT ||
             fake_snapshots_has(&fake->snapshots, &disks[i]->id))
             continue;
         (void) error_set(&err, ERR_NOT_FOUND, 0, "there is no snapshot %s", disks[i]->id.text);
@@ -323,10 +320,10 @@ static void fake_snapshot(struct provider *provider, bool freeze, struct provide
     }
     if (!will_fail(call))
         fake_snapshots_add(&fake->snapshots, &call->snapshot);
-    call->result.snapshot = (struct provider_snapshot){
-        .pause_us = freeze && call->before == PROVIDER_PHASE_RUNNING ? 1 : 0,
-        .took_us = 2,
-        .is_copied = fake->is_copying};
+    call->result.snapshot =
+        (struct snapshot_made){.pause_us = freeze && call->before == PROVIDER_PHASE_RUNNING ? 1 : 0,
+                               .took_us = 2,
+                               .is_copied = fake->is_copying};
     answer_or_hold(call);
 }
 
@@ -346,7 +343,7 @@ static void fake_list_snapshots(struct provider *provider, struct provider_call 
 static void fake_roll_back(struct provider *provider, uint64_t disk_bytes,
                            struct provider_call *call)
 {
-    const struct provider_disk origin = {PROVIDER_OF_SNAPSHOT, call->snapshot};
+    const struct disk_ref origin = {DISK_OF_SNAPSHOT, call->snapshot};
 
     (void) disk_bytes;
     if (find_snapshot(call) < 0)
@@ -468,7 +465,7 @@ struct provider *provider_fake_new(const struct provider_fake_options *options)
     fake->unenforced = options->unenforced;
     fake->agents = options->agents ? mem_copy_text(options->agents) : NULL;
     fake->chooses_ids = options->chooses_ids;
-    fake->stats.known = PROVIDER_STAT_CPU | PROVIDER_STAT_MEMORY | PROVIDER_STAT_PIDS;
+    fake->stats.known = STATS_BIT(CPU) | STATS_BIT(MEMORY) | STATS_BIT(PIDS);
     fake->stats.pids = 1;
     list_init(&fake->held);
     list_init(&fake->exits);
@@ -478,7 +475,7 @@ struct provider *provider_fake_new(const struct provider_fake_options *options)
     return &fake->provider;
 }
 
-static void add_exit(struct fake *fake, const struct id *id, const struct provider_ending *ending)
+static void add_exit(struct fake *fake, const struct id *id, const struct ending *ending)
 {
     struct fake_exit *exit = mem_alloc(sizeof(*exit));
 
@@ -487,13 +484,13 @@ static void add_exit(struct fake *fake, const struct id *id, const struct provid
     list_append(&fake->exits, &exit->link);
 }
 
-void provider_fake_add(struct provider *provider, const struct id *id, enum provider_state state,
-                       const struct provider_ending *ending)
+void provider_fake_add(struct provider *provider, const struct id *id, enum run_state state,
+                       const struct ending *ending)
 {
     static const enum provider_phase phases[] = {
-        [PROVIDER_RUNNING] = PROVIDER_PHASE_RUNNING, [PROVIDER_FROZEN] = PROVIDER_PHASE_FROZEN,
-        [PROVIDER_STOPPING] = PROVIDER_PHASE_BROKEN, [PROVIDER_STOPPED] = PROVIDER_PHASE_STOPPED,
-        [PROVIDER_BROKEN] = PROVIDER_PHASE_BROKEN,
+        [RUN_STATE_RUNNING] = PROVIDER_PHASE_RUNNING, [RUN_STATE_FROZEN] = PROVIDER_PHASE_FROZEN,
+        [RUN_STATE_STOPPING] = PROVIDER_PHASE_BROKEN, [RUN_STATE_STOPPED] = PROVIDER_PHASE_STOPPED,
+        [RUN_STATE_BROKEN] = PROVIDER_PHASE_BROKEN,
     };
 
     (void) provider_table_add(&provider->sandboxes, id, phases[state]);
@@ -516,8 +513,7 @@ void provider_fake_hold(struct provider *provider, enum provider_call_kind kind,
         answer_held(fake, kind, NULL);
 }
 
-void provider_fake_exit(struct provider *provider, const struct id *id,
-                        const struct provider_ending *ending)
+void provider_fake_exit(struct provider *provider, const struct id *id, const struct ending *ending)
 {
     struct fake *fake = fake_of(provider);
 
@@ -534,19 +530,18 @@ void provider_fake_lose(struct provider *provider, const char *why)
     loop_defer(provider->loop, &fake->tell);
 }
 
-void provider_fake_set_stats(struct provider *provider, const struct provider_stats *stats)
+void provider_fake_set_stats(struct provider *provider, const struct stats *stats)
 {
     fake_of(provider)->stats = *stats;
 }
 
-void provider_fake_set_job(struct provider *provider, enum provider_disk_job_kind kind,
+void provider_fake_set_job(struct provider *provider, enum disk_job_kind kind,
                            const struct provider_fake_job *job)
 {
     fake_jobs_set(&fake_of(provider)->jobs, kind, job);
 }
 
-const struct provider_limits *provider_fake_limits(const struct provider *provider,
-                                                   const struct id *id)
+const struct limits *provider_fake_limits(const struct provider *provider, const struct id *id)
 {
     const struct fake *fake = CONTAINER_OF(provider, struct fake, provider);
     const struct fake_limits *limits = limits_of(fake, id);
@@ -569,8 +564,7 @@ bool provider_fake_has_snapshot(const struct provider *provider, const struct id
     return fake_snapshots_has(&CONTAINER_OF(provider, struct fake, provider)->snapshots, id);
 }
 
-const struct provider_disk *provider_fake_origin(const struct provider *provider,
-                                                 const struct id *id)
+const struct disk_ref *provider_fake_origin(const struct provider *provider, const struct id *id)
 {
     return fake_snapshots_origin(&CONTAINER_OF(provider, struct fake, provider)->snapshots, id);
 }

@@ -12,7 +12,7 @@
 struct provider_fake_options {
     struct loop *loop;       /* borrowed */
     unsigned int missing;    /* enum provider_capability: what it shall not be able to do */
-    unsigned int unenforced; /* enum provider_limit: those that shall not hold */
+    unsigned int unenforced; /* LIMIT_BIT(...): those that shall not hold */
     const char *agents;      /* agents are at unix:AGENTS/ID.sock; NULL: there are none */
     bool chooses_ids;        /* as from a stock: unless keep_id, the id is another */
 };
@@ -21,8 +21,8 @@ struct provider *provider_fake_new(const struct provider_fake_options *options);
 
 /* Before open: a sandbox of earlier times. With `ending` it is stopped, and the exit is told after
  * open. */
-void provider_fake_add(struct provider *provider, const struct id *id, enum provider_state state,
-                       const struct provider_ending *ending);
+void provider_fake_add(struct provider *provider, const struct id *id, enum run_state state,
+                       const struct ending *ending);
 
 /* The next call of this kind fails like this. ERR_NONE: never mind. */
 void provider_fake_fail_next(struct provider *provider, enum provider_call_kind kind,
@@ -33,7 +33,7 @@ void provider_fake_hold(struct provider *provider, enum provider_call_kind kind,
 
 /* The sandbox's PID 1 ends, at the end of the turn. */
 void provider_fake_exit(struct provider *provider, const struct id *id,
-                        const struct provider_ending *ending);
+                        const struct ending *ending);
 
 /* The provider is lost, at the end of the turn; calls that are held fail first. */
 void provider_fake_lose(struct provider *provider, const char *why);
@@ -47,15 +47,14 @@ struct provider_fake_job {
     enum err_code failure; /* not ERR_NONE: it ends with status 1, and a last line that says so */
 };
 
-void provider_fake_set_job(struct provider *provider, enum provider_disk_job_kind kind,
+void provider_fake_set_job(struct provider *provider, enum disk_job_kind kind,
                            const struct provider_fake_job *job);
 
 /* What provider_stats says from now on, for all. */
-void provider_fake_set_stats(struct provider *provider, const struct provider_stats *stats);
+void provider_fake_set_stats(struct provider *provider, const struct stats *stats);
 
 /* The limits that a sandbox has now; NULL: there is no such sandbox. Borrowed. */
-const struct provider_limits *provider_fake_limits(const struct provider *provider,
-                                                   const struct id *id);
+const struct limits *provider_fake_limits(const struct provider *provider, const struct id *id);
 
 /* A snapshot of earlier times; whether there is one. Usage is what provider_fake_set_stats says. */
 void provider_fake_add_snapshot(struct provider *provider, const struct id *id);
@@ -66,5 +65,4 @@ void provider_fake_set_copying(struct provider *provider, bool is_copying);
 
 /* What the disk of a sandbox was last made a copy of, by a create or by going back; NULL: of
  * nothing. Borrowed. */
-const struct provider_disk *provider_fake_origin(const struct provider *provider,
-                                                 const struct id *id);
+const struct disk_ref *provider_fake_origin(const struct provider *provider, const struct id *id);

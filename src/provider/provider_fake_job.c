@@ -10,36 +10,36 @@
 #define HEX_OF_NOTHING "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 /* As the keeper tells of an empty disk. */
-static const char *const outcomes[FAKE_JOB_KINDS] = {
-    [PROVIDER_DISK_MEASURE] = "{\"files\":0,\"folders\":3,\"links\":0,\"others\":0,\"names\":3,"
-                              "\"bytes\":0,\"allocated\":0}\n",
-    [PROVIDER_DISK_LIST] = "{\"entries\":0}\n",
-    [PROVIDER_DISK_COPY] = "{\"folders\":1,\"files\":0,\"links\":0,\"bytes\":0}\n",
-    [PROVIDER_DISK_DIFF] = "{\"diff\":{\"added\":0,\"changed\":0,\"removed\":0}}\n",
-    [PROVIDER_DISK_PACK] = "{\"layer\":{\"id\":\"" HEX_OF_NOTHING "\",\"size\":0,\"bytes\":0,"
-                           "\"sha256\":\"" HEX_OF_NOTHING "\",\"files\":0,\"entries\":0,"
-                           "\"removed\":0}}\n",
-    [PROVIDER_DISK_UNPACK] = "{\"layer\":{\"id\":\"" HEX_OF_NOTHING "\",\"size\":0,\"bytes\":0,"
-                             "\"sha256\":\"" HEX_OF_NOTHING "\",\"files\":0,\"entries\":0,"
-                             "\"removed\":0}}\n",
-    [PROVIDER_DISK_ARCHIVE] = "{\"archived\":{\"files\":0,\"folders\":1,\"bytes\":0,\"size\":0,"
-                              "\"sha256\":\"" HEX_OF_NOTHING "\"}}\n",
-    [PROVIDER_DISK_UNARCHIVE] = "{\"unpacked\":{\"files\":0,\"folders\":1,\"bytes\":0}}\n",
-    [PROVIDER_DISK_SCAN] = "{\"scanned\":{\"files\":0,\"folders\":0,\"links\":0,\"others\":0,"
-                           "\"bytes\":0,\"skipped\":0,\"too_long\":0}}\n",
-    [PROVIDER_DISK_READ] = "{\"read\":{\"files\":0,\"missing\":0,\"bytes\":0}}\n",
+static const char *const outcomes[DISK_JOB_COUNT] = {
+    [DISK_JOB_MEASURE] = "{\"files\":0,\"folders\":3,\"links\":0,\"others\":0,\"names\":3,"
+                         "\"bytes\":0,\"allocated\":0}\n",
+    [DISK_JOB_LIST] = "{\"entries\":0}\n",
+    [DISK_JOB_COPY] = "{\"folders\":1,\"files\":0,\"links\":0,\"bytes\":0}\n",
+    [DISK_JOB_DIFF] = "{\"diff\":{\"added\":0,\"changed\":0,\"removed\":0}}\n",
+    [DISK_JOB_PACK] = "{\"layer\":{\"id\":\"" HEX_OF_NOTHING "\",\"size\":0,\"bytes\":0,"
+                      "\"sha256\":\"" HEX_OF_NOTHING "\",\"files\":0,\"entries\":0,"
+                      "\"removed\":0}}\n",
+    [DISK_JOB_UNPACK] = "{\"layer\":{\"id\":\"" HEX_OF_NOTHING "\",\"size\":0,\"bytes\":0,"
+                        "\"sha256\":\"" HEX_OF_NOTHING "\",\"files\":0,\"entries\":0,"
+                        "\"removed\":0}}\n",
+    [DISK_JOB_ARCHIVE] = "{\"archived\":{\"files\":0,\"folders\":1,\"bytes\":0,\"size\":0,"
+                         "\"sha256\":\"" HEX_OF_NOTHING "\"}}\n",
+    [DISK_JOB_UNARCHIVE] = "{\"unpacked\":{\"files\":0,\"folders\":1,\"bytes\":0}}\n",
+    [DISK_JOB_SCAN] = "{\"scanned\":{\"files\":0,\"folders\":0,\"links\":0,\"others\":0,"
+                      "\"bytes\":0,\"skipped\":0,\"too_long\":0}}\n",
+    [DISK_JOB_READ] = "{\"read\":{\"files\":0,\"missing\":0,\"bytes\":0}}\n",
 };
 
 void fake_jobs_done(struct fake_jobs *jobs)
 {
-    for (size_t i = 0; i < FAKE_JOB_KINDS; i++) {
+    for (size_t i = 0; i < DISK_JOB_COUNT; i++) {
         free(jobs->kinds[i].report);
         free(jobs->kinds[i].data);
     }
     *jobs = (struct fake_jobs){.kinds[0].size = 0};
 }
 
-void fake_jobs_set(struct fake_jobs *jobs, enum provider_disk_job_kind kind,
+void fake_jobs_set(struct fake_jobs *jobs, enum disk_job_kind kind,
                    const struct provider_fake_job *job)
 {
     free(jobs->kinds[kind].report);
@@ -57,8 +57,7 @@ static void put(int fd, const char *bytes, size_t length)
         (void) sys_file_write_full(fd, bytes, length);
 }
 
-struct provider_ending fake_jobs_run(const struct fake_jobs *jobs,
-                                     const struct provider_disk_job *job)
+struct ending fake_jobs_run(const struct fake_jobs *jobs, const struct provider_disk_job *job)
 {
     const char *report = jobs->kinds[job->kind].report ?: outcomes[job->kind];
     enum err_code failure = jobs->kinds[job->kind].failure;
@@ -73,5 +72,5 @@ struct provider_ending fake_jobs_run(const struct fake_jobs *jobs,
         report = line;
     }
     put(job->output, report, strlen(report));
-    return (struct provider_ending){.kind = PROVIDER_ENDED_STATUS, .value = failure != ERR_NONE};
+    return (struct ending){.kind = ENDED_STATUS, .value = failure != ERR_NONE};
 }

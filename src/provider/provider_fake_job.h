@@ -3,10 +3,6 @@
 
 #include "provider/provider_fake.h"
 
-#define X(name) +1
-enum { FAKE_JOB_KINDS = 0 PROVIDER_DISK_JOBS_LIST(X) };
-#undef X
-
 /* What tests want of each kind. Zeroed: nothing special. */
 struct fake_jobs {
     struct {
@@ -14,14 +10,13 @@ struct fake_jobs {
         char *data;   /* owned, may be NULL */
         size_t size;
         enum err_code failure;
-    } kinds[FAKE_JOB_KINDS];
+    } kinds[DISK_JOB_COUNT];
 };
 
 void fake_jobs_done(struct fake_jobs *jobs);
 
-void fake_jobs_set(struct fake_jobs *jobs, enum provider_disk_job_kind kind,
+void fake_jobs_set(struct fake_jobs *jobs, enum disk_job_kind kind,
                    const struct provider_fake_job *job);
 
 /* Write what this job writes. Returns how it ended. */
-struct provider_ending fake_jobs_run(const struct fake_jobs *jobs,
-                                     const struct provider_disk_job *job);
+struct ending fake_jobs_run(const struct fake_jobs *jobs, const struct provider_disk_job *job);

@@ -14,7 +14,7 @@ struct fake_snapshot {
 struct fake_origin {
     struct list link;
     struct id sandbox;
-    struct provider_disk disk;
+    struct disk_ref disk;
 };
 
 void fake_snapshots_init(struct fake_snapshots *snapshots)
@@ -96,7 +96,7 @@ static struct fake_origin *find_origin(const struct fake_snapshots *snapshots,
 }
 
 void fake_snapshots_set_origin(struct fake_snapshots *snapshots, const struct id *sandbox,
-                               const struct provider_disk *disk)
+                               const struct disk_ref *disk)
 {
     struct fake_origin *origin = find_origin(snapshots, sandbox);
 
@@ -108,8 +108,8 @@ void fake_snapshots_set_origin(struct fake_snapshots *snapshots, const struct id
     origin->disk = *disk;
 }
 
-const struct provider_disk *fake_snapshots_origin(const struct fake_snapshots *snapshots,
-                                                  const struct id *sandbox)
+const struct disk_ref *fake_snapshots_origin(const struct fake_snapshots *snapshots,
+                                             const struct id *sandbox)
 {
     const struct fake_origin *origin = find_origin(snapshots, sandbox);
 

@@ -21,7 +21,7 @@ void fake_snapshots_list(const struct fake_snapshots *snapshots, struct provider
 
 /* The sandbox's disk is a copy of this from now on. */
 void fake_snapshots_set_origin(struct fake_snapshots *snapshots, const struct id *sandbox,
-                               const struct provider_disk *disk);
+                               const struct disk_ref *disk);
 /* NULL: it began empty. Borrowed. */
-const struct provider_disk *fake_snapshots_origin(const struct fake_snapshots *snapshots,
-                                                  const struct id *sandbox);
+const struct disk_ref *fake_snapshots_origin(const struct fake_snapshots *snapshots,
+                                             const struct id *sandbox);

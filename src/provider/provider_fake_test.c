@@ -14,7 +14,7 @@ static struct provider *make_fake(struct contract *contract)
 static struct provider *make_feeble(struct contract *contract)
 {
     struct provider_fake_options options = {
-        .loop = &contract->loop, .missing = UINT32_MAX, .unenforced = PROVIDER_LIMIT_MEMORY};
+        .loop = &contract->loop, .missing = UINT32_MAX, .unenforced = LIMIT_BIT(MEMORY)};
 
     return provider_fake_new(&options);
 }
@@ -28,7 +28,7 @@ static struct provider *make_choosy(struct contract *contract)
 
 static void kill_fake(struct contract *contract, const struct id *id)
 {
-    struct provider_ending ending = {.kind = PROVIDER_ENDED_SIGNAL, .value = SIGKILL};
+    struct ending ending = {.kind = ENDED_SIGNAL, .value = SIGKILL};
 
     provider_fake_exit(contract->provider, id, &ending);
     /* Told twice by whoever tells us: still told once. */
@@ -64,7 +64,7 @@ static void a_call_fails_when_told_to(void **state)
     provider_fake_fail_next(contract->provider, PROVIDER_CALL_FREEZE, ERR_INTERNAL);
     reply = ask_plain(contract, provider_freeze, &id);
     expect_code(&reply, ERR_INTERNAL);
-    expect_state(contract, &id, PROVIDER_RUNNING);
+    expect_state(contract, &id, RUN_STATE_RUNNING);
     provider_fake_fail_next(contract->provider, PROVIDER_CALL_SOCKETS, ERR_INTERNAL);
     reply = ask_sockets(contract, &id, 2);
     expect_code(&reply, ERR_INTERNAL);
@@ -81,12 +81,12 @@ static void an_exit_during_a_stop_that_fails_is_told(void **state)
     kill_fake(contract, &id);
     turn_for(contract, 2);
     assert_int_equal(contract->exit_count, 0);
-    expect_state(contract, &id, PROVIDER_STOPPING);
+    expect_state(contract, &id, RUN_STATE_STOPPING);
     provider_fake_fail_next(contract->provider, PROVIDER_CALL_STOP, ERR_INTERNAL);
     provider_fake_hold(contract->provider, PROVIDER_CALL_STOP, false);
     assert_int_equal(reply.times, 1);
     assert_int_equal(contract->exit_count, 1);
-    expect_state(contract, &id, PROVIDER_STOPPED);
+    expect_state(contract, &id, RUN_STATE_STOPPED);
 }
 
 static void losing_the_provider_fails_what_is_open(void **state)
@@ -128,20 +128,20 @@ static void sandboxes_of_earlier_times_are_taken_over(void **state)
 {
     struct contract *contract = contract_new(*state);
     struct id runs = id_new(), ended = id_new(), broken = id_new();
-    struct provider_ending ending = {.kind = PROVIDER_ENDED_STATUS, .value = 3};
+    struct ending ending = {.kind = ENDED_STATUS, .value = 3};
     struct reply reply;
 
-    provider_fake_add(contract->provider, &runs, PROVIDER_RUNNING, NULL);
-    provider_fake_add(contract->provider, &ended, PROVIDER_STOPPED, &ending);
-    provider_fake_add(contract->provider, &broken, PROVIDER_BROKEN, NULL);
+    provider_fake_add(contract->provider, &runs, RUN_STATE_RUNNING, NULL);
+    provider_fake_add(contract->provider, &ended, RUN_STATE_STOPPED, &ending);
+    provider_fake_add(contract->provider, &broken, RUN_STATE_BROKEN, NULL);
     reply = contract_open(contract);
     expect_ok(&reply);
     TURN_UNTIL(&contract->loop, contract->exit_count);
     assert_string_equal(contract->exits[0].id.text, ended.text);
     assert_int_equal(contract->exits[0].ending.value, 3);
-    expect_state(contract, &runs, PROVIDER_RUNNING);
-    expect_state(contract, &ended, PROVIDER_STOPPED);
-    expect_state(contract, &broken, PROVIDER_BROKEN);
+    expect_state(contract, &runs, RUN_STATE_RUNNING);
+    expect_state(contract, &ended, RUN_STATE_STOPPED);
+    expect_state(contract, &broken, RUN_STATE_BROKEN);
     reply = ask_plain(contract, provider_freeze, &broken);
     expect_code(&reply, ERR_CONFLICT);
     reply = ask_plain(contract, provider_destroy, &broken);
@@ -160,8 +160,8 @@ static void an_id_may_be_the_providers(void **state)
     reply = ask_create(contract, &spec);
     expect_ok(&reply);
     assert_string_not_equal(reply.sandbox.id.text, id.text);
-    expect_state(contract, &reply.sandbox.id, PROVIDER_RUNNING);
-    expect_state(contract, &kept, PROVIDER_RUNNING);
+    expect_state(contract, &reply.sandbox.id, RUN_STATE_RUNNING);
+    expect_state(contract, &kept, RUN_STATE_RUNNING);
     reply = ask_plain(contract, provider_destroy, &id);
     expect_code(&reply, ERR_NOT_FOUND);
 }
@@ -169,7 +169,7 @@ static void an_id_may_be_the_providers(void **state)
 static void limits_are_remembered(void **state)
 {
     struct contract *contract = *state;
-    struct provider_limits limits = {.pids = 7};
+    struct limits limits = {.pids = 7};
     struct id id = new_sandbox(contract);
     struct reply reply = ask_limits(contract, &id, &limits);
 
@@ -186,8 +186,8 @@ static void jobs_write_what_they_are_told_to(void **state)
         .report = "{\"added\":\"a\"}\n", .data = "bytes", .size = 5};
     static const struct provider_fake_job failing = {.failure = ERR_NO_SPACE};
     struct contract *contract = *state;
-    struct provider_disk_job job = {.kind = PROVIDER_DISK_PACK,
-                                    .on = {.set = PROVIDER_OF_SANDBOX, .id = new_sandbox(contract)},
+    struct provider_disk_job job = {.kind = DISK_JOB_PACK,
+                                    .on = {.set = DISK_OF_SANDBOX, .id = new_sandbox(contract)},
                                     .input = -EBADF};
     struct reply reply = ask_plain(contract, provider_stop, &job.on.id);
     int report[2], data[2];
@@ -198,7 +198,7 @@ static void jobs_write_what_they_are_told_to(void **state)
     assert_int_equal(pipe2(data, O_CLOEXEC), 0);
     job.output = report[1];
     job.data = data[1];
-    provider_fake_set_job(contract->provider, PROVIDER_DISK_PACK, &lines);
+    provider_fake_set_job(contract->provider, DISK_JOB_PACK, &lines);
     reply = (struct reply){.times = 0};
     provider_run_disk_job(contract->provider, &job, on_job, &reply);
     await(contract, &reply);
@@ -206,7 +206,7 @@ static void jobs_write_what_they_are_told_to(void **state)
     assert_int_equal(read(report[0], got, sizeof(got)), strlen(lines.report));
     assert_memory_equal(got, lines.report, strlen(lines.report));
     assert_int_equal(read(data[0], got, sizeof(got)), 5);
-    provider_fake_set_job(contract->provider, PROVIDER_DISK_PACK, &failing);
+    provider_fake_set_job(contract->provider, DISK_JOB_PACK, &failing);
     reply = (struct reply){.times = 0};
     provider_run_disk_job(contract->provider, &job, on_job, &reply);
     await(contract, &reply);
@@ -226,28 +226,28 @@ static void a_target_is_there_when_the_job_succeeded(void **state)
     static const struct provider_fake_job failing = {.failure = ERR_NO_SPACE}, fine = {0};
     struct contract *contract = *state;
     struct id running = new_sandbox(contract), target = id_new();
-    struct provider_disk_job job = {.kind = PROVIDER_DISK_UNPACK, .target = target};
+    struct provider_disk_job job = {.kind = DISK_JOB_UNPACK, .target = target};
     struct reply reply;
 
-    provider_fake_set_job(contract->provider, PROVIDER_DISK_UNPACK, &failing);
+    provider_fake_set_job(contract->provider, DISK_JOB_UNPACK, &failing);
     reply = ask_whole_job(contract, job);
     expect_ok(&reply);
     reply = ask_list(contract);
     assert_int_equal(reply.count, 1);
-    provider_fake_set_job(contract->provider, PROVIDER_DISK_UNPACK, &fine);
+    provider_fake_set_job(contract->provider, DISK_JOB_UNPACK, &fine);
     reply = ask_whole_job(contract, job);
     expect_ok(&reply);
-    expect_state(contract, &target, PROVIDER_STOPPED);
+    expect_state(contract, &target, RUN_STATE_STOPPED);
     reply = ask_whole_job(contract, job); /* the next layer */
     expect_ok(&reply);
-    provider_fake_set_job(contract->provider, PROVIDER_DISK_UNPACK, &failing);
+    provider_fake_set_job(contract->provider, DISK_JOB_UNPACK, &failing);
     reply = ask_whole_job(contract, job);
     expect_ok(&reply);
-    expect_state(contract, &target, PROVIDER_STOPPED); /* half filled, but it was there before */
+    expect_state(contract, &target, RUN_STATE_STOPPED); /* half filled, but it was there before */
     job.target = running;
     reply = ask_whole_job(contract, job);
     expect_code(&reply, ERR_CONFLICT);
-    expect_state(contract, &running, PROVIDER_RUNNING);
+    expect_state(contract, &running, RUN_STATE_RUNNING);
 }
 
 int main(void)

@@ -20,9 +20,9 @@
 /* What a successful answer brings; which member counts is the kind's business. */
 union provider_result {
     struct provider_sandbox sandbox; /* create, start */
-    struct provider_stats stats;
-    struct provider_ending ending; /* disk job */
-    struct provider_snapshot snapshot;
+    struct stats stats;
+    struct ending ending; /* disk job */
+    struct snapshot_made snapshot;
     uint64_t bytes; /* disk usage, reclaim */
     struct {
         struct id *ids; /* owned until answered; sorted */
@@ -91,7 +91,7 @@ struct provider_operations {
     void (*destroy)(struct provider *provider, struct provider_call *call);
     void (*freeze)(struct provider *provider, struct provider_call *call);
     void (*thaw)(struct provider *provider, struct provider_call *call);
-    void (*set_limits)(struct provider *provider, const struct provider_limits *limits,
+    void (*set_limits)(struct provider *provider, const struct limits *limits,
                        struct provider_call *call);
     void (*stats)(struct provider *provider, struct provider_call *call);
     void (*sockets)(struct provider *provider, size_t count, struct provider_call *call);
@@ -151,8 +151,7 @@ void provider_call_answer(struct provider_call *call, const struct error *failur
 
 /* A sandbox of ours ended by itself. Told once each; unknown ids and ends that were asked for are
  * left out. Only from the loop. */
-void provider_exited(struct provider *provider, const struct id *id,
-                     const struct provider_ending *ending);
+void provider_exited(struct provider *provider, const struct id *id, const struct ending *ending);
 
 /* The provider cannot work any more. All calls it held were answered. Only from the loop. */
 void provider_lost(struct provider *provider, const struct error *reason);

@@ -71,52 +71,22 @@ static void local_thaw(struct provider *provider, struct provider_call *call)
     local_ask(call, &message, NULL, 0, on_done);
 }
 
-static void local_set_limits(struct provider *provider, const struct provider_limits *limits,
+static void local_set_limits(struct provider *provider, const struct limits *limits,
                              struct provider_call *call)
 {
-    struct wire_message message = {.number = WIRE_MESSAGE_LIMITS, .limits = {.id = call->id}};
+    struct wire_message message = {.number = WIRE_MESSAGE_LIMITS,
+                                   .limits = {.id = call->id, .limits = *limits}};
 
     (void) provider;
-    provider_local_plan_limits(limits, &message.limits.limits);
     local_ask(call, &message, NULL, 0, on_done);
 }
-
-_Static_assert((int) PROVIDER_STAT_CPU == 1 << WIRE_STAT_CPU &&
-                   (int) PROVIDER_STAT_THROTTLED == 1 << WIRE_STAT_THROTTLED &&
-                   (int) PROVIDER_STAT_MEMORY == 1 << WIRE_STAT_MEMORY &&
-                   (int) PROVIDER_STAT_MEMORY_PEAK == 1 << WIRE_STAT_MEMORY_PEAK &&
-                   (int) PROVIDER_STAT_PIDS == 1 << WIRE_STAT_PIDS &&
-                   (int) PROVIDER_STAT_PIDS_REFUSED == 1 << WIRE_STAT_PIDS_REFUSED &&
-                   (int) PROVIDER_STAT_IO == 1 << WIRE_STAT_IO &&
-                   (int) PROVIDER_STAT_OOM == 1 << WIRE_STAT_OOM &&
-                   (int) PROVIDER_STAT_NETWORK == 1 << WIRE_STAT_NETWORK &&
-                   (int) PROVIDER_STAT_DISK == 1 << WIRE_STAT_DISK,
-               "stats have the same numbers");
 
 static void on_stats(void *context, struct wire_incoming *reply, const struct error *failure)
 {
     struct provider_call *call = context;
 
-    if (!failure) {
-        const struct wire_stats_read *read = &reply->message.stats_read;
-
-        call->result.stats = (struct provider_stats){
-            .known = read->known,
-            .cpu_us = read->cpu_us,
-            .throttled_us = read->throttled_us,
-            .memory_bytes = read->memory_bytes,
-            .memory_peak_bytes = read->memory_peak_bytes,
-            .pids = read->pids,
-            .pids_refused = read->pids_refused,
-            .read_bytes = read->read_bytes,
-            .written_bytes = read->written_bytes,
-            .oom_kills_agent = read->oom_kills_agent,
-            .oom_kills_work = read->oom_kills_work,
-            .received_bytes = read->received_bytes,
-            .sent_bytes = read->sent_bytes,
-            .disk_bytes = read->disk_bytes,
-        };
-    }
+    if (!failure)
+        call->result.stats = reply->message.stats_read;
     provider_call_answer(call, failure);
 }
 
@@ -154,65 +124,25 @@ static void local_sockets(struct provider *provider, size_t count, struct provid
     local_ask(call, &message, NULL, 0, on_sockets);
 }
 
-static struct provider_ending ending_of(const struct wire_ending *ending)
-{
-    static const enum provider_ending_kind kinds[] = {
-        [WIRE_EXIT_EXITED] = PROVIDER_ENDED_STATUS,
-        [WIRE_EXIT_SIGNALED] = PROVIDER_ENDED_SIGNAL,
-        [WIRE_EXIT_OOM] = PROVIDER_ENDED_OOM,
-        [WIRE_EXIT_UNKNOWN] = PROVIDER_ENDED_UNKNOWN,
-    };
-
-    return (struct provider_ending){.kind = kinds[ending->kind], .value = ending->value};
-}
-
 static void on_job_ended(void *context, struct wire_incoming *reply, const struct error *failure)
 {
     struct provider_call *call = context;
 
     if (!failure)
-        call->result.ending = ending_of(&reply->message.job_ended.ending);
+        call->result.ending = reply->message.job_ended.ending;
     provider_call_answer(call, failure);
-}
-
-_Static_assert((int) PROVIDER_OF_SANDBOX == WIRE_DISK_OF_SANDBOX &&
-                   (int) PROVIDER_OF_SNAPSHOT == WIRE_DISK_OF_SNAPSHOT,
-               "sets have the same numbers");
-
-static struct wire_disk disk_of(const struct provider_disk *disk)
-{
-    /* No disk has one spelling. */
-    if (!disk->id.text[0])
-        return (struct wire_disk){.set = WIRE_DISK_OF_SANDBOX};
-    return (struct wire_disk){.set = (enum wire_disk_set) disk->set, .id = disk->id};
 }
 
 static void fill_job(const struct local *local, const struct provider_disk_job *job,
                      struct wire_keeper_job *ret_job)
 {
-    static const struct {
-        enum wire_keeper_job_kind kind;
-        bool is_view;
-    } jobs[] = {
-        [PROVIDER_DISK_MEASURE] = {WIRE_KEEPER_MEASURE, false},
-        [PROVIDER_DISK_LIST] = {WIRE_KEEPER_LIST, false},
-        [PROVIDER_DISK_COPY] = {WIRE_KEEPER_COPY, false},
-        [PROVIDER_DISK_DIFF] = {WIRE_KEEPER_DIFF, false},
-        [PROVIDER_DISK_PACK] = {WIRE_KEEPER_PACK, false},
-        [PROVIDER_DISK_UNPACK] = {WIRE_KEEPER_UNPACK, false},
-        [PROVIDER_DISK_ARCHIVE] = {WIRE_KEEPER_ARCHIVE, true},
-        [PROVIDER_DISK_UNARCHIVE] = {WIRE_KEEPER_UNARCHIVE, false},
-        [PROVIDER_DISK_SCAN] = {WIRE_KEEPER_SCAN, true},
-        [PROVIDER_DISK_READ] = {WIRE_KEEPER_READ, true},
-    };
-
-    *ret_job = (struct wire_keeper_job){.job = jobs[job->kind].kind,
-                                        .on = disk_of(&job->on),
-                                        .base = disk_of(&job->base),
+    *ret_job = (struct wire_keeper_job){.job = job->kind,
+                                        .on = disk_ref_or_none(job->on),
+                                        .base = disk_ref_or_none(job->base),
                                         .target = job->target};
     if (job->target.text[0])
         ret_job->disk_bytes = job->disk_bytes;
-    if (jobs[job->kind].is_view)
+    if (disk_job_is_view(job->kind))
         (void) snprintf(ret_job->image, sizeof(ret_job->image), "%s", job->image ?: local->image);
 }
 
@@ -271,7 +201,6 @@ void local_discard(struct local *local, const struct id *id, enum wire_kill_scop
 static void on_event(void *context, const struct wire_message *event)
 {
     struct local *local = context;
-    struct provider_ending ending;
 
     if (event->number == WIRE_MESSAGE_STOPPING) {
         stock_rest(&local->stock);
@@ -279,9 +208,8 @@ static void on_event(void *context, const struct wire_message *event)
                  log_text("reason", event->stopping.reason));
         return;
     }
-    ending = ending_of(&event->exited.ending);
     if (!stock_exited(local, &event->exited.id) && !local_creation_exited(local, &event->exited.id))
-        provider_exited(&local->provider, &event->exited.id, &ending);
+        provider_exited(&local->provider, &event->exited.id, &event->exited.ending);
 }
 
 static void on_over(void *context, const struct error *reason)

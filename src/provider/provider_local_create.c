@@ -202,7 +202,7 @@ static void create_cold(struct creation *creation);
 static void on_runs(struct creation *creation, const struct wire_sandbox *sandbox)
 {
     creation->call->result.sandbox = (struct provider_sandbox){
-        .id = creation->plan.id, .state = PROVIDER_RUNNING, .unenforced = sandbox->unenforced};
+        .id = creation->plan.id, .state = RUN_STATE_RUNNING, .unenforced = sandbox->unenforced};
     if (creation->environment)
         set_environment(creation);
     else

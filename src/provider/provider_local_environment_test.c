@@ -153,7 +153,7 @@ static void the_agent_is_told_before_the_answer(void **state)
     assert_non_null(strstr(got, "\r\nHost: agent\r\n"));
     assert_non_null(strstr(got, "\r\nContent-Type: application/json\r\n"));
     assert_non_null(strstr(got, "\r\n\r\n{\"env\":{\"GREETING\":\"hello\",\"EMPTY\":\"\"}}"));
-    expect_state(contract, &id, PROVIDER_RUNNING);
+    expect_state(contract, &id, RUN_STATE_RUNNING);
 }
 
 static void without_variables_the_agent_is_left_alone(void **state)
@@ -237,7 +237,7 @@ static void a_start_that_fails_keeps_the_disk(void **state)
     await(contract, &reply);
     expect_code(&reply, ERR_UPSTREAM);
     assert_int_equal(played(contract)->last_kill.kill.scope, WIRE_KILL_PROCESSES);
-    expect_state(contract, &id, PROVIDER_STOPPED);
+    expect_state(contract, &id, RUN_STATE_STOPPED);
     turn_for(contract, 2);
     assert_int_equal(contract->exit_count, 0);
 }

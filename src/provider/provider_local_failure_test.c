@@ -16,7 +16,7 @@ static void failures_of_the_launcher_are_passed_on(void **state)
     played(contract)->fail[WIRE_MESSAGE_FREEZE] = ERR_INTERNAL;
     reply = ask_plain(contract, provider_freeze, &id);
     expect_code(&reply, ERR_INTERNAL);
-    expect_state(contract, &id, PROVIDER_RUNNING);
+    expect_state(contract, &id, RUN_STATE_RUNNING);
     played(contract)->fail[WIRE_MESSAGE_STATS] = ERR_INTERNAL;
     reply = ask_stats(contract, &id);
     expect_code(&reply, ERR_INTERNAL);
@@ -26,7 +26,7 @@ static void failures_of_the_launcher_are_passed_on(void **state)
     played(contract)->fail[WIRE_MESSAGE_KILL] = ERR_INTERNAL;
     reply = ask_plain(contract, provider_destroy, &id);
     expect_code(&reply, ERR_INTERNAL);
-    expect_state(contract, &id, PROVIDER_RUNNING);
+    expect_state(contract, &id, RUN_STATE_RUNNING);
 }
 
 static void what_is_gone_counts_as_destroyed(void **state)
@@ -54,7 +54,7 @@ static void a_stop_that_fails_tells_the_exit_it_held_back(void **state)
     await(contract, &reply);
     expect_code(&reply, ERR_INTERNAL);
     assert_int_equal(contract->exit_count, 1);
-    expect_state(contract, &id, PROVIDER_STOPPED);
+    expect_state(contract, &id, RUN_STATE_STOPPED);
 }
 
 /* Every kind of call is open when the launcher dies. */
@@ -114,11 +114,11 @@ static void an_event_for_an_unknown_sandbox_is_ignored(void **state)
     struct contract *contract = *state;
     struct id unknown = id_new(), id;
 
-    play_tell_exit(played(contract), &unknown, WIRE_EXIT_EXITED, 0);
+    play_tell_exit(played(contract), &unknown, ENDED_STATUS, 0);
     turn_for(contract, 2);
     assert_int_equal(contract->exit_count, 0);
     id = new_sandbox(contract);
-    expect_state(contract, &id, PROVIDER_RUNNING);
+    expect_state(contract, &id, RUN_STATE_RUNNING);
 }
 
 /* At each step of opening. */
@@ -132,7 +132,7 @@ static void opening_fails_with_the_launcher(void **state)
         struct id id = id_new();
         struct reply reply;
 
-        (void) play_add(played(contract), &id, WIRE_SANDBOX_RUNNING);
+        (void) play_add(played(contract), &id, RUN_STATE_RUNNING);
         played(contract)->die_on = steps[i];
         reply = contract_open(contract);
         expect_code(&reply, ERR_UNAVAILABLE);
@@ -250,7 +250,7 @@ static void closing_answers_those_that_wait(void **state)
     played(contract)->hold[WIRE_MESSAGE_KEEPER_JOB] = true;
     for (size_t i = 0; i < count; i++)
         provider_run_disk_job(contract->provider,
-                              &(struct provider_disk_job){.kind = PROVIDER_DISK_LIST,
+                              &(struct provider_disk_job){.kind = DISK_JOB_LIST,
                                                           .on.id = id,
                                                           .input = -EBADF,
                                                           .output = output,

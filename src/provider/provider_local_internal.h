@@ -20,14 +20,14 @@ struct stock {
     size_t wanted;
     struct id ready[PROVIDER_LOCAL_STOCK_MAX]; /* the last one is handed out next */
     size_t count;
-    bool working;              /* the launcher serves us: there can be new ones */
-    bool drained;              /* nobody wants any */
-    bool making;               /* one is being made */
-    uint64_t missing_since;    /* loop_now() when the stock was first found short; 0: it is not */
-    uint64_t not_before;       /* loop_now() after failures; 0: there was none */
-    unsigned int failures;     /* in a row, of making one */
-    unsigned int exits;        /* of ready ones, since one was used */
-    struct wire_limits limits; /* asked for last: who asks for the same again waits less */
+    bool working;           /* the launcher serves us: there can be new ones */
+    bool drained;           /* nobody wants any */
+    bool making;            /* one is being made */
+    uint64_t missing_since; /* loop_now() when the stock was first found short; 0: it is not */
+    uint64_t not_before;    /* loop_now() after failures; 0: there was none */
+    unsigned int failures;  /* in a row, of making one */
+    unsigned int exits;     /* of ready ones, since one was used */
+    struct limits limits;   /* asked for last: who asks for the same again waits less */
     struct deadline refill;
 };
 
@@ -127,7 +127,7 @@ bool stock_take(struct local *local, struct id *ret_id);
 
 /* One was handed out with these. New ones get them while they are made, unless that would be slow.
  */
-void stock_note_limits(struct stock *stock, const struct wire_limits *limits);
+void stock_note_limits(struct stock *stock, const struct limits *limits);
 
 /* A sandbox ended. Returns true when it was one of these. */
 bool stock_exited(struct local *local, const struct id *id);

@@ -8,15 +8,6 @@
 #include "base/memory.h"
 #include "provider/provider_local_internal.h"
 
-/* The bits of both sides are the same ones. */
-_Static_assert((int) PROVIDER_LIMIT_MEMORY == 1 << WIRE_LIMIT_MEMORY &&
-                   (int) PROVIDER_LIMIT_SWAP == 1 << WIRE_LIMIT_SWAP &&
-                   (int) PROVIDER_LIMIT_PIDS == 1 << WIRE_LIMIT_PIDS &&
-                   (int) PROVIDER_LIMIT_CPU == 1 << WIRE_LIMIT_CPU &&
-                   (int) PROVIDER_LIMIT_DISK == 1 << WIRE_LIMIT_DISK &&
-                   (int) PROVIDER_LIMIT_FILES == 1 << WIRE_LIMIT_FILES,
-               "limits have the same numbers");
-
 /* How often to look whether everything that is on its way down is down, and for how long. */
 #define SETTLE_EVERY_MS 10
 #define SETTLE_MAX_MS   10000
@@ -33,13 +24,13 @@ struct adoption {
 };
 
 static const enum provider_phase phase_of[] = {
-    [WIRE_SANDBOX_POOLED] = PROVIDER_PHASE_BROKEN, /* never shown */
-    [WIRE_SANDBOX_RUNNING] = PROVIDER_PHASE_RUNNING,
-    [WIRE_SANDBOX_FROZEN] = PROVIDER_PHASE_FROZEN,
+    [RUN_STATE_POOLED] = PROVIDER_PHASE_BROKEN, /* never shown */
+    [RUN_STATE_RUNNING] = PROVIDER_PHASE_RUNNING,
+    [RUN_STATE_FROZEN] = PROVIDER_PHASE_FROZEN,
     /* On its way down for somebody who is not there any more, and for too long. */
-    [WIRE_SANDBOX_STOPPING] = PROVIDER_PHASE_BROKEN,
-    [WIRE_SANDBOX_STOPPED] = PROVIDER_PHASE_STOPPED,
-    [WIRE_SANDBOX_BROKEN] = PROVIDER_PHASE_BROKEN,
+    [RUN_STATE_STOPPING] = PROVIDER_PHASE_BROKEN,
+    [RUN_STATE_STOPPED] = PROVIDER_PHASE_STOPPED,
+    [RUN_STATE_BROKEN] = PROVIDER_PHASE_BROKEN,
 };
 
 bool local_open_failed(struct local *local, const struct error *reason)
@@ -108,7 +99,7 @@ static void enter(struct local *local, const struct wire_entry *entry, unsigned 
 {
     struct provider_entry *known;
 
-    if (entry->state == WIRE_SANDBOX_POOLED) {
+    if (entry->state == RUN_STATE_POOLED) {
         if (!stock_add(&local->stock, &entry->id))
             reject(&local->opening, &entry->id);
         return;
@@ -123,11 +114,11 @@ static void enter_broken(struct local *local, struct wire_entry *entry, const st
 {
     LOG_WARNING(local->log, "a sandbox cannot be taken over", log_text("sandbox", entry->id.text),
                 log_text("error", failure->message));
-    if (entry->state == WIRE_SANDBOX_POOLED) {
+    if (entry->state == RUN_STATE_POOLED) {
         reject(&local->opening, &entry->id);
         return;
     }
-    entry->state = WIRE_SANDBOX_BROKEN;
+    entry->state = RUN_STATE_BROKEN;
     enter(local, entry, 0);
 }
 
@@ -148,8 +139,8 @@ static void on_adopted(void *context, struct wire_incoming *reply, const struct 
 
 static bool is_alive(const struct wire_entry *entry)
 {
-    return entry->state == WIRE_SANDBOX_POOLED || entry->state == WIRE_SANDBOX_RUNNING ||
-           entry->state == WIRE_SANDBOX_FROZEN;
+    return entry->state == RUN_STATE_POOLED || entry->state == RUN_STATE_RUNNING ||
+           entry->state == RUN_STATE_FROZEN;
 }
 
 static int adopt(struct local *local, const struct wire_entry *entry, struct error *err)
@@ -206,7 +197,7 @@ static void settle(struct local *local, const struct wire_incoming *reply)
     const struct wire_entry_list *entries = &reply->message.listed.entries;
 
     for (size_t i = 0; i < entries->count; i++) {
-        opening->stopping |= entries->items[i].state == WIRE_SANDBOX_STOPPING;
+        opening->stopping |= entries->items[i].state == RUN_STATE_STOPPING;
         opening->after = entries->items[i].id;
     }
     if (reply->message.listed.more) {

@@ -6,14 +6,6 @@
 #include "json/json_write.h"
 #include "provider/provider_local.h"
 
-_Static_assert((int) PROVIDER_ANY == (int) WIRE_PROTOCOL_ANY &&
-                   (int) PROVIDER_TCP == (int) WIRE_PROTOCOL_TCP &&
-                   (int) PROVIDER_UDP == (int) WIRE_PROTOCOL_UDP,
-               "protocols have the same numbers");
-_Static_assert((int) PROVIDER_NETWORK_NONE == (int) WIRE_NETWORK_NONE &&
-                   (int) PROVIDER_NETWORK_NAT == (int) WIRE_NETWORK_NAT,
-               "networks have the same numbers");
-
 /* The codec checks characters; here only the length, which must fit before anything is copied. */
 static int copy_text(char *ret_text, size_t size, const char *text, const char *what,
                      struct error *err)
@@ -27,29 +19,12 @@ static int copy_text(char *ret_text, size_t size, const char *text, const char *
     return 0;
 }
 
-void provider_local_plan_limits(const struct provider_limits *limits, struct wire_limits *ret)
-{
-    *ret = (struct wire_limits){.memory_bytes = limits->memory_bytes,
-                                .swap_bytes = limits->swap_bytes,
-                                .pids = limits->pids,
-                                .cpu_millis = limits->cpu_millis,
-                                .disk_bytes = limits->disk_bytes,
-                                .files = limits->files};
-}
-
 static int plan_rules(const struct provider_spec *spec, struct wire_plan *plan, struct error *err)
 {
     if (spec->rule_count > WIRE_RULES_MAX)
         return error_set(err, ERR_INVALID, 0, "more than %d network rules", WIRE_RULES_MAX);
-    for (size_t i = 0; i < spec->rule_count; i++) {
-        const struct provider_rule *rule = &spec->rules[i];
-
-        plan->rules.items[i] =
-            (struct wire_rule){.allow = rule->allow,
-                               .to = {.address = rule->address, .bits = rule->bits},
-                               .protocol = (enum wire_protocol) rule->protocol,
-                               .ports = {.first = rule->first_port, .last = rule->last_port}};
-    }
+    if (spec->rule_count)
+        memcpy(plan->rules.items, spec->rules, spec->rule_count * sizeof(*spec->rules));
     plan->rules.count = (uint16_t) spec->rule_count;
     return 0;
 }
@@ -78,12 +53,9 @@ int provider_local_plan(const struct provider_spec *spec, const char *image,
 
     memset(ret_plan, 0, sizeof(*ret_plan));
     ret_plan->id = spec->id;
-    ret_plan->origin =
-        (struct wire_disk){.set = (enum wire_disk_set) spec->origin.set, .id = spec->origin.id};
-    if (!spec->origin.id.text[0])
-        ret_plan->origin.set = WIRE_DISK_OF_SANDBOX; /* none has one spelling */
-    ret_plan->network = (enum wire_network_mode) spec->network;
-    provider_local_plan_limits(&spec->limits, &ret_plan->limits);
+    ret_plan->origin = disk_ref_or_none(spec->origin);
+    ret_plan->network = spec->network;
+    ret_plan->limits = spec->limits;
     if (copy_text(ret_plan->hostname, sizeof(ret_plan->hostname), spec->hostname, "hostname", err) <
             0 ||
         copy_text(ret_plan->image, sizeof(ret_plan->image), spec->image ?: image, "image", err) <

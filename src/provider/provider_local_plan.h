@@ -13,8 +13,6 @@
 int provider_local_plan(const struct provider_spec *spec, const char *image,
                         struct wire_plan *ret_plan, struct error *err);
 
-void provider_local_plan_limits(const struct provider_limits *limits, struct wire_limits *ret);
-
 /* {"env":{"NAME":"value"}}, what the agent's PUT /burrow/environment takes. `ret_json` (freed by
  * the caller) is NULL when there are no variables. -1 with ERR_INVALID (a name that is none, twice
  * the same, a value that is not UTF-8) or ERR_TOO_LARGE. */

@@ -48,14 +48,14 @@ static void an_origin_is_copied_and_none_is_none(void **state)
     struct error err = ERROR_INIT;
 
     (void) state;
-    spec.origin.set = PROVIDER_OF_SNAPSHOT; /* of nothing: whatever the set says */
+    spec.origin.set = DISK_OF_SNAPSHOT; /* of nothing: whatever the set says */
     assert_int_equal(provider_local_plan(&spec, "host", &plan, &err), 0);
     assert_string_equal(plan.origin.id.text, "");
     spec.origin.id = id_a;
     assert_int_equal(provider_local_plan(&spec, "host", &plan, &err), 0);
-    assert_int_equal(plan.origin.set, WIRE_DISK_OF_SNAPSHOT);
+    assert_int_equal(plan.origin.set, DISK_OF_SNAPSHOT);
     assert_string_equal(plan.origin.id.text, id_a.text);
-    spec.origin.set = PROVIDER_OF_SANDBOX;
+    spec.origin.set = DISK_OF_SANDBOX;
     expect_invalid(&spec); /* its own */
 }
 
@@ -91,12 +91,12 @@ static void texts_that_are_too_long_are_refused(void **state)
 
 static void too_much_is_refused(void **state)
 {
-    struct provider_rule rules[WIRE_RULES_MAX + 1] = {{.last_port = UINT16_MAX}};
+    struct network_rule rules[WIRE_RULES_MAX + 1] = {{.ports.last = UINT16_MAX}};
     struct provider_bind binds[WIRE_BINDS_MAX + 1] = {{.source = "tools", .place = "/opt"}};
     struct provider_spec spec = plain_spec();
 
     (void) state;
-    spec.network = PROVIDER_NETWORK_NAT;
+    spec.network = NETWORK_NAT;
     spec.rules = rules;
     spec.rule_count = WIRE_RULES_MAX + 1;
     expect_invalid(&spec);
@@ -108,7 +108,7 @@ static void too_much_is_refused(void **state)
 
 static void what_the_launcher_would_refuse_is_refused_here(void **state)
 {
-    struct provider_rule rule = {.address = 0x0a000001, .bits = 8, .last_port = UINT16_MAX};
+    struct network_rule rule = {.to = {.address = 0x0a000001, .bits = 8}, .ports.last = UINT16_MAX};
     struct provider_bind bind = {.source = "tools", .place = "/proc/x"};
     struct provider_spec spec = plain_spec();
 
@@ -119,7 +119,7 @@ static void what_the_launcher_would_refuse_is_refused_here(void **state)
     spec.rules = &rule; /* without nat, and bits beyond the prefix */
     spec.rule_count = 1;
     expect_invalid(&spec);
-    spec.network = PROVIDER_NETWORK_NAT;
+    spec.network = NETWORK_NAT;
     expect_invalid(&spec);
     spec = plain_spec();
     spec.binds = &bind;

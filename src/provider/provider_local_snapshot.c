@@ -4,20 +4,12 @@
 #include "base/memory.h"
 #include "provider/provider_local_internal.h"
 
-_Static_assert((int) PROVIDER_OF_SANDBOX == (int) WIRE_DISK_OF_SANDBOX &&
-                   (int) PROVIDER_OF_SNAPSHOT == (int) WIRE_DISK_OF_SNAPSHOT,
-               "disks have the same numbers");
-
 static void on_snapshot(void *context, struct wire_incoming *reply, const struct error *failure)
 {
     struct provider_call *call = context;
 
-    if (!failure) {
-        const struct wire_snapshot_made *made = &reply->message.snapshot_made;
-
-        call->result.snapshot = (struct provider_snapshot){
-            .pause_us = made->pause_us, .took_us = made->took_us, .is_copied = made->is_copied};
-    }
+    if (!failure)
+        call->result.snapshot = reply->message.snapshot_made;
     provider_call_answer(call, failure);
 }
 
@@ -118,7 +110,7 @@ void local_disk_usage(struct provider *provider, struct provider_call *call)
     bool is_snapshot = call->snapshot.text[0];
     struct wire_message message = {
         .number = WIRE_MESSAGE_DISK_USAGE,
-        .disk_usage.disk = {.set = is_snapshot ? WIRE_DISK_OF_SNAPSHOT : WIRE_DISK_OF_SANDBOX,
+        .disk_usage.disk = {.set = is_snapshot ? DISK_OF_SNAPSHOT : DISK_OF_SANDBOX,
                             .id = is_snapshot ? call->snapshot : call->id}};
 
     (void) provider;

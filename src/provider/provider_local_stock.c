@@ -38,8 +38,7 @@ static void note_failure(struct local *local, const struct error *failure)
     struct stock *stock = &local->stock;
 
     stock->making = false;
-    stock->limits =
-        (struct wire_limits){0}; /* perhaps it was these: an agent has to start in them */
+    stock->limits = (struct limits){0}; /* perhaps it was these: an agent has to start in them */
     if (stock->failures++ == 0 && !local->link.over)
         LOG_WARNING(local->log, "no new sandbox for the stock",
                     log_text("error", failure->message));
@@ -67,7 +66,7 @@ static void make_one(struct local *local)
     struct wire_plan plan = {.id = id_new(),
                              .hostname = STOCK_HOSTNAME,
                              .flags = WIRE_BIT(WIRE_PLAN_POOLED),
-                             .network = WIRE_NETWORK_NONE,
+                             .network = NETWORK_NONE,
                              .limits = local->stock.limits};
     struct wire_message message = {.number = WIRE_MESSAGE_CREATE};
     struct wire_answer answer = {.call = on_made, .context = local};
@@ -169,7 +168,7 @@ bool stock_take(struct local *local, struct id *ret_id)
     return true;
 }
 
-void stock_note_limits(struct stock *stock, const struct wire_limits *limits)
+void stock_note_limits(struct stock *stock, const struct limits *limits)
 {
     if (limits->cpu_millis == 0 || limits->cpu_millis >= STOCK_CPU_MIN)
         stock->limits = *limits;
@@ -185,7 +184,7 @@ bool stock_exited(struct local *local, const struct id *id)
     if (place == stock->count)
         return false;
     stock->ready[place] = stock->ready[--stock->count];
-    stock->limits = (struct wire_limits){0};
+    stock->limits = (struct limits){0};
     if (stock->exits++ == 0)
         LOG_WARNING(local->log, "a sandbox in stock ended", log_text("sandbox", id->text));
     local_discard(local, id, WIRE_KILL_EVERYTHING);

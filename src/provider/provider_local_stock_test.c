@@ -32,11 +32,11 @@ static void the_stock_is_filled_and_not_shown(void **state)
 
     await_stock(contract);
     turn_for(contract, 20);
-    assert_int_equal(play_count(played(contract), WIRE_SANDBOX_POOLED), STOCK);
+    assert_int_equal(play_count(played(contract), RUN_STATE_POOLED), STOCK);
     assert_int_equal(played(contract)->asked[WIRE_MESSAGE_CREATE], STOCK);
     reply = ask_list(contract);
     assert_int_equal(reply.count, 0);
-    ready = play_first(played(contract), WIRE_SANDBOX_POOLED);
+    ready = play_first(played(contract), RUN_STATE_POOLED);
     reply = ask_plain(contract, provider_destroy, &ready);
     expect_code(&reply, ERR_NOT_FOUND);
 }
@@ -52,24 +52,24 @@ static void a_create_is_answered_from_stock(void **state)
     await_stock(contract);
     spec.hostname = "mine";
     spec.limits.memory_bytes = 1 << 28;
-    spec.network = PROVIDER_NETWORK_NAT;
+    spec.network = NETWORK_NAT;
     reply = ask_create(contract, &spec);
     expect_ok(&reply);
     assert_string_not_equal(reply.sandbox.id.text, id.text);
-    assert_int_equal(reply.sandbox.unenforced, PROVIDER_LIMIT_MEMORY);
+    assert_int_equal(reply.sandbox.unenforced, LIMIT_BIT(MEMORY));
     plan = &play_find(played(contract), &reply.sandbox.id)->plan;
     assert_string_equal(plan->hostname, "mine");
     assert_int_equal(plan->limits.memory_bytes, 1 << 28);
-    assert_int_equal(plan->network, WIRE_NETWORK_NAT);
+    assert_int_equal(plan->network, NETWORK_NAT);
     assert_int_equal(played(contract)->asked[WIRE_MESSAGE_ASSIGN], 1);
     assert_int_equal(played(contract)->asked[WIRE_MESSAGE_CREATE], STOCK);
-    expect_state(contract, &reply.sandbox.id, PROVIDER_RUNNING);
+    expect_state(contract, &reply.sandbox.id, RUN_STATE_RUNNING);
     await_stock(contract);
     assert_int_equal(played(contract)->asked[WIRE_MESSAGE_CREATE], STOCK + 1);
 }
 
 /* Limits with which the next one was made, that is handed out for these. */
-static struct wire_limits made_with(struct contract *contract, const struct provider_limits *wanted)
+static struct limits made_with(struct contract *contract, const struct limits *wanted)
 {
     struct id id = id_new();
     struct provider_spec spec = easy_spec(contract, &id);
@@ -85,12 +85,12 @@ static struct wire_limits made_with(struct contract *contract, const struct prov
 /* The youngest is handed out first. */
 static void new_ones_have_the_limits_that_were_asked_for_last(void **state)
 {
-    static const struct provider_limits usual = {
+    static const struct limits usual = {
         .memory_bytes = 1 << 28, .pids = 64, .cpu_millis = 500, .disk_bytes = 1 << 26};
-    static const struct provider_limits larger = {.memory_bytes = 1 << 29};
-    static const struct provider_limits slow = {.memory_bytes = 1 << 28, .cpu_millis = 10};
+    static const struct limits larger = {.memory_bytes = 1 << 29};
+    static const struct limits slow = {.memory_bytes = 1 << 28, .cpu_millis = 10};
     struct contract *contract = *state;
-    struct wire_limits made;
+    struct limits made;
 
     await_stock(contract);
     made = made_with(contract, &usual);
@@ -110,9 +110,9 @@ static void new_ones_have_the_limits_that_were_asked_for_last(void **state)
 /* Or no new one might ever start, for anybody. */
 static void limits_with_which_none_starts_are_forgotten(void **state)
 {
-    static const struct provider_limits tiny = {.memory_bytes = 4 << 20};
+    static const struct limits tiny = {.memory_bytes = 4 << 20};
     struct contract *contract = *state;
-    struct wire_limits made;
+    struct limits made;
 
     await_stock(contract);
     played(contract)->fail[WIRE_MESSAGE_CREATE] = ERR_INTERNAL;
@@ -206,8 +206,8 @@ static void one_that_is_of_no_use_is_not_noticed(void **state)
     expect_ok(&reply);
     assert_string_equal(reply.sandbox.id.text, id.text);
     await_stock(contract);
-    assert_int_equal(play_count(played(contract), WIRE_SANDBOX_POOLED), STOCK);
-    assert_int_equal(play_count(played(contract), WIRE_SANDBOX_RUNNING), 1);
+    assert_int_equal(play_count(played(contract), RUN_STATE_POOLED), STOCK);
+    assert_int_equal(play_count(played(contract), RUN_STATE_RUNNING), 1);
     assert_int_equal(played(contract)->count, STOCK + 1);
 }
 
@@ -217,7 +217,7 @@ static void one_that_ends_is_replaced_and_not_told(void **state)
     struct id id;
 
     await_stock(contract);
-    id = play_first(played(contract), WIRE_SANDBOX_POOLED);
+    id = play_first(played(contract), RUN_STATE_POOLED);
     play_exit(played(contract), &id);
     TURN_UNTIL(&contract->loop, provider_local_ready(contract->provider) < STOCK);
     await_stock(contract);
@@ -279,7 +279,7 @@ static void a_stock_of_earlier_times_is_used(void **state)
 
     for (int i = 0; i < STOCK + 2; i++) {
         struct id id = id_new();
-        struct played_sandbox *sandbox = play_add(played(contract), &id, WIRE_SANDBOX_POOLED);
+        struct played_sandbox *sandbox = play_add(played(contract), &id, RUN_STATE_POOLED);
 
         wire_text_set(sandbox->plan.image, sizeof(sandbox->plan.image), PROVIDER_LOCAL_IMAGE);
     }
@@ -299,8 +299,8 @@ static void a_stock_of_another_image_is_thrown_away(void **state)
     struct provider_spec spec = easy_spec(contract, &id);
     struct reply reply;
 
-    wire_text_set(play_add(played(contract), &old, WIRE_SANDBOX_POOLED)->plan.image,
-                  WIRE_NAME_MAX + 1, "other");
+    wire_text_set(play_add(played(contract), &old, RUN_STATE_POOLED)->plan.image, WIRE_NAME_MAX + 1,
+                  "other");
     reply = contract_open(contract);
     expect_ok(&reply);
     reply = ask_create(contract, &spec);
@@ -344,14 +344,14 @@ static void a_drained_stock_stays_empty_until_it_is_filled(void **state)
     await_stock(contract);
     provider_local_drain(contract->provider);
     assert_int_equal(provider_local_ready(contract->provider), 0);
-    TURN_UNTIL(&contract->loop, play_count(played(contract), WIRE_SANDBOX_POOLED) == 0);
+    TURN_UNTIL(&contract->loop, play_count(played(contract), RUN_STATE_POOLED) == 0);
     reply = ask_create(contract, &spec);
     expect_ok(&reply);
     assert_int_equal(played(contract)->asked[WIRE_MESSAGE_ASSIGN], 0);
     turn_for(contract, 100);
     assert_int_equal(provider_local_ready(contract->provider), 0);
     assert_int_equal(played(contract)->asked[WIRE_MESSAGE_CREATE], STOCK + 1);
-    expect_state(contract, &reply.sandbox.id, PROVIDER_RUNNING);
+    expect_state(contract, &reply.sandbox.id, RUN_STATE_RUNNING);
     provider_local_fill(contract->provider);
     await_stock(contract);
     assert_int_equal(contract->losses, 0);
@@ -365,7 +365,7 @@ static void one_that_is_being_made_for_a_drained_stock_is_given_up(void **state)
     provider_local_drain(contract->provider);
     turn_for(contract, 100);
     assert_int_equal(provider_local_ready(contract->provider), 0);
-    assert_int_equal(play_count(played(contract), WIRE_SANDBOX_POOLED), 0);
+    assert_int_equal(play_count(played(contract), RUN_STATE_POOLED), 0);
 }
 
 #define STOCK_TEST(name)                                                                           \

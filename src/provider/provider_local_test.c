@@ -38,19 +38,19 @@ static void what_the_launcher_can_do_is_told(void **state)
     assert_true(can(contract, PROVIDER_FREEZE));
     assert_true(can(contract, PROVIDER_NAT));
     assert_false(can(contract, PROVIDER_OOM));
-    assert_int_equal(provider_enforced(contract->provider), PROVIDER_LIMIT_PIDS);
+    assert_int_equal(provider_enforced(contract->provider), LIMIT_BIT(PIDS));
 }
 
 static void opening_takes_over_what_is_there(void **state)
 {
     static const struct {
-        enum wire_sandbox_state is;
-        enum provider_state seen;
+        enum run_state is;
+        enum run_state seen;
     } pairs[] = {
-        {WIRE_SANDBOX_RUNNING, PROVIDER_RUNNING},
-        {WIRE_SANDBOX_FROZEN, PROVIDER_FROZEN},
-        {WIRE_SANDBOX_STOPPED, PROVIDER_STOPPED},
-        {WIRE_SANDBOX_BROKEN, PROVIDER_BROKEN},
+        {RUN_STATE_RUNNING, RUN_STATE_RUNNING},
+        {RUN_STATE_FROZEN, RUN_STATE_FROZEN},
+        {RUN_STATE_STOPPED, RUN_STATE_STOPPED},
+        {RUN_STATE_BROKEN, RUN_STATE_BROKEN},
     };
     struct contract *contract = contract_new(*state);
     struct id ids[ARRAY_COUNT(pairs)];
@@ -77,11 +77,11 @@ static void what_is_being_stopped_is_waited_for(void **state)
     struct id id = id_new();
     struct reply reply;
 
-    (void) play_add(played(contract), &id, WIRE_SANDBOX_STOPPING);
+    (void) play_add(played(contract), &id, RUN_STATE_STOPPING);
     played(contract)->settles_at = 4;
     reply = contract_open(contract);
     expect_ok(&reply);
-    expect_state(contract, &id, PROVIDER_STOPPED);
+    expect_state(contract, &id, RUN_STATE_STOPPED);
     assert_true(played(contract)->asked[WIRE_MESSAGE_LIST] >= 4);
     contract_free(contract);
 }
@@ -95,7 +95,7 @@ static void many_sandboxes_are_taken_over(void **state)
     for (int i = 0; i < 700; i++) {
         struct id id = id_new();
 
-        (void) play_add(played(contract), &id, WIRE_SANDBOX_RUNNING);
+        (void) play_add(played(contract), &id, RUN_STATE_RUNNING);
     }
     reply = contract_open(contract);
     expect_ok(&reply);
@@ -113,11 +113,11 @@ static void what_cannot_be_taken_over_is_broken(void **state)
     struct id id = id_new();
     struct reply reply;
 
-    (void) play_add(played(contract), &id, WIRE_SANDBOX_RUNNING);
+    (void) play_add(played(contract), &id, RUN_STATE_RUNNING);
     played(contract)->fail[WIRE_MESSAGE_ADOPT] = ERR_INTERNAL;
     reply = contract_open(contract);
     expect_ok(&reply);
-    expect_state(contract, &id, PROVIDER_BROKEN);
+    expect_state(contract, &id, RUN_STATE_BROKEN);
     reply = ask_plain(contract, provider_destroy, &id);
     expect_ok(&reply);
     assert_int_equal(played(contract)->count, 0);
@@ -130,7 +130,7 @@ static void what_went_in_the_meantime_is_forgotten(void **state)
     struct id id = id_new();
     struct reply reply;
 
-    (void) play_add(played(contract), &id, WIRE_SANDBOX_RUNNING);
+    (void) play_add(played(contract), &id, RUN_STATE_RUNNING);
     played(contract)->fail[WIRE_MESSAGE_ADOPT] = ERR_NOT_FOUND;
     reply = contract_open(contract);
     expect_ok(&reply);
@@ -145,31 +145,31 @@ static void exits_of_earlier_times_are_told_once(void **state)
     struct id ended = id_new(), runs = id_new();
     struct reply reply;
 
-    (void) play_add(played(contract), &ended, WIRE_SANDBOX_STOPPED);
-    (void) play_add(played(contract), &runs, WIRE_SANDBOX_RUNNING);
+    (void) play_add(played(contract), &ended, RUN_STATE_STOPPED);
+    (void) play_add(played(contract), &runs, RUN_STATE_RUNNING);
     reply = contract_open(contract);
     expect_ok(&reply);
-    play_tell_exit(played(contract), &ended, WIRE_EXIT_UNKNOWN, 0);
-    play_tell_exit(played(contract), &ended, WIRE_EXIT_UNKNOWN, 0);
+    play_tell_exit(played(contract), &ended, ENDED_UNKNOWN, 0);
+    play_tell_exit(played(contract), &ended, ENDED_UNKNOWN, 0);
     play_exit(played(contract), &runs);
     TURN_UNTIL(&contract->loop, contract->exit_count == 2);
     turn_for(contract, 2);
     assert_int_equal(contract->exit_count, 2);
     assert_string_equal(contract->exits[0].id.text, ended.text);
-    assert_int_equal(contract->exits[0].ending.kind, PROVIDER_ENDED_UNKNOWN);
+    assert_int_equal(contract->exits[0].ending.kind, ENDED_UNKNOWN);
     contract_free(contract);
 }
 
 static void endings_are_translated(void **state)
 {
     static const struct {
-        enum wire_exit_kind kind;
-        enum provider_ending_kind told;
+        enum ending_kind kind;
+        enum ending_kind told;
         uint8_t value;
-    } pairs[] = {{WIRE_EXIT_EXITED, PROVIDER_ENDED_STATUS, 3},
-                 {WIRE_EXIT_SIGNALED, PROVIDER_ENDED_SIGNAL, 11},
-                 {WIRE_EXIT_OOM, PROVIDER_ENDED_OOM, 0},
-                 {WIRE_EXIT_UNKNOWN, PROVIDER_ENDED_UNKNOWN, 0}};
+    } pairs[] = {{ENDED_STATUS, ENDED_STATUS, 3},
+                 {ENDED_SIGNAL, ENDED_SIGNAL, 11},
+                 {ENDED_OOM, ENDED_OOM, 0},
+                 {ENDED_UNKNOWN, ENDED_UNKNOWN, 0}};
     struct contract *contract = *state;
 
     for (size_t i = 0; i < ARRAY_COUNT(pairs); i++) {
@@ -186,18 +186,16 @@ static void the_spec_becomes_the_plan(void **state)
 {
     struct contract *contract = *state;
     struct id id = id_new();
-    struct provider_rule rule = {.allow = true,
-                                 .address = 0x0a000000,
-                                 .bits = 8,
-                                 .protocol = PROVIDER_TCP,
-                                 .first_port = 80,
-                                 .last_port = 90};
+    struct network_rule rule = {.allow = true,
+                                .to = {.address = 0x0a000000, .bits = 8},
+                                .protocol = NETWORK_TCP,
+                                .ports = {.first = 80, .last = 90}};
     struct provider_bind bind = {.source = "tools", .place = "/opt/tools"};
     struct provider_spec spec = {.id = id,
                                  .hostname = "demo",
                                  .image = "debian",
                                  .limits = {.memory_bytes = 1 << 20, .cpu_millis = 250},
-                                 .network = PROVIDER_NETWORK_NAT,
+                                 .network = NETWORK_NAT,
                                  .rules = &rule,
                                  .rule_count = 1,
                                  .binds = &bind,
@@ -211,7 +209,7 @@ static void the_spec_becomes_the_plan(void **state)
     assert_string_equal(plan->image, "debian");
     assert_int_equal(plan->limits.memory_bytes, 1 << 20);
     assert_int_equal(plan->limits.cpu_millis, 250);
-    assert_int_equal(plan->network, WIRE_NETWORK_NAT);
+    assert_int_equal(plan->network, NETWORK_NAT);
     assert_int_equal(plan->rules.items[0].ports.last, 90);
     assert_string_equal(plan->binds.items[0].place, "/opt/tools");
     assert_int_equal(plan->flags, 0);
@@ -220,7 +218,7 @@ static void the_spec_becomes_the_plan(void **state)
 static void changed_limits_reach_the_launcher(void **state)
 {
     struct contract *contract = *state;
-    struct provider_limits limits = {.memory_bytes = 7 << 20, .pids = 9, .files = 12};
+    struct limits limits = {.memory_bytes = 7 << 20, .pids = 9, .files = 12};
     struct id id = new_sandbox(contract);
     struct reply reply = ask_limits(contract, &id, &limits);
 
@@ -252,32 +250,31 @@ static void jobs_reach_the_launcher_as_they_are(void **state)
     struct contract *contract = *state;
     const struct wire_keeper_job *asked = &played(contract)->last_job;
     struct id snapshot = id_new(), target = id_new();
-    struct provider_disk disk = {.set = PROVIDER_OF_SNAPSHOT, .id = snapshot};
+    struct disk_ref disk = {.set = DISK_OF_SNAPSHOT, .id = snapshot};
     struct reply reply;
 
     play_add_snapshot(played(contract), &snapshot);
-    reply =
-        ask_whole_job(contract, (struct provider_disk_job){.kind = PROVIDER_DISK_SCAN, .on = disk});
+    reply = ask_whole_job(contract, (struct provider_disk_job){.kind = DISK_JOB_SCAN, .on = disk});
     expect_ok(&reply);
-    assert_int_equal(asked->job, WIRE_KEEPER_SCAN);
-    assert_int_equal(asked->on.set, WIRE_DISK_OF_SNAPSHOT);
+    assert_int_equal(asked->job, DISK_JOB_SCAN);
+    assert_int_equal(asked->on.set, DISK_OF_SNAPSHOT);
     assert_string_equal(asked->on.id.text, snapshot.text);
     assert_string_equal(asked->image, "host"); /* the provider's default */
-    reply = ask_whole_job(contract, (struct provider_disk_job){
-                                        .kind = PROVIDER_DISK_READ, .on = disk, .image = "debian"});
+    reply = ask_whole_job(
+        contract, (struct provider_disk_job){.kind = DISK_JOB_READ, .on = disk, .image = "debian"});
     expect_ok(&reply);
     assert_string_equal(asked->image, "debian");
-    reply = ask_whole_job(contract, (struct provider_disk_job){.kind = PROVIDER_DISK_UNPACK,
+    reply = ask_whole_job(contract, (struct provider_disk_job){.kind = DISK_JOB_UNPACK,
                                                                .target = target,
                                                                .disk_bytes = 64 << 20});
     expect_ok(&reply);
     assert_string_equal(asked->target.text, target.text);
     assert_int_equal(asked->disk_bytes, 64 << 20);
-    expect_state(contract, &target, PROVIDER_STOPPED);
+    expect_state(contract, &target, RUN_STATE_STOPPED);
     played(contract)->job_status = 1;
     target = id_new();
-    reply = ask_whole_job(contract, (struct provider_disk_job){
-                                        .kind = PROVIDER_DISK_COPY, .on = disk, .target = target});
+    reply = ask_whole_job(
+        contract, (struct provider_disk_job){.kind = DISK_JOB_COPY, .on = disk, .target = target});
     expect_ok(&reply);
     assert_int_equal(reply.ending.value, 1);
     reply = ask_list(contract);
@@ -297,17 +294,17 @@ static void snapshots_reach_the_launcher_as_they_are(void **state)
     assert_int_equal(reply.snapshot.took_us, 2000);
     assert_true(launcher->last_snapshot.freeze);
     assert_string_equal(launcher->last_snapshot.id.text, id.text);
-    spec.origin = (struct provider_disk){PROVIDER_OF_SNAPSHOT, snapshot};
+    spec.origin = (struct disk_ref){DISK_OF_SNAPSHOT, snapshot};
     reply = ask_create(contract, &spec);
     expect_ok(&reply);
     assert_string_equal(play_find(launcher, &fork)->plan.origin.id.text, snapshot.text);
-    assert_int_equal(play_find(launcher, &fork)->plan.origin.set, WIRE_DISK_OF_SNAPSHOT);
+    assert_int_equal(play_find(launcher, &fork)->plan.origin.set, DISK_OF_SNAPSHOT);
     reply = ask_plain(contract, provider_stop, &id);
     expect_ok(&reply);
     reply = ask_roll_back(contract, &id, &snapshot);
     expect_ok(&reply);
     assert_string_equal(launcher->last_roll_back.snapshot.text, snapshot.text);
-    reply = ask_usage(contract, PROVIDER_OF_SNAPSHOT, &snapshot);
+    reply = ask_usage(contract, DISK_OF_SNAPSHOT, &snapshot);
     expect_ok(&reply);
     assert_int_equal(reply.bytes, 4096);
 }

@@ -67,10 +67,10 @@ void provider_roll_back(struct provider *provider, const struct id *sandbox,
     provider_call_leave(call);
 }
 
-void provider_disk_usage(struct provider *provider, const struct provider_disk *disk,
+void provider_disk_usage(struct provider *provider, const struct disk_ref *disk,
                          provider_bytes_done *done, void *context)
 {
-    bool is_snapshot = disk->set == PROVIDER_OF_SNAPSHOT;
+    bool is_snapshot = disk->set == DISK_OF_SNAPSHOT;
     struct provider_call *call = provider_call_new(provider, PROVIDER_CALL_DISK_USAGE,
                                                    is_snapshot ? NULL : &disk->id, context);
 

@@ -53,17 +53,17 @@ static const struct rule rules[PROVIDER_CALL_COUNT] = {
 
 static const struct {
     const char *name;
-    enum provider_state state; /* what others see */
+    enum run_state state; /* what others see */
 } phases[PROVIDER_PHASE_COUNT] = {
-    [PROVIDER_PHASE_ABSENT] = {"absent", PROVIDER_BROKEN},
-    [PROVIDER_PHASE_CREATING] = {"being created", PROVIDER_BROKEN},
-    [PROVIDER_PHASE_RUNNING] = {"running", PROVIDER_RUNNING},
-    [PROVIDER_PHASE_FROZEN] = {"frozen", PROVIDER_FROZEN},
-    [PROVIDER_PHASE_STOPPING] = {"being stopped", PROVIDER_STOPPING},
-    [PROVIDER_PHASE_STOPPED] = {"stopped", PROVIDER_STOPPED},
-    [PROVIDER_PHASE_STARTING] = {"being started", PROVIDER_STOPPED},
-    [PROVIDER_PHASE_BROKEN] = {"broken", PROVIDER_BROKEN},
-    [PROVIDER_PHASE_DESTROYING] = {"being destroyed", PROVIDER_STOPPING},
+    [PROVIDER_PHASE_ABSENT] = {"absent", RUN_STATE_BROKEN},
+    [PROVIDER_PHASE_CREATING] = {"being created", RUN_STATE_BROKEN},
+    [PROVIDER_PHASE_RUNNING] = {"running", RUN_STATE_RUNNING},
+    [PROVIDER_PHASE_FROZEN] = {"frozen", RUN_STATE_FROZEN},
+    [PROVIDER_PHASE_STOPPING] = {"being stopped", RUN_STATE_STOPPING},
+    [PROVIDER_PHASE_STOPPED] = {"stopped", RUN_STATE_STOPPED},
+    [PROVIDER_PHASE_STARTING] = {"being started", RUN_STATE_STOPPED},
+    [PROVIDER_PHASE_BROKEN] = {"broken", RUN_STATE_BROKEN},
+    [PROVIDER_PHASE_DESTROYING] = {"being destroyed", RUN_STATE_STOPPING},
 };
 
 const char *provider_call_name(enum provider_call_kind kind)
@@ -200,7 +200,7 @@ static bool succeed(struct provider_table *table, const struct rule *rule,
 /* Back to what it was. What it was on the way to when the call began is not known any more. */
 static bool fail(struct provider_table *table, const struct rule *rule,
                  struct provider_entry *entry, enum provider_phase before,
-                 struct provider_ending *ret_ending)
+                 struct ending *ret_ending)
 {
     bool was_under_way = before == PROVIDER_PHASE_STOPPING || before == PROVIDER_PHASE_STARTING;
     bool held = entry->held;
@@ -219,7 +219,7 @@ static bool fail(struct provider_table *table, const struct rule *rule,
 
 bool provider_table_end(struct provider_table *table, enum provider_call_kind kind,
                         const struct id *id, enum provider_phase before, bool success,
-                        struct provider_ending *ret_ending)
+                        struct ending *ret_ending)
 {
     struct provider_entry *entry = provider_table_find(table, id);
 
@@ -230,7 +230,7 @@ bool provider_table_end(struct provider_table *table, enum provider_call_kind ki
 }
 
 bool provider_table_exit(struct provider_table *table, const struct id *id,
-                         const struct provider_ending *ending)
+                         const struct ending *ending)
 {
     struct provider_entry *entry = provider_table_find(table, id);
 

@@ -74,9 +74,9 @@ struct provider_entry {
     struct id id;
     enum provider_phase phase;
     unsigned int unenforced;
-    bool ended;                    /* its end was told, or asked for */
-    bool held;                     /* it ended while a stop or destroy was under way: */
-    struct provider_ending ending; /* told when that fails */
+    bool ended;           /* its end was told, or asked for */
+    bool held;            /* it ended while a stop or destroy was under way: */
+    struct ending ending; /* told when that fails */
 };
 
 struct provider_table {
@@ -104,11 +104,11 @@ int provider_table_begin(struct provider_table *table, enum provider_call_kind k
 /* It ends. Returns true when an exit was held back and must be told now, as `ret_ending` says. */
 bool provider_table_end(struct provider_table *table, enum provider_call_kind kind,
                         const struct id *id, enum provider_phase before, bool success,
-                        struct provider_ending *ret_ending);
+                        struct ending *ret_ending);
 
 /* A sandbox's PID 1 ended. Returns whether that must be told now. */
 bool provider_table_exit(struct provider_table *table, const struct id *id,
-                         const struct provider_ending *ending);
+                         const struct ending *ending);
 
 /* Whether others may see this entry. */
 bool provider_entry_is_visible(const struct provider_entry *entry);

@@ -13,7 +13,7 @@
 
 AUTO_DEFINE(provider_table, struct provider_table, provider_table_done);
 
-static const struct provider_ending killed = {.kind = PROVIDER_ENDED_SIGNAL, .value = 9};
+static const struct ending killed = {.kind = ENDED_SIGNAL, .value = 9};
 
 static void begin(struct provider_table *table, enum provider_call_kind kind, const struct id *id,
                   enum provider_phase *before)
@@ -37,7 +37,7 @@ static enum err_code refusal(struct provider_table *table, enum provider_call_ki
 static bool end(struct provider_table *table, enum provider_call_kind kind, const struct id *id,
                 enum provider_phase before, bool success)
 {
-    struct provider_ending ending;
+    struct ending ending;
 
     return provider_table_end(table, kind, id, before, success, &ending);
 }
@@ -212,7 +212,7 @@ static void an_exit_is_held_back_while_one_is_asked_for(void **state)
 {
     AUTO(provider_table) struct provider_table table = {.count = 0};
     struct id id = running(&table);
-    struct provider_ending ending = {.kind = PROVIDER_ENDED_UNKNOWN};
+    struct ending ending = {.kind = ENDED_UNKNOWN};
     enum provider_phase before;
 
     (void) state;

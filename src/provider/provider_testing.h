@@ -28,7 +28,7 @@ struct contract_backend {
 
 struct told_exit {
     struct id id;
-    struct provider_ending ending;
+    struct ending ending;
 };
 
 struct contract {
@@ -48,9 +48,9 @@ struct reply {
     bool failed;
     struct error failure;
     struct provider_sandbox sandbox;
-    struct provider_stats stats;
-    struct provider_ending ending;
-    struct provider_snapshot snapshot;
+    struct stats stats;
+    struct ending ending;
+    struct snapshot_made snapshot;
     uint64_t bytes;
     uint32_t mount;
     int fuse;
@@ -107,8 +107,7 @@ static inline void on_list(void *context, const struct error *failure,
     reply->count = count;
 }
 
-static inline void on_stats(void *context, const struct error *failure,
-                            const struct provider_stats *stats)
+static inline void on_stats(void *context, const struct error *failure, const struct stats *stats)
 {
     struct reply *reply = context;
 
@@ -130,8 +129,7 @@ static inline void on_sockets(void *context, const struct error *failure, const 
         reply->fds[i] = sockets[i];
 }
 
-static inline void on_job(void *context, const struct error *failure,
-                          const struct provider_ending *ending)
+static inline void on_job(void *context, const struct error *failure, const struct ending *ending)
 {
     struct reply *reply = context;
 
@@ -142,7 +140,7 @@ static inline void on_job(void *context, const struct error *failure,
 }
 
 static inline void on_snapshot(void *context, const struct error *failure,
-                               const struct provider_snapshot *snapshot)
+                               const struct snapshot_made *snapshot)
 {
     struct reply *reply = context;
 
@@ -172,8 +170,7 @@ static inline void on_bytes(void *context, const struct error *failure, uint64_t
     reply->bytes = bytes;
 }
 
-static inline void on_exit_told(void *context, const struct id *id,
-                                const struct provider_ending *ending)
+static inline void on_exit_told(void *context, const struct id *id, const struct ending *ending)
 {
     struct contract *contract = context;
 
@@ -256,7 +253,7 @@ static inline struct reply ask_plain(struct contract *contract, plain_call *call
 }
 
 static inline struct reply ask_limits(struct contract *contract, const struct id *id,
-                                      const struct provider_limits *limits)
+                                      const struct limits *limits)
 {
     struct reply reply = {.times = 0};
 
@@ -323,8 +320,7 @@ static inline struct reply ask_detach_mount(struct contract *contract, const str
 }
 
 static inline struct reply ask_job(struct contract *contract, const struct id *id,
-                                   enum provider_disk_job_kind kind, const struct id *target,
-                                   int output)
+                                   enum disk_job_kind kind, const struct id *target, int output)
 {
     struct reply reply = {.times = 0};
     struct provider_disk_job job = {
@@ -366,10 +362,10 @@ static inline struct reply ask_roll_back(struct contract *contract, const struct
     return reply;
 }
 
-static inline struct reply ask_usage(struct contract *contract, enum provider_disk_set set,
+static inline struct reply ask_usage(struct contract *contract, enum disk_set set,
                                      const struct id *id)
 {
-    struct provider_disk disk = {set, *id};
+    struct disk_ref disk = {set, *id};
     struct reply reply = {.times = 0};
 
     provider_disk_usage(contract->provider, &disk, on_bytes, &reply);
@@ -395,7 +391,7 @@ static inline struct id new_sandbox(struct contract *contract)
 
     expect_ok(&reply);
     assert_string_equal(reply.sandbox.id.text, id.text);
-    assert_int_equal(reply.sandbox.state, PROVIDER_RUNNING);
+    assert_int_equal(reply.sandbox.state, RUN_STATE_RUNNING);
     return id;
 }
 
@@ -410,11 +406,11 @@ static inline struct provider_sandbox listed(struct contract *contract, const st
             return reply.list[i];
     }
     fail_msg("%s is not in the list", id->text);
-    return (struct provider_sandbox){.state = PROVIDER_BROKEN};
+    return (struct provider_sandbox){.state = RUN_STATE_BROKEN};
 }
 
 static inline void expect_state(struct contract *contract, const struct id *id,
-                                enum provider_state state)
+                                enum run_state state)
 {
     assert_int_equal(listed(contract, id).state, state);
 }

@@ -153,7 +153,7 @@ static void archive_start(struct archive *archive, const struct vault_archive *w
     AUTO(text) struct text options = TEXT_INIT(OPTIONS_MAX);
     AUTO(close) int input = -EBADF;
     struct provider_disk_job job = {
-        .kind = PROVIDER_DISK_ARCHIVE, .on = what->disk, .image = what->image};
+        .kind = DISK_JOB_ARCHIVE, .on = what->disk, .image = what->image};
 
     write_options(&options, what);
     if (options.overflowed) {
@@ -311,7 +311,7 @@ static void restore_line(void *context, const char *line, size_t length)
 static void restore_unpack(struct restore *restore)
 {
     struct mover *mover = restore->work.mover;
-    struct provider_disk_job job = {.kind = PROVIDER_DISK_UNARCHIVE, .input = restore->file};
+    struct provider_disk_job job = {.kind = DISK_JOB_UNARCHIVE, .input = restore->file};
     AUTO(close) int writer = -EBADF;
     int ends[2];
 

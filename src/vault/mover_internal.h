@@ -82,17 +82,17 @@ void mover_archive(void *self, const struct vault_archive *what, vault_progresse
                    vault_archive_done *done, void *context);
 void mover_restore(void *self, const struct vault_restore *what, vault_progressed *progressed,
                    vault_done *done, void *context);
-void mover_store_disk(void *self, const struct provider_disk *disk,
-                      const struct provider_disk *base, const struct id *owner,
-                      vault_progressed *progressed, vault_layer_done *done, void *context);
+void mover_store_disk(void *self, const struct disk_ref *disk, const struct disk_ref *base,
+                      const struct id *owner, vault_progressed *progressed, vault_layer_done *done,
+                      void *context);
 void mover_fetch_disk(void *self, const struct vault_fetch *what, vault_progressed *progressed,
                       vault_done *done, void *context);
 void mover_sync(void *self, const struct vault_sync *what, vault_progressed *progressed,
                 vault_sync_done *done, void *context);
 void mover_restore_mirror(void *self, const struct vault_mirror *what, vault_progressed *progressed,
                           vault_mirror_done *done, void *context);
-void mover_diff(void *self, const struct provider_disk *newer, const struct provider_disk *older,
+void mover_diff(void *self, const struct disk_ref *newer, const struct disk_ref *older,
                 vault_line *line, vault_done *done, void *context);
-void mover_measure(void *self, const struct provider_disk *disk, vault_measure_done *done,
+void mover_measure(void *self, const struct disk_ref *disk, vault_measure_done *done,
                    void *context);
 void mover_remove_prefix(void *self, const char *prefix, vault_done *done, void *context);

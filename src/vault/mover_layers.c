@@ -135,13 +135,13 @@ static void storing_packed(void *context, const struct error *failure, const cha
             objects_head(storing->work.mover->objects, storing->key, storing_looked, storing);
 }
 
-void mover_store_disk(void *self, const struct provider_disk *disk,
-                      const struct provider_disk *base, const struct id *owner,
-                      vault_progressed *progressed, vault_layer_done *done, void *context)
+void mover_store_disk(void *self, const struct disk_ref *disk, const struct disk_ref *base,
+                      const struct id *owner, vault_progressed *progressed, vault_layer_done *done,
+                      void *context)
 {
     struct mover *mover = self;
     struct storing *storing = mem_alloc(sizeof(*storing));
-    struct provider_disk_job job = {.kind = PROVIDER_DISK_PACK, .on = *disk, .input = -EBADF};
+    struct provider_disk_job job = {.kind = DISK_JOB_PACK, .on = *disk, .input = -EBADF};
 
     storing->owner = *owner;
     storing->file = -EBADF;
@@ -251,7 +251,7 @@ static void layer_got(void *context, const struct error *failure, const struct o
 {
     struct fetching *fetching = context;
     struct mover *mover = fetching->work.mover;
-    struct provider_disk_job job = {.kind = PROVIDER_DISK_UNPACK,
+    struct provider_disk_job job = {.kind = DISK_JOB_UNPACK,
                                     .target = fetching->target,
                                     .disk_bytes = fetching->disk_bytes,
                                     .input = fetching->file,
@@ -325,10 +325,10 @@ static void start_copied(void *context, const struct error *failure, const char 
         fetch_next(fetching);
 }
 
-static void copy_start(struct fetching *fetching, const struct provider_disk *start)
+static void copy_start(struct fetching *fetching, const struct disk_ref *start)
 {
     struct mover *mover = fetching->work.mover;
-    const struct provider_disk_job job = {.kind = PROVIDER_DISK_COPY,
+    const struct provider_disk_job job = {.kind = DISK_JOB_COPY,
                                           .on = *start,
                                           .target = fetching->target,
                                           .disk_bytes = fetching->disk_bytes,

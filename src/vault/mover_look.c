@@ -44,13 +44,13 @@ static void diff_done(void *context, const struct error *failure, const char *ou
     work_end(&diff->work, failure);
 }
 
-void mover_diff(void *self, const struct provider_disk *newer, const struct provider_disk *older,
+void mover_diff(void *self, const struct disk_ref *newer, const struct disk_ref *older,
                 vault_line *line, vault_done *done, void *context)
 {
     struct mover *mover = self;
     struct diff *diff = mem_alloc(sizeof(*diff));
     struct provider_disk_job job = {
-        .kind = PROVIDER_DISK_DIFF, .on = *newer, .base = *older, .input = -EBADF, .data = -EBADF};
+        .kind = DISK_JOB_DIFF, .on = *newer, .base = *older, .input = -EBADF, .data = -EBADF};
 
     diff->line = line;
     diff->done = done;
@@ -106,13 +106,12 @@ static void measure_done(void *context, const struct error *failure, const char 
     work_end(&measure->work, failure);
 }
 
-void mover_measure(void *self, const struct provider_disk *disk, vault_measure_done *done,
-                   void *context)
+void mover_measure(void *self, const struct disk_ref *disk, vault_measure_done *done, void *context)
 {
     struct mover *mover = self;
     struct measure *measure = mem_alloc(sizeof(*measure));
     struct provider_disk_job job = {
-        .kind = PROVIDER_DISK_MEASURE, .on = *disk, .input = -EBADF, .data = -EBADF};
+        .kind = DISK_JOB_MEASURE, .on = *disk, .input = -EBADF, .data = -EBADF};
 
     measure->done = done;
     measure->context = context;

@@ -36,7 +36,7 @@ struct sync {
     struct contents contents;
     struct objects_call *call;
 
-    struct provider_disk disk;
+    struct disk_ref disk;
     char *image, *folder, *prefix, *manifest; /* owned; image may be NULL */
     char *doubts_key;                         /* owned */
     struct text options;                      /* of the scan */
@@ -283,8 +283,7 @@ static void put_contents(struct sync *sync)
         .context = sync, .next = next_content, .put = content_put, .done = contents_done};
     AUTO(text) struct text paths = TEXT_INIT(MOVER_LIST_MAX);
     AUTO(close) int input = -EBADF;
-    struct provider_disk_job job = {
-        .kind = PROVIDER_DISK_READ, .on = sync->disk, .image = sync->image};
+    struct provider_disk_job job = {.kind = DISK_JOB_READ, .on = sync->disk, .image = sync->image};
 
     if (!sync->changed.count) {
         put_list(sync);
@@ -454,7 +453,7 @@ static void start_scan(struct sync *sync)
 {
     struct mover *mover = sync->work.mover;
     struct provider_disk_job job = {
-        .kind = PROVIDER_DISK_SCAN, .on = sync->disk, .image = sync->image, .data = -EBADF};
+        .kind = DISK_JOB_SCAN, .on = sync->disk, .image = sync->image, .data = -EBADF};
     AUTO(close)
     int input = work_open_bytes(&sync->work, sync->options.data, sync->options.length);
 

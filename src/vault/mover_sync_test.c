@@ -15,7 +15,7 @@ static void on_synced(void *context, const struct error *failure, const struct v
         answer->synced = *synced;
 }
 
-static struct answer sync_up_to(struct stage *stage, const struct provider_disk *disk,
+static struct answer sync_up_to(struct stage *stage, const struct disk_ref *disk,
                                 uint64_t bytes_max)
 {
     const struct vault *vault = mover_vault(stage->mover);
@@ -34,7 +34,7 @@ static struct answer sync_up_to(struct stage *stage, const struct provider_disk 
     return answer;
 }
 
-static struct answer sync_now(struct stage *stage, const struct provider_disk *disk)
+static struct answer sync_now(struct stage *stage, const struct disk_ref *disk)
 {
     struct answer answer = sync_up_to(stage, disk, 0);
 
@@ -64,7 +64,7 @@ static struct answer bring_back(struct stage *stage, const struct id *sandbox)
 }
 
 /* Names with newlines and bytes that are no text, empty and large files, links, odd modes. */
-static void fill(struct stage *stage, const struct provider_disk *disk)
+static void fill(struct stage *stage, const struct disk_ref *disk)
 {
     run_shell(
         "cd '%s' && mkdir -p workspace/sub/deep workspace/node_modules/x workspace/.git && "
@@ -82,7 +82,7 @@ static void fill(struct stage *stage, const struct provider_disk *disk)
 static void a_mirror_comes_back_as_it_was(void **state)
 {
     struct stage *stage = *state;
-    struct provider_disk disk = new_disk(stage);
+    struct disk_ref disk = new_disk(stage);
     struct id sandbox = id_new();
     struct answer answer;
 
@@ -112,7 +112,7 @@ static void a_mirror_comes_back_as_it_was(void **state)
 static void only_changes_move_and_deletions_follow(void **state)
 {
     struct stage *stage = *state;
-    struct provider_disk disk = new_disk(stage);
+    struct disk_ref disk = new_disk(stage);
     struct id sandbox = id_new();
     struct answer answer;
     int jobs;
@@ -156,7 +156,7 @@ static void only_changes_move_and_deletions_follow(void **state)
 static void too_much_is_refused_before_anything_is_put(void **state)
 {
     struct stage *stage = *state;
-    struct provider_disk disk = new_disk(stage);
+    struct disk_ref disk = new_disk(stage);
     struct answer answer;
 
     fill(stage, &disk);
@@ -178,7 +178,7 @@ static void a_damaged_list_is_not_believed(void **state)
         "truncate -s 100 $list",
     };
     struct stage *stage = *state;
-    struct provider_disk disk = new_disk(stage);
+    struct disk_ref disk = new_disk(stage);
 
     fill(stage, &disk);
     (void) sync_now(stage, &disk);
@@ -198,7 +198,7 @@ static void a_damaged_list_is_not_believed(void **state)
 static void what_is_missing_or_refused_fails_as_a_whole(void **state)
 {
     struct stage *stage = *state;
-    struct provider_disk disk = new_disk(stage);
+    struct disk_ref disk = new_disk(stage);
     struct id sandbox = id_new();
     struct answer answer;
 
@@ -223,7 +223,7 @@ static void what_is_missing_or_refused_fails_as_a_whole(void **state)
 static void a_workspace_is_back_when_it_would_survive_a_power_cut(void **state)
 {
     struct stage *stage = *state;
-    struct provider_disk disk = new_disk(stage);
+    struct disk_ref disk = new_disk(stage);
     struct id sandbox = id_new();
     struct answer answer;
 
@@ -244,7 +244,7 @@ static void closing_ends_a_sync(void **state)
 {
     struct stage *stage = *state;
     const struct vault *vault = mover_vault(stage->mover);
-    struct provider_disk disk = new_disk(stage);
+    struct disk_ref disk = new_disk(stage);
     struct vault_sync what = {
         .disk = disk, .folder = "/workspace", .prefix = PREFIX, .manifest = MANIFEST};
     struct vault_mirror mirror = {
@@ -298,7 +298,7 @@ static int cut_place(int round)
 }
 
 /* Close the mover in the middle, `turns` of the loop after a sync was asked for. */
-static void cut_off_a_sync(struct stage *stage, const struct provider_disk *disk, int turns)
+static void cut_off_a_sync(struct stage *stage, const struct disk_ref *disk, int turns)
 {
     const struct vault *vault = mover_vault(stage->mover);
     const struct vault_sync what = {
@@ -320,7 +320,7 @@ static void cut_off_a_sync(struct stage *stage, const struct provider_disk *disk
     stage->mover = mover_new(&options);
 }
 
-static void expect_mirror(struct stage *stage, const struct provider_disk *disk)
+static void expect_mirror(struct stage *stage, const struct disk_ref *disk)
 {
     run_shell("diff -r '%s/workspace' '%s' && [ ! -e '%s' ]", disk_path(stage, disk),
               place(stage, "store", PREFIX), place(stage, "store", MANIFEST ".doubts"));
@@ -331,7 +331,7 @@ static void expect_mirror(struct stage *stage, const struct provider_disk *disk)
 static void what_a_sync_left_half_done_is_mended_by_the_next(void **state)
 {
     struct stage *stage = *state;
-    struct provider_disk disk = new_disk(stage);
+    struct disk_ref disk = new_disk(stage);
     unsigned int mended = 0;
 
     run_shell("mkdir -p '%s/workspace/d' && cd '%s/workspace' && echo 1 > a && echo 1 > d/b && "
@@ -361,7 +361,7 @@ static void what_a_sync_left_half_done_is_mended_by_the_next(void **state)
 static void what_the_list_names_stays_until_there_is_another(void **state)
 {
     struct stage *stage = *state;
-    struct provider_disk disk = new_disk(stage);
+    struct disk_ref disk = new_disk(stage);
     unsigned int old_lists = 0;
 
     run_shell("mkdir -p '%s/workspace' && echo 1 > '%s/workspace/a'", disk_path(stage, &disk),
@@ -391,7 +391,7 @@ static void what_the_list_names_stays_until_there_is_another(void **state)
 static void a_sync_cut_off_again_and_again_doubts_each_file_once(void **state)
 {
     struct stage *stage = *state;
-    struct provider_disk disk = new_disk(stage);
+    struct disk_ref disk = new_disk(stage);
     unsigned int doubted = 0;
 
     run_shell("mkdir -p '%s/workspace' && cd '%s/workspace' && echo 1 > a && echo 1 > f",
@@ -411,7 +411,7 @@ static void a_sync_cut_off_again_and_again_doubts_each_file_once(void **state)
 static void doubts_that_make_no_sense_doubt_everything(void **state)
 {
     struct stage *stage = *state;
-    struct provider_disk disk = new_disk(stage);
+    struct disk_ref disk = new_disk(stage);
     struct answer answer;
 
     run_shell("mkdir -p '%s/workspace' && cd '%s/workspace' && echo 1 > a && echo 2 > b",

@@ -3,7 +3,7 @@
 #include "vault/mover_testing.h"
 
 /* What a workspace has, odd things included. */
-static void fill(struct stage *stage, const struct provider_disk *disk)
+static void fill(struct stage *stage, const struct disk_ref *disk)
 {
     run_shell("cd '%s' && mkdir -p workspace/sub/deep && cd workspace && echo one > a && "
               "echo two > 'sub/with space' && printf 'x' > \"$(printf 'new\\nline')\" && "
@@ -32,8 +32,8 @@ static void on_layer(void *context, const struct error *failure, const struct va
         answer->layer = *layer;
 }
 
-static struct answer archive(struct stage *stage, const struct provider_disk *disk,
-                             const char *folder, const char *key)
+static struct answer archive(struct stage *stage, const struct disk_ref *disk, const char *folder,
+                             const char *key)
 {
     const struct vault *vault = mover_vault(stage->mover);
     const char *excludes[] = {"skipped"};
@@ -62,7 +62,7 @@ static struct answer restore(struct stage *stage, const char *key, const uint8_t
 static void a_backup_comes_back_as_it_was(void **state)
 {
     struct stage *stage = *state;
-    struct provider_disk disk = new_disk(stage);
+    struct disk_ref disk = new_disk(stage);
     struct id sandbox = id_new();
     struct answer made, answer;
 
@@ -85,7 +85,7 @@ static void a_backup_comes_back_as_it_was(void **state)
 static void what_fails_says_which_step_and_changes_nothing(void **state)
 {
     struct stage *stage = *state;
-    struct provider_disk disk = new_disk(stage), nowhere = {PROVIDER_OF_SNAPSHOT, id_new()};
+    struct disk_ref disk = new_disk(stage), nowhere = {DISK_OF_SNAPSHOT, id_new()};
     struct id sandbox = id_new();
     uint8_t wrong[VAULT_SUM_SIZE] = {1};
     struct answer answer;
@@ -122,7 +122,7 @@ static void a_restore_is_told_when_it_would_survive_a_power_cut(void **state)
 {
     struct stage *stage = *state;
     const struct vault *vault = mover_vault(stage->mover);
-    struct provider_disk disk = new_disk(stage);
+    struct disk_ref disk = new_disk(stage);
     struct vault_restore what = {
         .key = "backups/x/data.sqsh", .sandbox = id_new(), .folder = "/workspace"};
     struct answer answer, late = {.times = 0};
@@ -151,8 +151,8 @@ static void a_restore_is_told_when_it_would_survive_a_power_cut(void **state)
     assert_int_equal(stage->flushes, 2);
 }
 
-static struct answer store(struct stage *stage, const struct provider_disk *disk,
-                           const struct provider_disk *base, const struct id *owner)
+static struct answer store(struct stage *stage, const struct disk_ref *disk,
+                           const struct disk_ref *base, const struct id *owner)
 {
     const struct vault *vault = mover_vault(stage->mover);
     struct answer answer = {.times = 0};
@@ -162,7 +162,7 @@ static struct answer store(struct stage *stage, const struct provider_disk *disk
     return answer;
 }
 
-static struct answer fetch_onto(struct stage *stage, const struct provider_disk *start,
+static struct answer fetch_onto(struct stage *stage, const struct disk_ref *start,
                                 const struct vault_layer *layers, size_t count,
                                 const struct id *owner, const struct id *target)
 {
@@ -179,13 +179,13 @@ static struct answer fetch_onto(struct stage *stage, const struct provider_disk 
 static struct answer fetch(struct stage *stage, const struct vault_layer *layers, size_t count,
                            const struct id *owner, const struct id *target)
 {
-    return fetch_onto(stage, &(struct provider_disk){.id.text = ""}, layers, count, owner, target);
+    return fetch_onto(stage, &(struct disk_ref){.id.text = ""}, layers, count, owner, target);
 }
 
 static void a_disk_is_made_of_its_layers(void **state)
 {
     struct stage *stage = *state;
-    struct provider_disk first = new_disk(stage), second = new_disk(stage), none = {.set = 0};
+    struct disk_ref first = new_disk(stage), second = new_disk(stage), none = {.set = 0};
     struct id owner = id_new(), other = id_new(), target = id_new();
     struct vault_layer layers[2];
     struct answer answer;
@@ -220,8 +220,8 @@ static void a_disk_is_made_of_its_layers(void **state)
 static void what_is_here_already_is_not_fetched(void **state)
 {
     struct stage *stage = *state;
-    struct provider_disk first = new_disk(stage), second = new_disk(stage);
-    struct provider_disk nowhere = {PROVIDER_OF_SNAPSHOT, id_new()};
+    struct disk_ref first = new_disk(stage), second = new_disk(stage);
+    struct disk_ref nowhere = {DISK_OF_SNAPSHOT, id_new()};
     struct id owner = id_new(), target = id_new(), other = id_new();
     struct vault_layer layer;
     struct answer answer;
@@ -250,7 +250,7 @@ static void what_is_here_already_is_not_fetched(void **state)
 static void a_layer_that_is_damaged_leaves_no_disk(void **state)
 {
     struct stage *stage = *state;
-    struct provider_disk disk = new_disk(stage), later = new_disk(stage);
+    struct disk_ref disk = new_disk(stage), later = new_disk(stage);
     struct id owner = id_new(), target = id_new();
     struct vault_layer layers[2];
     struct answer answer;
@@ -302,7 +302,7 @@ static void differences_and_sizes_are_told(void **state)
 {
     struct stage *stage = *state;
     const struct vault *vault = mover_vault(stage->mover);
-    struct provider_disk older = new_disk(stage), newer = new_disk(stage);
+    struct disk_ref older = new_disk(stage), newer = new_disk(stage);
     struct answer answer = {.lines = TEXT_INIT(4096)};
 
     run_shell("cd '%s' && echo 12345 > a && cp -a a '%s/a' && echo > '%s/b'",
@@ -359,7 +359,7 @@ static void closing_answers_all_that_is_open(void **state)
 {
     struct stage *stage = *state;
     const struct vault *vault = mover_vault(stage->mover);
-    struct provider_disk disk = new_disk(stage);
+    struct disk_ref disk = new_disk(stage);
     struct answer answers[3] = {{.times = 0}}, late = {.times = 0};
     struct vault_archive what = {.disk = disk, .folder = "/workspace", .key = "k"};
     struct id owner = id_new();

@@ -77,9 +77,9 @@ static inline void stage_job_closed(uv_handle_t *handle)
 {
     struct stage_job *job = handle->data;
 
-    job->call->result.ending = (struct provider_ending){
-        .kind = job->signal ? PROVIDER_ENDED_SIGNAL : PROVIDER_ENDED_STATUS,
-        .value = job->signal ? job->signal : (int) job->status};
+    job->call->result.ending =
+        (struct ending){.kind = job->signal ? ENDED_SIGNAL : ENDED_STATUS,
+                        .value = job->signal ? job->signal : (int) job->status};
     if (job->target.text[0] && (job->signal || job->status))
         run_shell("rm -rf '%s'", place(job->stage, "disks", job->target.text));
     provider_call_answer(job->call, NULL);
@@ -99,11 +99,11 @@ static inline void stage_disk_job(struct provider *provider, const struct provid
                                   struct provider_call *call)
 {
     static const char *const names[] = {
-        [PROVIDER_DISK_MEASURE] = "measure", [PROVIDER_DISK_LIST] = "list",
-        [PROVIDER_DISK_COPY] = "copy",       [PROVIDER_DISK_DIFF] = "diff",
-        [PROVIDER_DISK_PACK] = "pack",       [PROVIDER_DISK_UNPACK] = "unpack",
-        [PROVIDER_DISK_ARCHIVE] = "archive", [PROVIDER_DISK_UNARCHIVE] = "unarchive",
-        [PROVIDER_DISK_SCAN] = "scan",       [PROVIDER_DISK_READ] = "read",
+        [DISK_JOB_MEASURE] = "measure", [DISK_JOB_LIST] = "list",
+        [DISK_JOB_COPY] = "copy",       [DISK_JOB_DIFF] = "diff",
+        [DISK_JOB_PACK] = "pack",       [DISK_JOB_UNPACK] = "unpack",
+        [DISK_JOB_ARCHIVE] = "archive", [DISK_JOB_UNARCHIVE] = "unarchive",
+        [DISK_JOB_SCAN] = "scan",       [DISK_JOB_READ] = "read",
     };
     struct stage *stage = CONTAINER_OF(provider, struct stage, provider);
     struct stage_job *running = mem_alloc(sizeof(*running));
@@ -369,15 +369,15 @@ static inline int strike_stage(void **state)
 }
 
 /* A snapshot with this id, empty. */
-static inline struct provider_disk new_disk(struct stage *stage)
+static inline struct disk_ref new_disk(struct stage *stage)
 {
-    struct provider_disk disk = {.set = PROVIDER_OF_SNAPSHOT, .id = id_new()};
+    struct disk_ref disk = {.set = DISK_OF_SNAPSHOT, .id = id_new()};
 
     assert_int_equal(mkdir(place(stage, "disks", disk.id.text), 0755), 0);
     return disk;
 }
 
-static inline const char *disk_path(struct stage *stage, const struct provider_disk *disk)
+static inline const char *disk_path(struct stage *stage, const struct disk_ref *disk)
 {
     return place(stage, "disks", disk->id.text);
 }

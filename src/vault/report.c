@@ -39,21 +39,20 @@ static void take_error(struct report *report)
 
 static void judge(struct report *report)
 {
-    const struct provider_ending *ending = &report->ending;
+    const struct ending *ending = &report->ending;
 
     if (report->failed)
         return;
     report->failed = true;
     if (report->is_cancelled)
         (void) error_set(&report->failure, ERR_CANCELLED, 0, "the job was cancelled");
-    else if (ending->kind == PROVIDER_ENDED_STATUS && ending->value == 0 && report->has_last)
+    else if (ending->kind == ENDED_STATUS && ending->value == 0 && report->has_last)
         report->failed = false;
-    else if (ending->kind == PROVIDER_ENDED_STATUS && ending->value != 0 && report->has_last)
+    else if (ending->kind == ENDED_STATUS && ending->value != 0 && report->has_last)
         take_error(report);
     else
         (void) error_set(&report->failure, ERR_INTERNAL, 0, "the keeper ended by %s %d",
-                         ending->kind == PROVIDER_ENDED_SIGNAL ? "signal" : "status",
-                         ending->value);
+                         ending->kind == ENDED_SIGNAL ? "signal" : "status", ending->value);
 }
 
 static void end(struct report *report)
@@ -88,8 +87,7 @@ static void drain(struct report *report)
         uv_close((uv_handle_t *) &report->poll, closed);
 }
 
-static void answered(void *context, const struct error *failure,
-                     const struct provider_ending *ending)
+static void answered(void *context, const struct error *failure, const struct ending *ending)
 {
     struct report *report = context;
 

@@ -32,7 +32,7 @@ struct report {
     bool is_running, is_answered, is_drained, is_cancelled;
     bool failed;
     struct error failure;
-    struct provider_ending ending;
+    struct ending ending;
     report_line *on_line; /* may be NULL */
     report_done *on_done;
     void *context;

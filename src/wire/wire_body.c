@@ -2,23 +2,23 @@
 
 #include <string.h>
 
-WIRE_WORDS(limit, WIRE_LIMITS);
+WIRE_WORDS(limit, LIMIT_WORDS);
 WIRE_WORDS(feature, WIRE_FEATURES);
-WIRE_WORDS(sandbox_state, WIRE_SANDBOX_STATES);
-WIRE_WORDS(exit_kind, WIRE_EXIT_KINDS);
+WIRE_WORDS(sandbox_state, RUN_STATES);
+WIRE_WORDS(exit_kind, ENDING_KINDS);
 WIRE_WORDS(kill_scope, WIRE_KILL_SCOPES);
 WIRE_WORDS(socket_family, WIRE_SOCKET_FAMILIES);
-WIRE_WORDS(disk_set, WIRE_DISK_SETS);
-WIRE_WORDS(keeper_job_kind, WIRE_KEEPER_JOBS);
-WIRE_WORDS(stat, WIRE_STATS);
+WIRE_WORDS(disk_set, DISK_SETS);
+WIRE_WORDS(keeper_job_kind, DISK_JOBS);
+WIRE_WORDS(stat, STATS_PARTS);
 
 static int check_ending(const void *object, struct error *err)
 {
-    const struct wire_ending *ending = object;
+    const struct ending *ending = object;
     bool fits =
-        ending->kind == WIRE_EXIT_EXITED ||
-        (ending->kind == WIRE_EXIT_SIGNALED ? ending->value >= 1 && ending->value <= WIRE_SIGNAL_MAX
-                                            : ending->value == 0);
+        ending->kind == ENDED_STATUS ||
+        (ending->kind == ENDED_SIGNAL ? ending->value >= 1 && ending->value <= ENDING_SIGNAL_MAX
+                                      : ending->value == 0);
 
     if (!fits)
         return error_set(err, ERR_INVALID, 0, "value %u does not go with '%s'", ending->value,
@@ -68,55 +68,31 @@ static int check_entry(const void *object, struct error *err)
 /* None has one spelling. */
 static int check_disk(const void *object, struct error *err)
 {
-    const struct wire_disk *disk = object;
+    const struct disk_ref *disk = object;
 
-    if (!disk->id.text[0] && disk->set != WIRE_DISK_OF_SANDBOX)
+    if (!disk->id.text[0] && disk->set != DISK_OF_SANDBOX)
         return error_set(err, ERR_INVALID, 0, "no disk, and yet a %s",
                          wire_disk_set_words[disk->set]);
     return 0;
 }
 
-enum need { NEVER, MAYBE, ALWAYS };
-
-static const struct {
-    enum need on, base, target, image;
-} job_needs[wire_keeper_job_kind_count] = {
-    [WIRE_KEEPER_DELETE] = {.on = ALWAYS},
-    [WIRE_KEEPER_MEASURE] = {.on = ALWAYS},
-    [WIRE_KEEPER_LIST] = {.on = ALWAYS},
-    [WIRE_KEEPER_COPY] = {.on = ALWAYS, .target = ALWAYS},
-    [WIRE_KEEPER_DIFF] = {.on = ALWAYS, .base = ALWAYS},
-    [WIRE_KEEPER_PACK] = {.on = ALWAYS, .base = MAYBE},
-    [WIRE_KEEPER_UNPACK] = {.target = ALWAYS},
-    [WIRE_KEEPER_ARCHIVE] = {.on = ALWAYS, .image = ALWAYS},
-    [WIRE_KEEPER_UNARCHIVE] = {.on = NEVER},
-    [WIRE_KEEPER_SCAN] = {.on = ALWAYS, .image = ALWAYS},
-    [WIRE_KEEPER_READ] = {.on = ALWAYS, .image = ALWAYS},
-};
-
-static int check_need(enum need need, const char *what, const char *given,
-                      enum wire_keeper_job_kind job, struct error *err)
-{
-    if (need == MAYBE || (need == ALWAYS) == (given[0] != '\0'))
-        return 0;
-    return error_set(err, ERR_INVALID, 0, "'%s' %s '%s'", wire_keeper_job_kind_words[job],
-                     need == ALWAYS ? "needs" : "has no", what);
-}
-
 static int check_keeper_job(const void *object, struct error *err)
 {
     const struct wire_keeper_job *job = object;
+    unsigned int given = (job->on.id.text[0] ? 1U << DISK_JOB_ON : 0) |
+                         (job->base.id.text[0] ? 1U << DISK_JOB_BASE : 0) |
+                         (job->target.text[0] ? 1U << DISK_JOB_TARGET : 0) |
+                         (job->image[0] ? 1U << DISK_JOB_IMAGE : 0);
+    unsigned int named = 1U << DISK_JOB_ON | 1U << DISK_JOB_BASE | 1U << DISK_JOB_TARGET |
+                         1U << DISK_JOB_IMAGE; /* the others are descriptors */
 
-    if (check_need(job_needs[job->job].on, "on", job->on.id.text, job->job, err) < 0 ||
-        check_need(job_needs[job->job].base, "base", job->base.id.text, job->job, err) < 0 ||
-        check_need(job_needs[job->job].target, "target", job->target.text, job->job, err) < 0 ||
-        check_need(job_needs[job->job].image, "image", job->image, job->job, err) < 0)
+    if (disk_job_check(job->job, given, named, err) < 0)
         return -1;
     if (job->disk_bytes && !job->target.text[0])
         return error_set(err, ERR_INVALID, 0, "a limit without a new disk");
-    if (job->job == WIRE_KEEPER_DELETE && job->on.set != WIRE_DISK_OF_SANDBOX)
+    if (job->job == DISK_JOB_DELETE && job->on.set != DISK_OF_SANDBOX)
         return error_set(err, ERR_INVALID, 0, "a snapshot cannot be emptied");
-    if (job->on.set == WIRE_DISK_OF_SANDBOX && job->on.id.text[0] &&
+    if (job->on.set == DISK_OF_SANDBOX && job->on.id.text[0] &&
         strcmp(job->target.text, job->on.id.text) == 0)
         return error_set(err, ERR_INVALID, 0, "a disk cannot be copied to itself");
     return 0;

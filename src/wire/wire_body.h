@@ -5,6 +5,11 @@
  * launcher would act on: texts towards the launcher are for people only. */
 #pragma once
 
+#include "model/disk.h"
+#include "model/ending.h"
+#include "model/limits.h"
+#include "model/state.h"
+#include "model/stats.h"
 #include "wire/wire_field.h"
 
 #define WIRE_PROGRAM_MAX 64 /* length of a program's version */
@@ -12,22 +17,12 @@
 #define WIRE_LIST_PAGE   64 /* sandboxes in one answer to a list */
 #define WIRE_SOCKETS_MAX 32 /* sockets in one answer */
 
-#define WIRE_PID_MAX    (1 << 22) /* the kernel's own limit */
-#define WIRE_BYTES_MAX  (UINT64_C(1) << 50)
-#define WIRE_CPU_MAX    10000000 /* thousandths: ten thousand CPUs */
-#define WIRE_FILES_MAX  (1 << 20)
-#define WIRE_SIGNAL_MAX 64
+#define WIRE_PID_MAX   (1 << 22) /* the kernel's own limit */
+#define WIRE_BYTES_MAX (UINT64_C(1) << 50)
+#define WIRE_CPU_MAX   10000000 /* thousandths: ten thousand CPUs */
+#define WIRE_FILES_MAX (1 << 20)
 
-#define WIRE_SWAP_UNLIMITED UINT64_MAX
-
-#define WIRE_LIMITS(W)                                                                             \
-    W(WIRE_LIMIT_MEMORY, "memory", "memory of all processes")                                      \
-    W(WIRE_LIMIT_SWAP, "swap", "swap beside the memory")                                           \
-    W(WIRE_LIMIT_PIDS, "pids", "processes and threads")                                            \
-    W(WIRE_LIMIT_CPU, "cpu", "time of the CPUs")                                                   \
-    W(WIRE_LIMIT_DISK, "disk", "bytes on the sandbox's disk")                                      \
-    W(WIRE_LIMIT_FILES, "files", "open files of one process")
-WIRE_ENUM(limit, WIRE_LIMITS);
+WIRE_VOCABULARY(limit, enum limit, LIMIT_WORDS);
 
 #define WIRE_FEATURES(W)                                                                           \
     W(WIRE_FEATURE_FREEZE, "freeze", "sandboxes can be frozen")                                    \
@@ -38,21 +33,9 @@ WIRE_ENUM(limit, WIRE_LIMITS);
     W(WIRE_FEATURE_RECLAIM, "reclaim", "there is swap that memory of frozen ones can go to")
 WIRE_ENUM(feature, WIRE_FEATURES);
 
-#define WIRE_SANDBOX_STATES(W)                                                                     \
-    W(WIRE_SANDBOX_POOLED, "pooled", "runs, waits to be assigned")                                 \
-    W(WIRE_SANDBOX_RUNNING, "running", "runs")                                                     \
-    W(WIRE_SANDBOX_FROZEN, "frozen", "has processes, none of them moves")                          \
-    W(WIRE_SANDBOX_STOPPING, "stopping", "was killed, is being taken down")                        \
-    W(WIRE_SANDBOX_STOPPED, "stopped", "has a disk and no processes")                              \
-    W(WIRE_SANDBOX_BROKEN, "broken", "parts are missing: it can only be killed")
-WIRE_ENUM(sandbox_state, WIRE_SANDBOX_STATES);
+WIRE_VOCABULARY(sandbox_state, enum run_state, RUN_STATES);
 
-#define WIRE_EXIT_KINDS(W)                                                                         \
-    W(WIRE_EXIT_EXITED, "exited", "ended by itself, `value` is the exit status")                   \
-    W(WIRE_EXIT_SIGNALED, "signaled", "`value` is the signal, 1 to 64")                            \
-    W(WIRE_EXIT_OOM, "oom", "killed for lack of memory")                                           \
-    W(WIRE_EXIT_UNKNOWN, "unknown", "ended while nobody could look")
-WIRE_ENUM(exit_kind, WIRE_EXIT_KINDS);
+WIRE_VOCABULARY(exit_kind, enum ending_kind, ENDING_KINDS);
 
 #define WIRE_KILL_SCOPES(W)                                                                        \
     W(WIRE_KILL_PROCESSES, "processes", "the disk stays and can be started again")                 \
@@ -64,48 +47,22 @@ WIRE_ENUM(kill_scope, WIRE_KILL_SCOPES);
     W(WIRE_SOCKET_IPV6, "ipv6", "AF_INET6")
 WIRE_ENUM(socket_family, WIRE_SOCKET_FAMILIES);
 
-#define WIRE_DISK_SETS(W)                                                                          \
-    W(WIRE_DISK_OF_SANDBOX, "sandbox", "the disk of a sandbox")                                    \
-    W(WIRE_DISK_OF_SNAPSHOT, "snapshot", "a read-only copy with an id of its own")
-WIRE_ENUM(disk_set, WIRE_DISK_SETS);
+WIRE_VOCABULARY(disk_set, enum disk_set, DISK_SETS);
 
-#define WIRE_KEEPER_JOBS(W)                                                                        \
-    W(WIRE_KEEPER_DELETE, "delete", "remove everything on `on`, a sandbox's disk")                 \
-    W(WIRE_KEEPER_MEASURE, "measure", "count files and bytes of `on`")                             \
-    W(WIRE_KEEPER_LIST, "list", "write every entry of `on` to the output")                         \
-    W(WIRE_KEEPER_COPY, "copy", "copy `on` to the new disk of `target`")                           \
-    W(WIRE_KEEPER_DIFF, "diff", "what `on` has that `base` has not, and the other way round")      \
-    W(WIRE_KEEPER_PACK, "pack", "`on`, or what differs from `base`, as a layer on the data")       \
-    W(WIRE_KEEPER_UNPACK, "unpack", "the layer of the input onto the disk of `target`")            \
-    W(WIRE_KEEPER_ARCHIVE, "archive", "a folder of the view of `on` as squashfs on the data")      \
-    W(WIRE_KEEPER_UNARCHIVE, "unarchive", "the squashfs of the input as tar on the data")          \
-    W(WIRE_KEEPER_SCAN, "scan", "every entry of the view of `on`, with sums, to the output")       \
-    W(WIRE_KEEPER_READ, "read", "files of the view of `on` to the data")
-WIRE_ENUM(keeper_job_kind, WIRE_KEEPER_JOBS);
+WIRE_VOCABULARY(keeper_job_kind, enum disk_job_kind, DISK_JOBS);
 
-#define WIRE_STATS(W)                                                                              \
-    W(WIRE_STAT_CPU, "cpu", "cpu_us")                                                              \
-    W(WIRE_STAT_THROTTLED, "throttled", "throttled_us")                                            \
-    W(WIRE_STAT_MEMORY, "memory", "memory_bytes")                                                  \
-    W(WIRE_STAT_MEMORY_PEAK, "memory_peak", "memory_peak_bytes")                                   \
-    W(WIRE_STAT_PIDS, "pids", "pids")                                                              \
-    W(WIRE_STAT_PIDS_REFUSED, "pids_refused", "pids_refused")                                      \
-    W(WIRE_STAT_IO, "io", "read_bytes, written_bytes")                                             \
-    W(WIRE_STAT_OOM, "oom", "oom_kills_agent, oom_kills_work")                                     \
-    W(WIRE_STAT_NETWORK, "network", "received_bytes, sent_bytes")                                  \
-    W(WIRE_STAT_DISK, "disk", "disk_bytes")
-WIRE_ENUM(stat, WIRE_STATS);
+WIRE_VOCABULARY(stat, enum stats_part, STATS_PARTS);
 
 /* Bodies that are parts of others. */
 
 #define WIRE_LIMITS_FIELDS(F, S)                                                                   \
     F(S, U64, memory_bytes, WIRE_BYTES_MAX, "0: no limit")                                         \
-    F(S, U64, swap_bytes, WIRE_SWAP_UNLIMITED, "beside the memory; 0: none, all ones: no limit")   \
+    F(S, U64, swap_bytes, LIMITS_SWAP_UNLIMITED, "beside the memory; 0: none, all ones: no limit") \
     F(S, U32, pids, WIRE_PID_MAX, "0: no limit")                                                   \
     F(S, U32, cpu_millis, WIRE_CPU_MAX, "thousandths of a CPU; 0: no limit")                       \
     F(S, U64, disk_bytes, WIRE_BYTES_MAX, "0: no limit")                                           \
     F(S, U32, files, WIRE_FILES_MAX, "open files of one process; 0: the launcher's default")
-WIRE_STRUCT(limits, WIRE_LIMITS_FIELDS);
+WIRE_DESCRIBE(limits, struct limits);
 
 #define WIRE_ENTRY_FIELDS(F, S)                                                                    \
     F(S, ID, id, , "the sandbox")                                                                  \
@@ -118,12 +75,12 @@ WIRE_LIST(entry, WIRE_LIST_PAGE);
 #define WIRE_DISK_FIELDS(F, S)                                                                     \
     F(S, ENUM, set, disk_set, "where it is")                                                       \
     F(S, ID_OR_NONE, id, , "of the sandbox or snapshot; none: no disk")
-WIRE_STRUCT(disk, WIRE_DISK_FIELDS);
+WIRE_DESCRIBE(disk, struct disk_ref);
 
 #define WIRE_ENDING_FIELDS(F, S)                                                                   \
     F(S, ENUM, kind, exit_kind, "how it ended")                                                    \
     F(S, U8, value, UINT8_MAX, "exit status or signal; else 0")
-WIRE_STRUCT(ending, WIRE_ENDING_FIELDS);
+WIRE_DESCRIBE(ending, struct ending);
 
 /* To the launcher. */
 
@@ -260,7 +217,7 @@ WIRE_STRUCT(sockets_made, WIRE_SOCKETS_MADE_FIELDS);
     F(S, U64, received_bytes, UINT64_MAX, "from the network")                                      \
     F(S, U64, sent_bytes, UINT64_MAX, "to the network")                                            \
     F(S, U64, disk_bytes, UINT64_MAX, "on its disk now")
-WIRE_STRUCT(stats_read, WIRE_STATS_READ_FIELDS);
+WIRE_DESCRIBE(stats_read, struct stats);
 
 #define WIRE_MOUNT_OPENED_FIELDS(F, S)                                                             \
     F(S, U32, mount, UINT32_MAX, "number of this mount, in this sandbox")
@@ -273,7 +230,7 @@ WIRE_STRUCT(job_ended, WIRE_JOB_ENDED_FIELDS);
     F(S, U64, pause_us, UINT64_MAX, "how long the sandbox stood still")                            \
     F(S, U64, took_us, UINT64_MAX, "from the request to here")                                     \
     F(S, BOOL, is_copied, , "byte by byte: this pool cannot do it in one step")
-WIRE_STRUCT(snapshot_made, WIRE_SNAPSHOT_MADE_FIELDS);
+WIRE_DESCRIBE(snapshot_made, struct snapshot_made);
 
 #define WIRE_SNAPSHOTS_LISTED_FIELDS(F, S)                                                         \
     F(S, BOOL, more, , "ask again after the last id of this page")                                 \

@@ -178,18 +178,18 @@ static void put_structs(struct text *page)
 static void put_words(struct text *page)
 {
     text_append(page, "\n### Words\n");
-    PUT_WORDS(page, "limit", WIRE_LIMITS);
+    PUT_WORDS(page, "limit", LIMIT_WORDS);
     PUT_WORDS(page, "feature", WIRE_FEATURES);
-    PUT_WORDS(page, "sandbox_state", WIRE_SANDBOX_STATES);
-    PUT_WORDS(page, "exit_kind", WIRE_EXIT_KINDS);
+    PUT_WORDS(page, "sandbox_state", RUN_STATES);
+    PUT_WORDS(page, "exit_kind", ENDING_KINDS);
     PUT_WORDS(page, "kill_scope", WIRE_KILL_SCOPES);
     PUT_WORDS(page, "socket_family", WIRE_SOCKET_FAMILIES);
-    PUT_WORDS(page, "disk_set", WIRE_DISK_SETS);
-    PUT_WORDS(page, "keeper_job_kind", WIRE_KEEPER_JOBS);
-    PUT_WORDS(page, "stat", WIRE_STATS);
+    PUT_WORDS(page, "disk_set", DISK_SETS);
+    PUT_WORDS(page, "keeper_job_kind", DISK_JOBS);
+    PUT_WORDS(page, "stat", STATS_PARTS);
     PUT_WORDS(page, "plan_flag", WIRE_PLAN_FLAGS);
-    PUT_WORDS(page, "network_mode", WIRE_NETWORK_MODES);
-    PUT_WORDS(page, "protocol", WIRE_PROTOCOLS);
+    PUT_WORDS(page, "network_mode", NETWORK_MODES);
+    PUT_WORDS(page, "protocol", NETWORK_PROTOCOLS);
 }
 
 static void put_limits(struct text *page)

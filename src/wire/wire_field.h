@@ -9,11 +9,16 @@
  *     WIRE_STRUCT(ports, WIRE_PORTS_FIELDS);                        in the header
  *     WIRE_RECORD(ports, WIRE_PORTS_FIELDS, check_ports);           in one .c
  *
+ * What daemon and launcher say to others, too, is a struct of model/ that others define: there the
+ * list only describes it.
+ *
+ *     WIRE_DESCRIBE(ports, struct network_ports);                   instead of WIRE_STRUCT
+ *
  * kind          parameter             member                 bytes
  * U8 .. U64     largest value         uint8_t .. uint64_t    the number, little endian
  * BOOL          -                     bool                   1: 0 or 1
- * ENUM          name of a WIRE_ENUM   enum wire_NAME         1: below the number of words
- * FLAGS         name of a WIRE_ENUM   uint32_t               4: bit n stands for word n
+ * ENUM          name of a vocabulary  its enum               1: below the number of words
+ * FLAGS         name of a vocabulary  uint32_t               4: bit n stands for word n
  * COUNT         largest value         uint8_t                1: 1 or more
  * FD_COUNT      largest value         uint8_t                1: descriptors that come along
  * ID            -                     struct id              26 characters
@@ -22,7 +27,7 @@
  * NAME_OR_NONE  -                     char[]                 the same, or u16 length 0
  * TEXT          longest length        char[]                 u16 length, printable characters
  * PATH          -                     char[]                 u16 length, characters (wire_text.h)
- * RECORD        name of a WIRE_STRUCT struct wire_NAME       its fields
+ * RECORD        name of a WIRE_STRUCT its struct             its fields
  * LIST          name of a WIRE_LIST   struct wire_NAME_list  u16 count, that many records
  *
  * There is no padding, nothing optional and no second way to write a value: bytes that decode
@@ -35,6 +40,7 @@
 
 #include "base/error.h"
 #include "base/id.h"
+#include "model/words.h"
 #include "wire/wire_text.h"
 
 enum wire_kind {
@@ -107,22 +113,25 @@ uint64_t wire_get_number(struct wire_reader *reader, size_t width);
 /* One flag of a FLAGS field. */
 #define WIRE_BIT(flag) (UINT32_C(1) << (flag))
 
-/* WIRE_ENUM(exit_kind, WIRE_EXIT_KINDS): enum wire_exit_kind with wire_exit_kind_count behind the
- * last, and its words. The list has rows W(constant, "word", "meaning"). */
-#define WIRE_ENUM_CONSTANT(constant, word, meaning) constant,
-#define WIRE_ENUM_WORD(constant, word, meaning)     [constant] = (word),
-#define WIRE_ENUM(name, list)                                                                      \
-    enum wire_##name{list(WIRE_ENUM_CONSTANT) wire_##name##_count};                                \
+/* WIRE_VOCABULARY(exit_kind, enum ending_kind, ENDING_KINDS): what a field ENUM or FLAGS of
+ * exit_kind holds, how many words there are, and the words. The list is as model/words.h says.
+ * WIRE_ENUM(kill_scope, WIRE_KILL_SCOPES) also defines the enum, as enum wire_kill_scope. */
+#define WIRE_VOCABULARY(name, type, list)                                                          \
+    typedef type wire_##name##_type;                                                               \
+    enum { wire_##name##_count = 0 list(WORD_ONE) };                                               \
     extern const char *const wire_##name##_words[]
+#define WIRE_ENUM(name, list)                                                                      \
+    enum wire_##name{list(WORD_CONSTANT)};                                                         \
+    WIRE_VOCABULARY(name, enum wire_##name, list)
 #define WIRE_WORDS(name, list)                                                                     \
-    const char *const wire_##name##_words[wire_##name##_count] = {list(WIRE_ENUM_WORD)}
+    const char *const wire_##name##_words[wire_##name##_count] = {list(WORD_TEXT)}
 
 #define WIRE_MEMBER_U8(name, parameter)           uint8_t name;
 #define WIRE_MEMBER_U16(name, parameter)          uint16_t name;
 #define WIRE_MEMBER_U32(name, parameter)          uint32_t name;
 #define WIRE_MEMBER_U64(name, parameter)          uint64_t name;
 #define WIRE_MEMBER_BOOL(name, parameter)         bool name;
-#define WIRE_MEMBER_ENUM(name, parameter)         enum wire_##parameter name;
+#define WIRE_MEMBER_ENUM(name, parameter)         wire_##parameter##_type name;
 #define WIRE_MEMBER_FLAGS(name, parameter)        uint32_t name;
 #define WIRE_MEMBER_COUNT(name, parameter)        uint8_t name;
 #define WIRE_MEMBER_FD_COUNT(name, parameter)     uint8_t name;
@@ -132,23 +141,28 @@ uint64_t wire_get_number(struct wire_reader *reader, size_t width);
 #define WIRE_MEMBER_NAME_OR_NONE(name, parameter) char name[WIRE_NAME_MAX + 1];
 #define WIRE_MEMBER_TEXT(name, parameter)         char name[(parameter) + 1];
 #define WIRE_MEMBER_PATH(name, parameter)         char name[WIRE_PATH_MAX + 1];
-#define WIRE_MEMBER_RECORD(name, parameter)       struct wire_##parameter name;
+#define WIRE_MEMBER_RECORD(name, parameter)       wire_##parameter##_type name;
 #define WIRE_MEMBER_LIST(name, parameter)         struct wire_##parameter##_list name;
 
 #define WIRE_MEMBER(of, kind, name, parameter, meaning) WIRE_MEMBER_##kind(name, parameter)
 
+/* The declaration of the table of a struct that is defined elsewhere. */
+#define WIRE_DESCRIBE(name, type)                                                                  \
+    typedef type wire_##name##_type;                                                               \
+    extern const struct wire_record wire_##name##_record
+
 /* struct wire_NAME and the declaration of its table. */
 #define WIRE_STRUCT(name, fields)                                                                  \
     struct wire_##name {                                                                           \
-        fields(WIRE_MEMBER, struct wire_##name)                                                    \
+        fields(WIRE_MEMBER, )                                                                      \
     };                                                                                             \
-    extern const struct wire_record wire_##name##_record
+    WIRE_DESCRIBE(name, struct wire_##name)
 
 /* struct wire_NAME_list: up to `most` of struct wire_NAME. */
 #define WIRE_LIST(name, most)                                                                      \
     struct wire_##name##_list {                                                                    \
         uint16_t count;                                                                            \
-        struct wire_##name items[most];                                                            \
+        wire_##name##_type items[most];                                                            \
     }
 
 #define WIRE_PLACE(type, member)                                                                   \
@@ -194,17 +208,17 @@ uint64_t wire_get_number(struct wire_reader *reader, size_t width);
      .offset = offsetof(type, member.items),                                                       \
      .count_offset = offsetof(type, member.count),                                                 \
      .size = sizeof(((type *) 0)->member.items),                                                   \
-     .maximum = sizeof(((type *) 0)->member.items) / sizeof(struct wire_##of),                     \
+     .maximum = sizeof(((type *) 0)->member.items) / sizeof(wire_##of##_type),                     \
      .record = &wire_##of##_record},
 
 #define WIRE_ROW(of, kind, member, parameter, meaning) WIRE_ROW_##kind(of, member, parameter)
 
 /* The table behind WIRE_STRUCT. `checker` may be NULL. */
 #define WIRE_RECORD(record, list, checker)                                                         \
-    static const struct wire_field record##_fields[] = {list(WIRE_ROW, struct wire_##record)};     \
+    static const struct wire_field record##_fields[] = {list(WIRE_ROW, wire_##record##_type)};     \
     const struct wire_record wire_##record##_record = {                                            \
         .name = #record,                                                                           \
-        .size = sizeof(struct wire_##record),                                                      \
+        .size = sizeof(wire_##record##_type),                                                      \
         .fields = record##_fields,                                                                 \
         .count = sizeof(record##_fields) / sizeof(record##_fields[0]),                             \
         .check = (checker),                                                                        \

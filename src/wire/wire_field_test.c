@@ -221,7 +221,7 @@ static void invalid_objects_are_not_written(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(wrong); i++)
         wrong[i] = sample;
     wrong[0].pid = 1001;
-    wrong[1].color = wire_color_count;
+    wrong[1].color = (enum wire_color) wire_color_count;
     wrong[2].colors = 8;
     wrong[3].count = 0;
     wrong[4].id.text[3] = '!';

@@ -138,7 +138,7 @@ struct wire_message {
     enum wire_number number;
     uint64_t request; /* 0 in an event, nowhere else */
     union {           /* the member that has the message's name */
-#define X(number, NAME, name, body, ...) struct wire_##body name;
+#define X(number, NAME, name, body, ...) wire_##body##_type name;
         WIRE_MESSAGES(X)
 #undef X
     };

@@ -34,9 +34,9 @@ static void check_meaning(const struct wire_message *message)
              id_is_valid(message->snapshot.snapshot.text));
     if (message->number == WIRE_MESSAGE_KEEPER_JOB && message->keeper_job.on.id.text[0])
         must(strcmp(message->keeper_job.on.id.text, message->keeper_job.target.text) != 0 ||
-             message->keeper_job.on.set == WIRE_DISK_OF_SNAPSHOT);
+             message->keeper_job.on.set == DISK_OF_SNAPSHOT);
     if (message->number == WIRE_MESSAGE_KILL)
-        must(id_is_valid(message->kill.id.text) && message->kill.scope < wire_kill_scope_count);
+        must(id_is_valid(message->kill.id.text) && message->kill.scope <= WIRE_KILL_EVERYTHING);
     if (message->number == WIRE_MESSAGE_OPEN_MOUNT)
         must(message->open_mount.place[0] == '/' && !strstr(message->open_mount.place, "/../") &&
              strlen(message->open_mount.place) <= WIRE_PATH_MAX);

@@ -119,10 +119,9 @@ static void the_bytes_are_what_the_specification_says(void **state)
         .number = WIRE_MESSAGE_HELLO,
         .request = 7,
         .hello = {.version_min = 1, .version_max = 2, .program = "0.1.0"}};
-    const struct wire_message second = {
-        .number = WIRE_MESSAGE_EXITED,
-        .exited = {.id = {.text = "aaaaaaaaaaaaaaaaaaaaaaaaaa"},
-                   .ending = {.kind = WIRE_EXIT_SIGNALED, .value = 9}}};
+    const struct wire_message second = {.number = WIRE_MESSAGE_EXITED,
+                                        .exited = {.id = {.text = "aaaaaaaaaaaaaaaaaaaaaaaaaa"},
+                                                   .ending = {.kind = ENDED_SIGNAL, .value = 9}}};
     struct wire_packet packet;
 
     (void) state;
@@ -291,37 +290,37 @@ static void descriptors_are_fixed_or_announced(void **state)
 
 static void a_keeper_job_has_just_the_disks_it_speaks_of(void **state)
 {
-    static const struct wire_disk disk = {.id.text = "aaaaaaaaaaaaaaaaaaaaaaaaaa"};
-    static const struct wire_disk snapshot = {.set = WIRE_DISK_OF_SNAPSHOT,
-                                              .id.text = "aaaaaaaaaaaaaaaaaaaaaaaaaa"};
+    static const struct disk_ref disk = {.id.text = "aaaaaaaaaaaaaaaaaaaaaaaaaa"};
+    static const struct disk_ref snapshot = {.set = DISK_OF_SNAPSHOT,
+                                             .id.text = "aaaaaaaaaaaaaaaaaaaaaaaaaa"};
     static const struct id other = {.text = "baaaaaaaaaaaaaaaaaaaaaaaaa"};
     const struct wire_keeper_job right[] = {
-        {.job = WIRE_KEEPER_DELETE, .on = disk},
-        {.job = WIRE_KEEPER_COPY, .on = snapshot, .target = other, .disk_bytes = 1},
-        {.job = WIRE_KEEPER_COPY, .on = snapshot, .target = disk.id},
-        {.job = WIRE_KEEPER_DIFF, .on = snapshot, .base = disk},
-        {.job = WIRE_KEEPER_PACK, .on = snapshot},
-        {.job = WIRE_KEEPER_PACK, .on = disk, .base = snapshot},
-        {.job = WIRE_KEEPER_UNPACK, .target = other, .disk_bytes = 1},
-        {.job = WIRE_KEEPER_UNARCHIVE},
-        {.job = WIRE_KEEPER_ARCHIVE, .on = disk, .image = "host"},
+        {.job = DISK_JOB_DELETE, .on = disk},
+        {.job = DISK_JOB_COPY, .on = snapshot, .target = other, .disk_bytes = 1},
+        {.job = DISK_JOB_COPY, .on = snapshot, .target = disk.id},
+        {.job = DISK_JOB_DIFF, .on = snapshot, .base = disk},
+        {.job = DISK_JOB_PACK, .on = snapshot},
+        {.job = DISK_JOB_PACK, .on = disk, .base = snapshot},
+        {.job = DISK_JOB_UNPACK, .target = other, .disk_bytes = 1},
+        {.job = DISK_JOB_UNARCHIVE},
+        {.job = DISK_JOB_ARCHIVE, .on = disk, .image = "host"},
     };
     const struct wire_keeper_job wrong[] = {
-        {.job = WIRE_KEEPER_LIST},
-        {.job = WIRE_KEEPER_DELETE, .on = snapshot},
-        {.job = WIRE_KEEPER_DELETE, .on = disk, .target = other},
-        {.job = WIRE_KEEPER_MEASURE, .on = {.set = WIRE_DISK_OF_SNAPSHOT}},
-        {.job = WIRE_KEEPER_MEASURE, .on = disk, .disk_bytes = 1},
-        {.job = WIRE_KEEPER_MEASURE, .on = disk, .base = snapshot},
-        {.job = WIRE_KEEPER_MEASURE, .on = disk, .image = "host"},
-        {.job = WIRE_KEEPER_COPY, .on = disk},
-        {.job = WIRE_KEEPER_COPY, .on = disk, .target = disk.id},
-        {.job = WIRE_KEEPER_DIFF, .on = disk},
-        {.job = WIRE_KEEPER_UNPACK},
-        {.job = WIRE_KEEPER_UNPACK, .on = disk, .target = other},
-        {.job = WIRE_KEEPER_UNARCHIVE, .on = disk},
-        {.job = WIRE_KEEPER_ARCHIVE, .on = disk},
-        {.job = WIRE_KEEPER_SCAN, .on = disk, .image = "Host"},
+        {.job = DISK_JOB_LIST},
+        {.job = DISK_JOB_DELETE, .on = snapshot},
+        {.job = DISK_JOB_DELETE, .on = disk, .target = other},
+        {.job = DISK_JOB_MEASURE, .on = {.set = DISK_OF_SNAPSHOT}},
+        {.job = DISK_JOB_MEASURE, .on = disk, .disk_bytes = 1},
+        {.job = DISK_JOB_MEASURE, .on = disk, .base = snapshot},
+        {.job = DISK_JOB_MEASURE, .on = disk, .image = "host"},
+        {.job = DISK_JOB_COPY, .on = disk},
+        {.job = DISK_JOB_COPY, .on = disk, .target = disk.id},
+        {.job = DISK_JOB_DIFF, .on = disk},
+        {.job = DISK_JOB_UNPACK},
+        {.job = DISK_JOB_UNPACK, .on = disk, .target = other},
+        {.job = DISK_JOB_UNARCHIVE, .on = disk},
+        {.job = DISK_JOB_ARCHIVE, .on = disk},
+        {.job = DISK_JOB_SCAN, .on = disk, .image = "Host"},
     };
     struct wire_message message = {.number = WIRE_MESSAGE_KEEPER_JOB, .request = 1};
     struct error err = ERROR_INIT;
@@ -357,16 +356,16 @@ static void fields_that_contradict_each_other_are_refused(void **state)
         {.number = WIRE_MESSAGE_DISK_USAGE, .request = 1},
         {.number = WIRE_MESSAGE_DISK_USAGE,
          .request = 1,
-         .disk_usage.disk = {.set = WIRE_DISK_OF_SNAPSHOT}},
+         .disk_usage.disk = {.set = DISK_OF_SNAPSHOT}},
         {.number = WIRE_MESSAGE_LISTED,
          .request = 1,
          .listed = {.entries = {.count = 2, .items = {{.id = id}, {.id = id}}}}},
         {.number = WIRE_MESSAGE_EXITED,
-         .exited = {.id = id, .ending = {.kind = WIRE_EXIT_SIGNALED, .value = 0}}},
+         .exited = {.id = id, .ending = {.kind = ENDED_SIGNAL, .value = 0}}},
         {.number = WIRE_MESSAGE_EXITED,
-         .exited = {.id = id, .ending = {.kind = WIRE_EXIT_SIGNALED, .value = 65}}},
+         .exited = {.id = id, .ending = {.kind = ENDED_SIGNAL, .value = 65}}},
         {.number = WIRE_MESSAGE_EXITED,
-         .exited = {.id = id, .ending = {.kind = WIRE_EXIT_UNKNOWN, .value = 1}}},
+         .exited = {.id = id, .ending = {.kind = ENDED_UNKNOWN, .value = 1}}},
     };
 
     (void) state;

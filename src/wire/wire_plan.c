@@ -9,12 +9,12 @@
 #define VERSION_WIDTH 2
 
 WIRE_WORDS(plan_flag, WIRE_PLAN_FLAGS);
-WIRE_WORDS(network_mode, WIRE_NETWORK_MODES);
-WIRE_WORDS(protocol, WIRE_PROTOCOLS);
+WIRE_WORDS(network_mode, NETWORK_MODES);
+WIRE_WORDS(protocol, NETWORK_PROTOCOLS);
 
 static int check_prefix(const void *object, struct error *err)
 {
-    const struct wire_prefix *prefix = object;
+    const struct network_prefix *prefix = object;
     uint32_t rest = prefix->bits == 32 ? 0 : UINT32_MAX >> prefix->bits;
 
     if (prefix->address & rest)
@@ -24,7 +24,7 @@ static int check_prefix(const void *object, struct error *err)
 
 static int check_ports(const void *object, struct error *err)
 {
-    const struct wire_ports *ports = object;
+    const struct network_ports *ports = object;
 
     if (ports->first > ports->last)
         return error_set(err, ERR_INVALID, 0, "ports from %u to %u", ports->first, ports->last);
@@ -33,10 +33,9 @@ static int check_ports(const void *object, struct error *err)
 
 static int check_rule(const void *object, struct error *err)
 {
-    const struct wire_rule *rule = object;
+    const struct network_rule *rule = object;
 
-    if (rule->protocol == WIRE_PROTOCOL_ANY &&
-        (rule->ports.first != 0 || rule->ports.last != UINT16_MAX))
+    if (rule->protocol == NETWORK_ANY && !network_ports_are_all(rule->ports))
         return error_set(err, ERR_INVALID, 0, "ports without a protocol that has them");
     return 0;
 }
@@ -70,8 +69,7 @@ static int check_origin(const struct wire_plan *plan, struct error *err)
                          wire_plan_flag_words[plan->flags & WIRE_BIT(WIRE_PLAN_POOLED)
                                                   ? WIRE_PLAN_POOLED
                                                   : WIRE_PLAN_EXISTING_DISK]);
-    if (plan->origin.set == WIRE_DISK_OF_SANDBOX &&
-        strcmp(plan->origin.id.text, plan->id.text) == 0)
+    if (plan->origin.set == DISK_OF_SANDBOX && strcmp(plan->origin.id.text, plan->id.text) == 0)
         return error_set(err, ERR_INVALID, 0, "a sandbox cannot be its own origin");
     return 0;
 }
@@ -82,7 +80,7 @@ static int check_plan(const void *object, struct error *err)
 
     if (check_origin(plan, err) < 0)
         return -1;
-    if (plan->rules.count && plan->network != WIRE_NETWORK_NAT)
+    if (plan->rules.count && plan->network != NETWORK_NAT)
         return error_set(err, ERR_INVALID, 0, "network rules without nat");
     for (size_t i = 0; i < plan->binds.count; i++)
         for (size_t j = 0; j < plan->binds.count; j++)

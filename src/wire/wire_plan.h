@@ -10,6 +10,7 @@
 #pragma once
 
 #include "base/text.h"
+#include "model/network_rule.h"
 #include "wire/wire_body.h"
 
 #define WIRE_PLAN_VERSION 2
@@ -22,33 +23,26 @@
     W(WIRE_PLAN_EXISTING_DISK, "existing_disk", "on the disk this id has, instead of a new one")
 WIRE_ENUM(plan_flag, WIRE_PLAN_FLAGS);
 
-#define WIRE_NETWORK_MODES(W)                                                                      \
-    W(WIRE_NETWORK_NONE, "none", "loopback only")                                                  \
-    W(WIRE_NETWORK_NAT, "nat", "out through the host, by the launcher's own rules and these")
-WIRE_ENUM(network_mode, WIRE_NETWORK_MODES);
+WIRE_VOCABULARY(network_mode, enum network_mode, NETWORK_MODES);
 
-#define WIRE_PROTOCOLS(W)                                                                          \
-    W(WIRE_PROTOCOL_ANY, "any", "all of them; the ports are then 0 to 65535")                      \
-    W(WIRE_PROTOCOL_TCP, "tcp", "TCP")                                                             \
-    W(WIRE_PROTOCOL_UDP, "udp", "UDP")
-WIRE_ENUM(protocol, WIRE_PROTOCOLS);
+WIRE_VOCABULARY(protocol, enum network_protocol, NETWORK_PROTOCOLS);
 
 #define WIRE_PREFIX_FIELDS(F, S)                                                                   \
     F(S, U32, address, UINT32_MAX, "IPv4, as a number: 10.0.0.0 is 0x0a000000")                    \
     F(S, U8, bits, 32, "of the address that count; the others are 0")
-WIRE_STRUCT(prefix, WIRE_PREFIX_FIELDS);
+WIRE_DESCRIBE(prefix, struct network_prefix);
 
 #define WIRE_PORTS_FIELDS(F, S)                                                                    \
     F(S, U16, first, UINT16_MAX, "lowest port")                                                    \
     F(S, U16, last, UINT16_MAX, "highest port, not below the first")
-WIRE_STRUCT(ports, WIRE_PORTS_FIELDS);
+WIRE_DESCRIBE(ports, struct network_ports);
 
 #define WIRE_RULE_FIELDS(F, S)                                                                     \
     F(S, BOOL, allow, , "1: what matches may pass, 0: it is dropped")                              \
     F(S, RECORD, to, prefix, "destinations that match")                                            \
     F(S, ENUM, protocol, protocol, "protocols that match")                                         \
     F(S, RECORD, ports, ports, "destination ports that match")
-WIRE_STRUCT(rule, WIRE_RULE_FIELDS);
+WIRE_DESCRIBE(rule, struct network_rule);
 WIRE_LIST(rule, WIRE_RULES_MAX);
 
 #define WIRE_BIND_FIELDS(F, S)                                                                     \

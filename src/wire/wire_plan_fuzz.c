@@ -44,10 +44,10 @@ static void check_meaning(const struct wire_plan *plan)
     must(id_is_valid(plan->id.text));
     must(!strchr(plan->image, '/') && plan->image[0] != '.' && plan->image[0]);
     must(plan->rules.count <= WIRE_RULES_MAX && plan->binds.count <= WIRE_BINDS_MAX);
-    must(plan->rules.count == 0 || plan->network == WIRE_NETWORK_NAT);
+    must(plan->rules.count == 0 || plan->network == NETWORK_NAT);
     if (plan->origin.id.text[0])
         must(id_is_valid(plan->origin.id.text) && !plan->flags &&
-             (plan->origin.set == WIRE_DISK_OF_SNAPSHOT ||
+             (plan->origin.set == DISK_OF_SNAPSHOT ||
               strcmp(plan->origin.id.text, plan->id.text) != 0));
     for (size_t i = 0; i < plan->rules.count; i++)
         must(plan->rules.items[i].to.bits <= 32 &&

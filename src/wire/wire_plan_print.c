@@ -22,10 +22,10 @@ static void print_count(struct text *text, const char *name, uint64_t count, con
     print_line(text, name, count ? number : otherwise);
 }
 
-static void print_limits(struct text *text, const struct wire_limits *limits)
+static void print_limits(struct text *text, const struct limits *limits)
 {
     print_size(text, "memory", limits->memory_bytes, "unlimited");
-    if (limits->swap_bytes == WIRE_SWAP_UNLIMITED)
+    if (limits->swap_bytes == LIMITS_SWAP_UNLIMITED)
         print_line(text, "swap", "unlimited");
     else
         print_size(text, "swap", limits->swap_bytes, "none");
@@ -39,14 +39,14 @@ static void print_limits(struct text *text, const struct wire_limits *limits)
     print_count(text, "files", limits->files, "default");
 }
 
-static void print_rule(struct text *text, const struct wire_rule *rule)
+static void print_rule(struct text *text, const struct network_rule *rule)
 {
     uint32_t to = rule->to.address;
 
     text_format(text, "%-10s%s %s %u.%u.%u.%u/%u", "rule", rule->allow ? "allow" : "deny",
                 wire_protocol_words[rule->protocol], to >> 24, to >> 16 & 255, to >> 8 & 255,
                 to & 255, rule->to.bits);
-    if (rule->protocol != WIRE_PROTOCOL_ANY)
+    if (rule->protocol != NETWORK_ANY)
         text_format(text, " ports %u-%u", rule->ports.first, rule->ports.last);
     text_append_char(text, '\n');
 }

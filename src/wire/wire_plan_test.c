@@ -19,14 +19,14 @@ static struct wire_plan example(void)
                    .cpu_millis = 1500,
                    .disk_bytes = 1 << 30,
                    .files = 4096},
-        .network = WIRE_NETWORK_NAT,
+        .network = NETWORK_NAT,
         .rules = {.count = 2,
                   .items = {{.allow = true,
                              .to = {.address = 0x0a010203, .bits = 32},
-                             .protocol = WIRE_PROTOCOL_TCP,
+                             .protocol = NETWORK_TCP,
                              .ports = {.first = 80, .last = 443}},
                             {.to = {.address = 0, .bits = 0},
-                             .protocol = WIRE_PROTOCOL_ANY,
+                             .protocol = NETWORK_ANY,
                              .ports = {.first = 0, .last = UINT16_MAX}}}},
         .binds = {.count = 1, .items = {{.source = "models", .place = "/opt/models"}}},
     };
@@ -110,7 +110,7 @@ static void an_origin_is_for_new_disks_of_others(void **state)
     struct error err = ERROR_INIT;
 
     (void) state;
-    plan.origin = (struct wire_disk){.id.text = "baaaaaaaaaaaaaaaaaaaaaaaaa"};
+    plan.origin = (struct disk_ref){.id.text = "baaaaaaaaaaaaaaaaaaaaaaaaa"};
     assert_refused(&plan, "an origin for 'existing_disk'");
     plan.flags = WIRE_BIT(WIRE_PLAN_POOLED);
     assert_refused(&plan, "an origin for 'pooled'");
@@ -118,7 +118,7 @@ static void an_origin_is_for_new_disks_of_others(void **state)
     assert_ok(wire_plan_encode(&plan, &bytes, &err), &err);
     plan.origin.id = plan.id;
     assert_refused(&plan, "its own origin");
-    plan.origin.set = WIRE_DISK_OF_SNAPSHOT;
+    plan.origin.set = DISK_OF_SNAPSHOT;
     assert_ok(wire_plan_encode(&plan, &bytes, &err), &err);
     plan.origin.id.text[0] = '\0';
     assert_refused(&plan, "no disk");
@@ -129,20 +129,20 @@ static void network_rules_must_make_sense(void **state)
     struct wire_plan plan = example();
 
     (void) state;
-    plan.network = WIRE_NETWORK_NONE;
+    plan.network = NETWORK_NONE;
     assert_refused(&plan, "network rules without nat");
     plan = example();
-    plan.rules.items[0].to = (struct wire_prefix){.address = 0x0a010203, .bits = 24};
+    plan.rules.items[0].to = (struct network_prefix){.address = 0x0a010203, .bits = 24};
     assert_refused(&plan, "rules: item 0: to: bits set beyond the first 24");
-    plan.rules.items[0].to = (struct wire_prefix){.address = 1, .bits = 0};
+    plan.rules.items[0].to = (struct network_prefix){.address = 1, .bits = 0};
     assert_refused(&plan, "bits set beyond the first 0");
-    plan.rules.items[0].to = (struct wire_prefix){.address = 0, .bits = 33};
+    plan.rules.items[0].to = (struct network_prefix){.address = 0, .bits = 33};
     assert_refused(&plan, "33 is not from 0 to 32");
     plan = example();
-    plan.rules.items[0].ports = (struct wire_ports){.first = 443, .last = 80};
+    plan.rules.items[0].ports = (struct network_ports){.first = 443, .last = 80};
     assert_refused(&plan, "ports from 443 to 80");
     plan = example();
-    plan.rules.items[0].protocol = WIRE_PROTOCOL_ANY;
+    plan.rules.items[0].protocol = NETWORK_ANY;
     assert_refused(&plan, "ports without a protocol");
     plan = example();
     plan.rules.count = WIRE_RULES_MAX + 1;
@@ -318,8 +318,8 @@ static void a_plan_prints_every_fact(void **state)
                                             "bind      models at /opt/models\n");
     text_clear(&text);
     plan = (struct wire_plan){.id = {.text = ID_A}, .hostname = "h", .image = "i"};
-    plan.limits.swap_bytes = WIRE_SWAP_UNLIMITED;
-    plan.origin = (struct wire_disk){.set = WIRE_DISK_OF_SNAPSHOT, .id = plan.id};
+    plan.limits.swap_bytes = LIMITS_SWAP_UNLIMITED;
+    plan.origin = (struct disk_ref){.set = DISK_OF_SNAPSHOT, .id = plan.id};
     wire_plan_print(&plan, &text);
     assert_string_equal(text_string(&text), "sandbox   " ID_A "\n"
                                             "hostname  h\n"

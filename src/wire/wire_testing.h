@@ -123,11 +123,11 @@ static inline void fill_field(struct fill *fill, const struct wire_field *field,
 
 static inline void repair_ending(void *object)
 {
-    struct wire_ending *ending = object;
+    struct ending *ending = object;
 
-    if (ending->kind == WIRE_EXIT_SIGNALED)
-        ending->value = (uint8_t) (ending->value % WIRE_SIGNAL_MAX + 1);
-    else if (ending->kind != WIRE_EXIT_EXITED)
+    if (ending->kind == ENDED_SIGNAL)
+        ending->value = (uint8_t) (ending->value % ENDING_SIGNAL_MAX + 1);
+    else if (ending->kind != ENDED_STATUS)
         ending->value = 0;
 }
 
@@ -165,10 +165,10 @@ static inline void repair_entry(void *object)
 
 static inline void repair_disk(void *object)
 {
-    struct wire_disk *disk = object;
+    struct disk_ref *disk = object;
 
     if (!disk->id.text[0])
-        disk->set = WIRE_DISK_OF_SANDBOX;
+        disk->set = DISK_OF_SANDBOX;
 }
 
 /* Each job gets the disks that it has, as the table of wire_body.c says. */
@@ -176,21 +176,21 @@ static inline void repair_keeper_job(void *object)
 {
     static const uint8_t one[ID_RANDOM_SIZE] = {3, 2, 1}, other[ID_RANDOM_SIZE] = {1, 2, 3};
     struct wire_keeper_job *job = object;
-    bool is_view = job->job == WIRE_KEEPER_ARCHIVE || job->job == WIRE_KEEPER_SCAN ||
-                   job->job == WIRE_KEEPER_READ;
+    bool is_view =
+        job->job == DISK_JOB_ARCHIVE || job->job == DISK_JOB_SCAN || job->job == DISK_JOB_READ;
 
-    if (job->job == WIRE_KEEPER_UNPACK || job->job == WIRE_KEEPER_UNARCHIVE)
+    if (job->job == DISK_JOB_UNPACK || job->job == DISK_JOB_UNARCHIVE)
         memset(&job->on, 0, sizeof(job->on));
     else
         job->on.id = id_from_bytes(one);
-    if (job->job == WIRE_KEEPER_DELETE)
-        job->on.set = WIRE_DISK_OF_SANDBOX;
-    if (job->job == WIRE_KEEPER_DIFF)
+    if (job->job == DISK_JOB_DELETE)
+        job->on.set = DISK_OF_SANDBOX;
+    if (job->job == DISK_JOB_DIFF)
         job->base.id = id_from_bytes(other);
-    else if (job->job != WIRE_KEEPER_PACK)
+    else if (job->job != DISK_JOB_PACK)
         memset(&job->base, 0, sizeof(job->base));
     memset(&job->target, 0, sizeof(job->target));
-    if (job->job == WIRE_KEEPER_COPY || job->job == WIRE_KEEPER_UNPACK)
+    if (job->job == DISK_JOB_COPY || job->job == DISK_JOB_UNPACK)
         job->target = id_from_bytes(other);
     else
         job->disk_bytes = 0;
@@ -244,14 +244,14 @@ static inline void repair_snapshots_listed(void *object)
 
 static inline void repair_prefix(void *object)
 {
-    struct wire_prefix *prefix = object;
+    struct network_prefix *prefix = object;
 
     prefix->address &= prefix->bits ? UINT32_MAX << (32 - prefix->bits) : 0;
 }
 
 static inline void repair_ports(void *object)
 {
-    struct wire_ports *ports = object;
+    struct network_ports *ports = object;
 
     if (ports->first > ports->last)
         ports->first = ports->last;
@@ -259,10 +259,10 @@ static inline void repair_ports(void *object)
 
 static inline void repair_rule(void *object)
 {
-    struct wire_rule *rule = object;
+    struct network_rule *rule = object;
 
-    if (rule->protocol == WIRE_PROTOCOL_ANY)
-        rule->ports = (struct wire_ports){.first = 0, .last = UINT16_MAX};
+    if (rule->protocol == NETWORK_ANY)
+        rule->ports = (struct network_ports){.first = 0, .last = UINT16_MAX};
 }
 
 static inline void repair_bind(void *object)
@@ -279,7 +279,7 @@ static inline void repair_plan(void *object)
 
     for (size_t i = 0; i < plan->binds.count; i++)
         plan->binds.items[i].place[1] = (char) ('E' + i);
-    if (plan->network != WIRE_NETWORK_NAT)
+    if (plan->network != NETWORK_NAT)
         plan->rules.count = 0;
     if (plan->flags || strcmp(plan->origin.id.text, plan->id.text) == 0)
         memset(&plan->origin, 0, sizeof(plan->origin));

@@ -205,7 +205,7 @@ def rules_of_its_own_open_networks_and_ports_and_close_others():
     with BombLab("--network") as lab:
         box = lab.start([])
         lab.join(box)
-        lab.set_policy(box, "allow:10.9.9.0/24:tcp:80-80", f"refuse:{ELSEWHERE}/32:any:0-0")
+        lab.set_policy(box, "allow:10.9.9.0/24:tcp:80-80", f"refuse:{ELSEWHERE}/32:any:0-65535")
         expect(box, {
             f"tcp {PRIVATE}": "succeeded",
             f"udp {PRIVATE}": "refused",        # another protocol
@@ -236,7 +236,7 @@ def no_rule_opens_the_host_metadata_or_another_sandbox():
         serve(other)
         lab.join(box)
         address = lab.join(other)
-        lab.set_policy(box, "allow:0.0.0.0/0:any:0-0")
+        lab.set_policy(box, "allow:0.0.0.0/0:any:0-65535")
         expect(box, {
             f"tcp {PRIVATE}": "succeeded",  # what it does open
             **dict.fromkeys((f"tcp {HOST}", "tcp 203.0.113.2", "tcp 198.18.254.0",

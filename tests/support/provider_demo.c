@@ -36,15 +36,16 @@
 #define SIZE_MAX_ASKED (UINT64_C(1) << 50)
 
 static const char *const state_texts[] = {
-    [PROVIDER_RUNNING] = "running", [PROVIDER_FROZEN] = "frozen", [PROVIDER_STOPPING] = "stopping",
-    [PROVIDER_STOPPED] = "stopped", [PROVIDER_BROKEN] = "broken",
+    [RUN_STATE_RUNNING] = "running",   [RUN_STATE_FROZEN] = "frozen",
+    [RUN_STATE_STOPPING] = "stopping", [RUN_STATE_STOPPED] = "stopped",
+    [RUN_STATE_BROKEN] = "broken",
 };
 
 static const char *const ending_texts[] = {
-    [PROVIDER_ENDED_UNKNOWN] = "unknown",
-    [PROVIDER_ENDED_STATUS] = "status",
-    [PROVIDER_ENDED_SIGNAL] = "signal",
-    [PROVIDER_ENDED_OOM] = "oom",
+    [ENDED_UNKNOWN] = "unknown",
+    [ENDED_STATUS] = "status",
+    [ENDED_SIGNAL] = "signal",
+    [ENDED_OOM] = "oom",
 };
 
 /* --- requests that wait ---------------------------------------------------------------------- */
@@ -220,8 +221,7 @@ static struct provider_spec read_spec(struct http_request *request)
                    .disk_bytes = query_size(request, "disk", UINT64_C(64) << 20),
                    .pids = (uint32_t) query_size(request, "pids", 64),
                    .cpu_millis = (uint32_t) query_size(request, "cpu", 2000)},
-        .network =
-            network && strcmp(network, "nat") == 0 ? PROVIDER_NETWORK_NAT : PROVIDER_NETWORK_NONE,
+        .network = network && strcmp(network, "nat") == 0 ? NETWORK_NAT : NETWORK_NONE,
     };
 
     if (id && id_is_valid(id)) {
@@ -308,7 +308,7 @@ _Noreturn static void give_up(const char *what, const struct error *why)
     _exit(1);
 }
 
-static void exited(void *context, const struct id *id, const struct provider_ending *ending)
+static void exited(void *context, const struct id *id, const struct ending *ending)
 {
     struct demo *demo = context;
 

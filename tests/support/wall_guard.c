@@ -112,7 +112,7 @@ static void each_place(const struct cgroup_host *host, void (*use)(const char *p
 static int make_group(const struct wall_guard *guard, struct cgroup_host **ret_host,
                       struct cgroup *ret_group, struct error *err)
 {
-    struct cgroup_limits limits = {
+    struct limits limits = {
         .memory_bytes = guard->memory, .pids = guard->pids, .cpu_millis = guard->cpu};
     struct id id = id_new();
     char name[64];

@@ -6,7 +6,7 @@
 
 void wall_measure(const struct wall_box *box, struct text *ret_answer)
 {
-    struct cgroup_stats stats;
+    struct stats stats;
     struct disk_usage usage;
     struct json_writer json;
 
@@ -16,14 +16,14 @@ void wall_measure(const struct wall_box *box, struct text *ret_answer)
         unsigned int bit;
         uint64_t value;
     } rows[] = {
-        {"cpu_us", CGROUP_STAT_CPU, stats.cpu_us},
-        {"throttled_us", CGROUP_STAT_THROTTLED, stats.throttled_us},
-        {"memory_bytes", CGROUP_STAT_MEMORY, stats.memory_bytes},
-        {"memory_peak_bytes", CGROUP_STAT_MEMORY_PEAK, stats.memory_peak_bytes},
-        {"pids", CGROUP_STAT_PIDS, stats.pids},
-        {"pids_refused", CGROUP_STAT_PIDS_REFUSED, stats.pids_refused},
-        {"oom_kills_agent", CGROUP_STAT_OOM, stats.oom_kills_agent},
-        {"oom_kills_work", CGROUP_STAT_OOM, stats.oom_kills_work},
+        {"cpu_us", STATS_BIT(CPU), stats.cpu_us},
+        {"throttled_us", STATS_BIT(THROTTLED), stats.throttled_us},
+        {"memory_bytes", STATS_BIT(MEMORY), stats.memory_bytes},
+        {"memory_peak_bytes", STATS_BIT(MEMORY_PEAK), stats.memory_peak_bytes},
+        {"pids", STATS_BIT(PIDS), stats.pids},
+        {"pids_refused", STATS_BIT(PIDS_REFUSED), stats.pids_refused},
+        {"oom_kills_agent", STATS_BIT(OOM), stats.oom_kills_agent},
+        {"oom_kills_work", STATS_BIT(OOM), stats.oom_kills_work},
     };
 
     json_writer_init_text(&json, ret_answer);

@@ -329,7 +329,6 @@ static int find_protocol(const char *name)
         [NETWORK_ANY] = "any",
         [NETWORK_TCP] = "tcp",
         [NETWORK_UDP] = "udp",
-        [NETWORK_ICMP] = "icmp",
     };
 
     for (size_t i = 0; name && i < ARRAY_COUNT(names); i++) {
@@ -350,12 +349,11 @@ static int parse_rule(char *word, struct network_rule *ret_rule)
         number_parse(first, 0, UINT16_MAX, &first_port) < 0 ||
         number_parse(word, 0, UINT16_MAX, &last_port) < 0)
         return -EINVAL;
-    *ret_rule = (struct network_rule){.allow = strcmp(verdict, "allow") == 0,
-                                      .network = ip(network),
-                                      .prefix = (unsigned int) prefix,
-                                      .protocol = (enum network_protocol) which,
-                                      .first_port = (uint16_t) first_port,
-                                      .last_port = (uint16_t) last_port};
+    *ret_rule = (struct network_rule){
+        .allow = strcmp(verdict, "allow") == 0,
+        .to = {.address = ntohl(ip(network).s_addr), .bits = (uint8_t) prefix},
+        .protocol = (enum network_protocol) which,
+        .ports = {.first = (uint16_t) first_port, .last = (uint16_t) last_port}};
     return 0;
 }
 

@@ -36,7 +36,7 @@ int wall_world_open(struct wall_world *world, char *names, struct error *err);
 
 /* Rules of its own for a joined sandbox, in the order given:
  *
- *     allow:10.9.9.0/24:tcp:80-81     or refuse; protocol any, tcp, udp or icmp; ports 0-0: all
+ *     allow:10.9.9.0/24:tcp:80-81     or refuse; protocol any, tcp or udp; ports 0-65535: all
  *     only_listed                     refuse what no rule allows
  *     no_names                        refuse questions to our name server
  *     connections:3

@@ -32,15 +32,14 @@ static void write_limit(struct json_writer *json, const char *key, uint64_t limi
 }
 
 static const struct {
-    enum provider_limit bit;
+    unsigned int bit;
     const char *name;
 } limit_names[] = {
-    {PROVIDER_LIMIT_MEMORY, "memory"}, {PROVIDER_LIMIT_SWAP, "swap"},
-    {PROVIDER_LIMIT_PIDS, "pids"},     {PROVIDER_LIMIT_CPU, "cpu"},
-    {PROVIDER_LIMIT_DISK, "disk"},     {PROVIDER_LIMIT_FILES, "files"},
+    {LIMIT_BIT(MEMORY), "memory"}, {LIMIT_BIT(SWAP), "swap"}, {LIMIT_BIT(PIDS), "pids"},
+    {LIMIT_BIT(CPU), "cpu"},       {LIMIT_BIT(DISK), "disk"}, {LIMIT_BIT(FILES), "files"},
 };
 
-static void write_limits(struct json_writer *json, const struct provider_limits *limits)
+static void write_limits(struct json_writer *json, const struct limits *limits)
 {
     json_key(json, "limits");
     json_begin_object(json);
@@ -76,25 +75,25 @@ static void write_time(struct json_writer *json, const char *key, int64_t wall_m
 }
 
 static const char *const protocol_names[] = {
-    [PROVIDER_ANY] = "any", [PROVIDER_TCP] = "tcp", [PROVIDER_UDP] = "udp"};
+    [NETWORK_ANY] = "any", [NETWORK_TCP] = "tcp", [NETWORK_UDP] = "udp"};
 
 static void write_rules(struct json_writer *json, const struct sandbox_spec *spec)
 {
     json_key(json, "rules");
     json_begin_array(json);
     for (size_t i = 0; i < spec->rule_count; i++) {
-        const struct provider_rule *rule = &spec->rules[i];
+        const struct network_rule *rule = &spec->rules[i];
         char text[64];
 
         json_begin_object(json);
         json_add_boolean(json, "allow", rule->allow);
-        (void) snprintf(text, sizeof(text), "%u.%u.%u.%u/%u", rule->address >> 24,
-                        (rule->address >> 16) & 255, (rule->address >> 8) & 255,
-                        rule->address & 255, (unsigned int) rule->bits);
+        (void) snprintf(text, sizeof(text), "%u.%u.%u.%u/%u", rule->to.address >> 24,
+                        (rule->to.address >> 16) & 255, (rule->to.address >> 8) & 255,
+                        rule->to.address & 255, (unsigned int) rule->to.bits);
         json_add_text(json, "to", text);
         json_add_text(json, "protocol", protocol_names[rule->protocol]);
-        (void) snprintf(text, sizeof(text), "%u-%u", (unsigned int) rule->first_port,
-                        (unsigned int) rule->last_port);
+        (void) snprintf(text, sizeof(text), "%u-%u", (unsigned int) rule->ports.first,
+                        (unsigned int) rule->ports.last);
         json_add_text(json, "ports", text);
         json_end_object(json);
     }
@@ -144,8 +143,8 @@ void sandbox_fields_write_spec(struct json_writer *json, const struct sandbox_sp
     json_add_text(json, "folder", spec->folder ? spec->folder : "/workspace");
     write_pairs(json, "labels", &spec->labels, true);
     write_pairs(json, "env", &spec->environment, shows_values);
-    if (spec->has_network || spec->network != PROVIDER_NETWORK_NONE)
-        json_add_text(json, "network", spec->network == PROVIDER_NETWORK_NAT ? "nat" : "none");
+    if (spec->has_network || spec->network != NETWORK_NONE)
+        json_add_text(json, "network", spec->network == NETWORK_NAT ? "nat" : "none");
     if (spec->rule_count)
         write_rules(json, spec);
     if (spec->binds.count)
@@ -262,8 +261,8 @@ static int read_count(const struct json_place *body, const char *key, uint32_t *
     return 0;
 }
 
-static int read_limits(const struct json_place *body, struct provider_limits *limits,
-                       bool *ret_is_there, struct error *err)
+static int read_limits(const struct json_place *body, struct limits *limits, bool *ret_is_there,
+                       struct error *err)
 {
     static const char *const names[] = {"memory", "swap", "pids", "cpu", "disk", "files"};
     uint64_t cpu = limits->cpu_millis;
@@ -298,12 +297,12 @@ static int read_network(const struct json_place *body, struct sandbox_spec *spec
     if (strcmp(text, "none") != 0 && strcmp(text, "nat") != 0)
         return json_refuse_field(body, "network", "none or nat", err);
     spec->has_network = true;
-    spec->network = text[1] == 'a' ? PROVIDER_NETWORK_NAT : PROVIDER_NETWORK_NONE;
+    spec->network = text[1] == 'a' ? NETWORK_NAT : NETWORK_NONE;
     return 0;
 }
 
 /* "10.0.0.0/8" or one address. */
-static int parse_range(const char *text, struct provider_rule *rule)
+static int parse_range(const char *text, struct network_rule *rule)
 {
     const char *slash = strchr(text, '/');
     char address[INET_ADDRSTRLEN];
@@ -318,13 +317,13 @@ static int parse_range(const char *text, struct provider_rule *rule)
     if (inet_pton(AF_INET, address, &parsed) != 1 ||
         (slash && number_parse(slash + 1, 0, 32, &bits) < 0))
         return -EINVAL;
-    rule->address = ntohl(parsed.s_addr);
-    rule->bits = (uint8_t) bits;
+    rule->to.address = ntohl(parsed.s_addr);
+    rule->to.bits = (uint8_t) bits;
     return 0;
 }
 
 /* "443" or "8000-8999". */
-static int parse_ports(const char *text, struct provider_rule *rule)
+static int parse_ports(const char *text, struct network_rule *rule)
 {
     size_t first_length = strcspn(text, "-");
     const char *second = text[first_length] ? text + first_length + 1 : text;
@@ -333,23 +332,23 @@ static int parse_ports(const char *text, struct provider_rule *rule)
     if (number_parse_digits(text, first_length, 65535, &first) < 0 ||
         number_parse_digits(second, strlen(second), 65535, &last) < 0 || first > last)
         return -EINVAL;
-    rule->first_port = (uint16_t) first;
-    rule->last_port = (uint16_t) last;
+    rule->ports.first = (uint16_t) first;
+    rule->ports.last = (uint16_t) last;
     return 0;
 }
 
-static int parse_protocol(const char *text, struct provider_rule *rule)
+static int parse_protocol(const char *text, struct network_rule *rule)
 {
     for (size_t i = 0; i < ARRAY_COUNT(protocol_names); i++) {
         if (strcmp(text, protocol_names[i]) == 0) {
-            rule->protocol = (enum provider_protocol) i;
+            rule->protocol = (enum network_protocol) i;
             return 0;
         }
     }
     return -EINVAL;
 }
 
-static int read_rule(const struct json_place *item, struct provider_rule *rule, struct error *err)
+static int read_rule(const struct json_place *item, struct network_rule *rule, struct error *err)
 {
     static const char *const names[] = {"allow", "to", "protocol", "ports"};
     const char *to = "0.0.0.0/0", *protocol = "any", *ports = "0-65535";

@@ -24,7 +24,7 @@
 /* --- shown ----------------------------------------------------------------------------------- */
 
 static void write_snapshot(struct json_writer *json, const struct snapshot *snapshot,
-                           const struct provider_snapshot *how)
+                           const struct snapshot_made *how)
 {
     json_begin_object(json);
     json_add_text(json, "id", snapshot->id.text);
@@ -129,7 +129,7 @@ static void list_sandbox_snapshots(struct http_request *request)
 /* --- made and deleted ------------------------------------------------------------------------ */
 
 static void made(void *context, const struct error *failure, struct snapshot *snapshot,
-                 const struct provider_snapshot *how)
+                 const struct snapshot_made *how)
 {
     AUTO(text) struct text body = TEXT_INIT(NATIVE_REPLY_MAX);
     struct json_writer json;
@@ -191,7 +191,7 @@ static void delete_snapshot(struct http_request *request)
 /* --- forks ----------------------------------------------------------------------------------- */
 
 static void forked(void *context, const struct error *failure, struct sandbox *const *sandboxes,
-                   size_t count, const struct provider_snapshot *how)
+                   size_t count, const struct snapshot_made *how)
 {
     struct order *order = context;
     AUTO(text) struct text body = TEXT_INIT(NATIVE_REPLY_MAX);

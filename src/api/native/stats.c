@@ -4,25 +4,25 @@
 #include "api/native/handlers.h"
 #include "domain/sandbox/sandboxes.h"
 
-static void write_stats(struct json_writer *json, const struct provider_stats *stats)
+static void write_stats(struct json_writer *json, const struct stats *stats)
 {
     const struct {
-        enum provider_stat group;
+        unsigned int group;
         const char *name;
         uint64_t value;
     } rows[] = {
-        {PROVIDER_STAT_CPU, "cpuMicroseconds", stats->cpu_us},
-        {PROVIDER_STAT_THROTTLED, "throttledMicroseconds", stats->throttled_us},
-        {PROVIDER_STAT_MEMORY, "memoryBytes", stats->memory_bytes},
-        {PROVIDER_STAT_MEMORY_PEAK, "memoryPeakBytes", stats->memory_peak_bytes},
-        {PROVIDER_STAT_PIDS, "pids", stats->pids},
-        {PROVIDER_STAT_PIDS_REFUSED, "pidsRefused", stats->pids_refused},
-        {PROVIDER_STAT_IO, "readBytes", stats->read_bytes},
-        {PROVIDER_STAT_IO, "writtenBytes", stats->written_bytes},
-        {PROVIDER_STAT_OOM, "outOfMemoryKills", stats->oom_kills_work},
-        {PROVIDER_STAT_NETWORK, "receivedBytes", stats->received_bytes},
-        {PROVIDER_STAT_NETWORK, "sentBytes", stats->sent_bytes},
-        {PROVIDER_STAT_DISK, "diskBytes", stats->disk_bytes},
+        {STATS_BIT(CPU), "cpuMicroseconds", stats->cpu_us},
+        {STATS_BIT(THROTTLED), "throttledMicroseconds", stats->throttled_us},
+        {STATS_BIT(MEMORY), "memoryBytes", stats->memory_bytes},
+        {STATS_BIT(MEMORY_PEAK), "memoryPeakBytes", stats->memory_peak_bytes},
+        {STATS_BIT(PIDS), "pids", stats->pids},
+        {STATS_BIT(PIDS_REFUSED), "pidsRefused", stats->pids_refused},
+        {STATS_BIT(IO), "readBytes", stats->read_bytes},
+        {STATS_BIT(IO), "writtenBytes", stats->written_bytes},
+        {STATS_BIT(OOM), "outOfMemoryKills", stats->oom_kills_work},
+        {STATS_BIT(NETWORK), "receivedBytes", stats->received_bytes},
+        {STATS_BIT(NETWORK), "sentBytes", stats->sent_bytes},
+        {STATS_BIT(DISK), "diskBytes", stats->disk_bytes},
     };
 
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
@@ -33,7 +33,7 @@ static void write_stats(struct json_writer *json, const struct provider_stats *s
     }
 }
 
-static void measured(void *context, const struct error *failure, const struct provider_stats *stats)
+static void measured(void *context, const struct error *failure, const struct stats *stats)
 {
     struct http_request *request = pending_take_good(context, failure);
     AUTO(native_answer) struct native_answer answer;

@@ -43,13 +43,13 @@ static int read_size(struct reading *reading, const char *value, uint64_t *ret_b
 static int set_memory(struct reading *reading, const char *value)
 {
     reading->options->memory_text = value;
-    reading->options->chosen |= PROVIDER_LIMIT_MEMORY;
+    reading->options->chosen |= LIMIT_BIT(MEMORY);
     return read_size(reading, value, &reading->options->limits.memory_bytes);
 }
 
 static int set_disk(struct reading *reading, const char *value)
 {
-    reading->options->chosen |= PROVIDER_LIMIT_DISK;
+    reading->options->chosen |= LIMIT_BIT(DISK);
     return read_size(reading, value, &reading->options->limits.disk_bytes);
 }
 
@@ -60,7 +60,7 @@ static int set_pids(struct reading *reading, const char *value)
     if (number_parse(value, 0, PIDS_MAXIMUM, &number) < 0)
         return error_set(reading->err, ERR_INVALID, 0, "not a number of processes: '%s'", value);
     reading->options->limits.pids = (uint32_t) number;
-    reading->options->chosen |= PROVIDER_LIMIT_PIDS;
+    reading->options->chosen |= LIMIT_BIT(PIDS);
     return 0;
 }
 
@@ -72,7 +72,7 @@ static int set_cpus(struct reading *reading, const char *value)
         return error_set(reading->err, ERR_INVALID, 0, "not a number of CPUs like 2 or 0.5: '%s'",
                          value);
     reading->options->limits.cpu_millis = (uint32_t) millis;
-    reading->options->chosen |= PROVIDER_LIMIT_CPU;
+    reading->options->chosen |= LIMIT_BIT(CPU);
     return 0;
 }
 
@@ -81,8 +81,7 @@ static int set_network(struct reading *reading, const char *value)
     if (strcmp(value, "none") != 0 && strcmp(value, "nat") != 0)
         return error_set(reading->err, ERR_INVALID, 0, "the network is none or nat, not '%s'",
                          value);
-    reading->options->network =
-        strcmp(value, "nat") == 0 ? PROVIDER_NETWORK_NAT : PROVIDER_NETWORK_NONE;
+    reading->options->network = strcmp(value, "nat") == 0 ? NETWORK_NAT : NETWORK_NONE;
     return 0;
 }
 
@@ -305,7 +304,7 @@ static int set_defaults(struct reading *reading)
 int run_options_read(int count, char *const *words, const char *const *environment,
                      struct pool *pool, struct run_options *ret_options, struct error *err)
 {
-    struct run_options options = {.network = PROVIDER_NETWORK_NONE};
+    struct run_options options = {.network = NETWORK_NONE};
     struct reading reading = {
         .options = &options, .environment = environment, .pool = pool, .err = err};
     int at = 0, used;

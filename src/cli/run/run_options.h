@@ -24,9 +24,9 @@ struct run_bind {
 
 struct run_options {
     const char *image; /* NULL: the default */
-    struct provider_limits limits;
-    unsigned int chosen; /* enum provider_limit: those that were named, not defaults */
-    enum provider_network network;
+    struct limits limits;
+    unsigned int chosen; /* LIMIT_BIT(...): those that were named, not defaults */
+    enum network_mode network;
     struct provider_variable *variables; /* in the pool; the last of a name counts */
     size_t variable_count;
     struct run_bind binds[RUN_BINDS_MAX];

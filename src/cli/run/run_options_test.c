@@ -66,7 +66,7 @@ static void defaults_are_those_of_the_help(void **state)
     assert_int_equal(options->limits.pids, 1024);
     assert_int_equal(options->limits.cpu_millis, 0);
     assert_int_equal(options->chosen, 0);
-    assert_int_equal(options->network, PROVIDER_NETWORK_NONE);
+    assert_int_equal(options->network, NETWORK_NONE);
     assert_int_equal(options->timeout_ms, 0);
     assert_false(options->terminal);
     assert_string_equal(options->memory_text, "2G");
@@ -90,9 +90,9 @@ static void all_options_are_read(void **state)
     assert_int_equal(options->limits.cpu_millis, 1500);
     assert_int_equal(options->limits.pids, 256);
     assert_int_equal(options->limits.disk_bytes, 1 << 30);
-    assert_int_equal(options->chosen, PROVIDER_LIMIT_MEMORY | PROVIDER_LIMIT_CPU |
-                                          PROVIDER_LIMIT_PIDS | PROVIDER_LIMIT_DISK);
-    assert_int_equal(options->network, PROVIDER_NETWORK_NAT);
+    assert_int_equal(options->chosen,
+                     LIMIT_BIT(MEMORY) | LIMIT_BIT(CPU) | LIMIT_BIT(PIDS) | LIMIT_BIT(DISK));
+    assert_int_equal(options->network, NETWORK_NAT);
     assert_int_equal(options->variable_count, 2);
     assert_string_equal(options->variables[0].name, "A");
     assert_string_equal(options->variables[0].value, "d");

@@ -260,13 +260,13 @@ static void on_progress(void *context, const struct vault_progress *progress)
 }
 
 static void on_snapshot(void *context, const struct error *failure,
-                        const struct provider_snapshot *snapshot)
+                        const struct snapshot_made *snapshot)
 {
     struct making *making = context;
     const struct vault *vault = making->domain->options.vault;
     char key[BACKUP_KEY_SIZE];
     struct vault_archive what = {
-        .disk = {PROVIDER_OF_SNAPSHOT, making->snapshot},
+        .disk = {DISK_OF_SNAPSHOT, making->snapshot},
         .image = making->sandbox->spec.image,
         .folder = making->backup.dir,
         .gitignore = making->gitignore,

@@ -56,7 +56,7 @@ static void fake_archive(void *self, const struct vault_archive *what, vault_pro
     (void) snprintf(memory->archived, sizeof(memory->archived), "%s %s %zu %s %s", what->folder,
                     what->gitignore ? "gitignore" : "all", what->exclude_count,
                     what->compression ? what->compression : "-", what->key);
-    assert_int_equal(what->disk.set, PROVIDER_OF_SNAPSHOT);
+    assert_int_equal(what->disk.set, DISK_OF_SNAPSHOT);
     progressed(context, &(struct vault_progress){.files = 1});
     answer(memory, memory->fail_archive, context)->archive = done;
 }

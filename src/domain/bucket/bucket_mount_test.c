@@ -344,7 +344,7 @@ static void a_restarted_daemon_brings_it_back(void **state)
     memory->served = 0;
     memory->last[0] = '\0';
     world_make_provider(world);
-    provider_fake_add(world->provider, &id, PROVIDER_RUNNING, NULL);
+    provider_fake_add(world->provider, &id, RUN_STATE_RUNNING, NULL);
     world_open(world);
     world_pass(world, 1);
     TURN_UNTIL(&world->loop, memory->served);

@@ -103,7 +103,7 @@ static void events_say_what_happened_to_whom_and_by_whom(void **state)
 {
     struct world *world = *state;
     struct watcher *watcher = watch(world, &world->caller, &from_now);
-    struct provider_ending ending = {.kind = PROVIDER_ENDED_OOM};
+    struct ending ending = {.kind = ENDED_OOM};
     struct sandbox *sandbox;
 
     world->caller.request = id_new();

@@ -212,7 +212,7 @@ static void a_long_sleep_gives_up_the_memory(void **state)
     world_pass(world, 1);
     TURN_UNTIL(&world->loop, sandbox->status == SANDBOX_HIBERNATED);
     assert_int_equal(world->asked_save, 1);
-    assert_int_equal(world_state(world, &sandbox->id), PROVIDER_STOPPED);
+    assert_int_equal(world_state(world, &sandbox->id), RUN_STATE_STOPPED);
     world_pass(world, 1);
     expect_row(world, &sandbox->id, "hibernated");
     expect_events(world, &sandbox->id, "sandbox.created sandbox.hibernated sandbox.hibernated");
@@ -234,7 +234,7 @@ static void one_that_cannot_give_it_up_goes_on_running(void **state)
     provider_fake_fail_next(world->provider, PROVIDER_CALL_STOP, ERR_INTERNAL);
     world_pass(world, 12);
     TURN_UNTIL(&world->loop, sandbox->status == SANDBOX_RUNNING);
-    assert_int_equal(world_state(world, &sandbox->id), PROVIDER_RUNNING);
+    assert_int_equal(world_state(world, &sandbox->id), RUN_STATE_RUNNING);
     world_pass(world, 1);
     expect_row(world, &sandbox->id, "running");
     world_free(world);
@@ -262,7 +262,7 @@ static void one_whose_launcher_is_lost_on_the_way_sleeps_on(void **state)
     TURN_UNTIL(&world->loop, sandbox->status != SANDBOX_STOPPING);
     world_close(world);
     world_make_provider(world);
-    provider_fake_add(world->provider, &id, PROVIDER_STOPPED, NULL);
+    provider_fake_add(world->provider, &id, RUN_STATE_STOPPED, NULL);
     world_open(world);
     sandbox = sandbox_find(world->domain, &world->caller, id.text, NULL);
     assert_non_null(sandbox);

@@ -65,7 +65,7 @@ static void what_was_new_begins_again_with_an_empty_disk(void **state)
     assert_int_equal(sandbox->status, SANDBOX_STOPPED);
     use_once(world, sandbox);
     assert_int_equal(sandbox->status, SANDBOX_RUNNING);
-    assert_int_equal(world_state(world, &id), PROVIDER_RUNNING);
+    assert_int_equal(world_state(world, &id), RUN_STATE_RUNNING);
     assert_false(sandbox->is_disk_lost);
     assert_true(sandbox->is_disk_new);
     world_pass(world, NEW_DISKS_EVERY_S);
@@ -126,7 +126,7 @@ static void a_daemon_that_dies_leaves_the_sync_to_the_next(void **state)
 
     world_close(world);
     world_make_provider(world);
-    provider_fake_add(world->provider, &id, PROVIDER_RUNNING, NULL);
+    provider_fake_add(world->provider, &id, RUN_STATE_RUNNING, NULL);
     world_open(world);
     sandbox = sandbox_find(world->domain, &world->caller, id.text, NULL);
     assert_true(sandbox->is_disk_new);

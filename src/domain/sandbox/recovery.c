@@ -39,8 +39,9 @@ static const enum recovery_action actions[SANDBOX_STATUS_COUNT][RECOVERY_STATE_C
 };
 
 static const char *const state_texts[RECOVERY_STATE_COUNT] = {
-    [PROVIDER_RUNNING] = "running", [PROVIDER_FROZEN] = "frozen", [PROVIDER_STOPPING] = "stopping",
-    [PROVIDER_STOPPED] = "stopped", [PROVIDER_BROKEN] = "broken", [RECOVERY_ABSENT] = "nothing",
+    [RUN_STATE_RUNNING] = "running",   [RUN_STATE_FROZEN] = "frozen",
+    [RUN_STATE_STOPPING] = "stopping", [RUN_STATE_STOPPED] = "stopped",
+    [RUN_STATE_BROKEN] = "broken",     [RECOVERY_ABSENT] = "nothing",
 };
 
 enum recovery_action recovery_action(enum sandbox_status row, unsigned int state)
@@ -104,7 +105,7 @@ static void do_stop(struct domain *domain, struct sandbox *sandbox)
 {
     sandbox->is_unexplained = !sandbox->has_ended;
     if (!sandbox->has_ended)
-        sandbox->ending = (struct provider_ending){.kind = PROVIDER_ENDED_UNKNOWN};
+        sandbox->ending = (struct ending){.kind = ENDED_UNKNOWN};
     sandbox_set_unkept(domain, sandbox, sandbox_set_ended(domain, sandbox));
 }
 
@@ -197,7 +198,7 @@ static enum recovery_action judge(struct sandbox *sandbox, unsigned int state)
         /* Its sessions were saved: it was being put to sleep. */
         return action == RECOVERY_STOP && sandbox->inside ? RECOVERY_HIBERNATE : action;
     }
-    if (state == PROVIDER_RUNNING || state == PROVIDER_FROZEN) {
+    if (state == RUN_STATE_RUNNING || state == RUN_STATE_FROZEN) {
         free(sandbox->stored);
         sandbox->stored = NULL;
         return recovery_action(sandbox->status, state);

@@ -10,8 +10,8 @@
 
 #include "domain/domain_internal.h"
 
-/* What the provider has of a sandbox: enum provider_state, or nothing. */
-#define RECOVERY_ABSENT      (PROVIDER_BROKEN + 1)
+/* What the provider has of a sandbox: enum run_state, or nothing. */
+#define RECOVERY_ABSENT      (RUN_STATE_BROKEN + 1)
 #define RECOVERY_STATE_COUNT (RECOVERY_ABSENT + 1)
 
 enum recovery_action {

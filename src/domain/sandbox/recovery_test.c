@@ -59,7 +59,7 @@ static void recover_one(size_t row, unsigned int state)
 
     world_make_provider(world);
     if (state != RECOVERY_ABSENT)
-        provider_fake_add(world->provider, &id, (enum provider_state) state, NULL);
+        provider_fake_add(world->provider, &id, (enum run_state) state, NULL);
     world_open(world);
     sandbox = sandbox_find(world->domain, &world->caller, id.text, NULL);
     assert_non_null(sandbox);
@@ -80,7 +80,7 @@ static void the_table_is_what_happens(void **state)
     (void) state;
     for (size_t row = 0; row < ARRAY_COUNT(lasting); row++)
         for (unsigned int found = 0; found < RECOVERY_STATE_COUNT; found++)
-            if (found != PROVIDER_STOPPING)
+            if (found != RUN_STATE_STOPPING)
                 recover_one(row, found);
 }
 
@@ -88,8 +88,8 @@ static void one_that_is_stopping_is_as_good_as_stopped(void **state)
 {
     (void) state;
     for (int status = 0; status < SANDBOX_STATUS_COUNT; status++)
-        assert_int_equal(recovery_action((enum sandbox_status) status, PROVIDER_STOPPING),
-                         recovery_action((enum sandbox_status) status, PROVIDER_STOPPED));
+        assert_int_equal(recovery_action((enum sandbox_status) status, RUN_STATE_STOPPING),
+                         recovery_action((enum sandbox_status) status, RUN_STATE_STOPPED));
 }
 
 static void what_has_no_row_is_taken_down(void **state)
@@ -99,11 +99,11 @@ static void what_has_no_row_is_taken_down(void **state)
 
     (void) state;
     world_make_provider(world);
-    provider_fake_add(world->provider, &kept, PROVIDER_RUNNING, NULL);
-    provider_fake_add(world->provider, &stranger, PROVIDER_RUNNING, NULL);
+    provider_fake_add(world->provider, &kept, RUN_STATE_RUNNING, NULL);
+    provider_fake_add(world->provider, &stranger, RUN_STATE_RUNNING, NULL);
     world_open(world);
     TURN_UNTIL(&world->loop, world_provider(world).count == 1);
-    assert_int_equal(world_state(world, &kept), PROVIDER_RUNNING);
+    assert_int_equal(world_state(world, &kept), RUN_STATE_RUNNING);
     expect_events(world, &kept, "sandbox.created");
     world_free(world);
 }
@@ -124,7 +124,7 @@ static void what_is_found_keeps_its_name_owner_and_spec(void **state)
     id = told.sandbox->id;
     world_close(world);
     world_make_provider(world);
-    provider_fake_add(world->provider, &id, PROVIDER_RUNNING, NULL);
+    provider_fake_add(world->provider, &id, RUN_STATE_RUNNING, NULL);
     world_open(world);
     sandbox = sandbox_find(world->domain, &world->caller, "demo", NULL);
     assert_non_null(sandbox);
@@ -140,13 +140,13 @@ static void what_is_found_keeps_its_name_owner_and_spec(void **state)
 static void how_it_ended_meanwhile_is_told(void **state)
 {
     struct world *world = world_new(NULL);
-    struct provider_ending ending = {.kind = PROVIDER_ENDED_STATUS, .value = 3};
+    struct ending ending = {.kind = ENDED_STATUS, .value = 3};
     struct id id = leave_one(world, SANDBOX_RUNNING);
     struct sandbox *sandbox;
 
     (void) state;
     world_make_provider(world);
-    provider_fake_add(world->provider, &id, PROVIDER_STOPPED, &ending);
+    provider_fake_add(world->provider, &id, RUN_STATE_STOPPED, &ending);
     world_open(world);
     world_pass(world, 2);
     sandbox = sandbox_find(world->domain, &world->caller, id.text, NULL);
@@ -165,7 +165,7 @@ static void an_end_that_nobody_tells_is_unknown(void **state)
 
     (void) state;
     world_make_provider(world);
-    provider_fake_add(world->provider, &id, PROVIDER_STOPPED, NULL);
+    provider_fake_add(world->provider, &id, RUN_STATE_STOPPED, NULL);
     world_open(world);
     sandbox = sandbox_find(world->domain, &world->caller, id.text, NULL);
     assert_string_equal(sandbox->reason, "ended, nobody knows how");
@@ -182,7 +182,7 @@ static void a_stop_that_was_asked_for_stays_one(void **state)
 
     (void) state;
     world_make_provider(world);
-    provider_fake_add(world->provider, &id, PROVIDER_STOPPED, NULL);
+    provider_fake_add(world->provider, &id, RUN_STATE_STOPPED, NULL);
     world_open(world);
     use_begin(world, sandbox_find(world->domain, &world->caller, id.text, NULL), &use, 0);
     assert_int_equal(use.failure.code, ERR_CONFLICT);
@@ -198,7 +198,7 @@ static void sessions_survive_a_restart(void **state)
     world->saved = "{\"sessions\":[7]}";
     id = leave_one(world, SANDBOX_HIBERNATED);
     world_make_provider(world);
-    provider_fake_add(world->provider, &id, PROVIDER_STOPPED, NULL);
+    provider_fake_add(world->provider, &id, RUN_STATE_STOPPED, NULL);
     world_open(world);
     use_once(world, sandbox_find(world->domain, &world->caller, id.text, NULL));
     assert_string_equal(world->restored, "{\"sessions\":[7]}");
@@ -241,7 +241,7 @@ static void sessions_survive_a_sleep_that_is_cut_short(void **state)
         struct id id = leave_half_asleep(world, is_frozen);
         struct sandbox *sandbox;
 
-        provider_fake_add(world->provider, &id, PROVIDER_STOPPED, NULL);
+        provider_fake_add(world->provider, &id, RUN_STATE_STOPPED, NULL);
         world_open(world);
         sandbox = sandbox_find(world->domain, &world->caller, id.text, NULL);
         assert_int_equal(sandbox->status, SANDBOX_HIBERNATED);
@@ -260,7 +260,7 @@ static void one_that_goes_on_needs_no_saved_sessions(void **state)
         struct id id = leave_half_asleep(world, is_frozen);
         struct sandbox *sandbox;
 
-        provider_fake_add(world->provider, &id, PROVIDER_RUNNING, NULL);
+        provider_fake_add(world->provider, &id, RUN_STATE_RUNNING, NULL);
         world_open(world);
         sandbox = sandbox_find(world->domain, &world->caller, id.text, NULL);
         assert_int_equal(sandbox->status, SANDBOX_RUNNING);
@@ -281,7 +281,7 @@ static void sessions_survive_a_wake_that_is_cut_short(void **state)
     world->saved = "{\"sessions\":[7]}";
     id = leave_one(world, SANDBOX_HIBERNATED);
     world_make_provider(world);
-    provider_fake_add(world->provider, &id, PROVIDER_RUNNING, NULL);
+    provider_fake_add(world->provider, &id, RUN_STATE_RUNNING, NULL);
     world_open(world);
     world_wait(world);
     assert_string_equal(world->restored, "{\"sessions\":[7]}");
@@ -305,7 +305,7 @@ static void the_age_of_a_run_goes_on(void **state)
     world_close(world);
     clock_manual_advance(&world->clock, 50000);
     world_make_provider(world);
-    provider_fake_add(world->provider, &id, PROVIDER_RUNNING, NULL);
+    provider_fake_add(world->provider, &id, RUN_STATE_RUNNING, NULL);
     world_open(world);
     sandbox = sandbox_find(world->domain, &world->caller, id.text, NULL);
     world_pass(world, 9);
@@ -359,7 +359,7 @@ static void a_line_per_sandbox_says_what_was_found_and_done(void **state)
     log_listen(log, on_line, &lines);
     world->options.log = log;
     world_make_provider(world);
-    provider_fake_add(world->provider, &stranger, PROVIDER_FROZEN, NULL);
+    provider_fake_add(world->provider, &stranger, RUN_STATE_FROZEN, NULL);
     world_open(world);
     assert_int_equal(lines.recovered, 3);
     assert_non_null(strstr(lines.all.data, gone.text));

@@ -57,10 +57,10 @@ struct sandbox_spec {
     char *folder; /* working folder of the dialect that made it; NULL: /workspace */
     struct sandbox_pairs environment;
     struct sandbox_pairs labels;
-    struct provider_limits limits; /* 0: the daemon's default */
-    enum provider_network network;
-    bool has_network;            /* NONE is meant; otherwise NONE is the daemon's default */
-    struct provider_rule *rules; /* owned */
+    struct limits limits; /* 0: the daemon's default */
+    enum network_mode network;
+    bool has_network;           /* NONE is meant; otherwise NONE is the daemon's default */
+    struct network_rule *rules; /* owned */
     size_t rule_count;
     struct sandbox_pairs binds;  /* place -> name of a registered folder */
     uint64_t sleep_after_ms;     /* idle time; 0: never */
@@ -130,7 +130,7 @@ struct sandbox {
     bool is_disk_lost; /* it gets another one at the next start: sandbox_rebuild.c */
     bool is_rebuilding;       /* kept: that has begun, and is not done */
     bool is_ended_by_request; /* stopped because somebody asked: a use does not start it */
-    unsigned int unenforced;  /* enum provider_limit: wished for and not to be had */
+    unsigned int unenforced;  /* LIMIT_BIT(...): wished for and not to be had */
     int64_t created_ms, updated_ms, active_ms, started_ms; /* wall time; started 0: not running */
 
     /* The domain's own. */
@@ -153,17 +153,17 @@ struct sandbox {
     unsigned int wishes;  /* that wait */
     unsigned int uses;    /* open ones */
     unsigned int references;
-    enum err_code restore_code;    /* how it failed: restore_ns */
-    struct provider_ending ending; /* the last one that was told */
-    bool has_ended;                /* by itself, while something was under way: `ending` */
-    bool is_unexplained;           /* found ended after a restart, nobody knows how */
-    bool is_asked;                 /* its agent was asked what goes on inside */
-    bool is_held;                  /* it is being changed: everything else waits */
-    bool is_environment_late;      /* its agent does not know its variables yet */
-    bool is_saving;                /* its disk is being stored */
-    bool is_copied;                /* the last copy of its disk was made file by file */
-    bool is_reclaimed;             /* frozen, and its memory is in swap */
-    bool is_disk_left; /* `stored` is its disk; what the provider has is to be deleted */
+    enum err_code restore_code; /* how it failed: restore_ns */
+    struct ending ending;       /* the last one that was told */
+    bool has_ended;             /* by itself, while something was under way: `ending` */
+    bool is_unexplained;        /* found ended after a restart, nobody knows how */
+    bool is_asked;              /* its agent was asked what goes on inside */
+    bool is_held;               /* it is being changed: everything else waits */
+    bool is_environment_late;   /* its agent does not know its variables yet */
+    bool is_saving;             /* its disk is being stored */
+    bool is_copied;             /* the last copy of its disk was made file by file */
+    bool is_reclaimed;          /* frozen, and its memory is in swap */
+    bool is_disk_left;          /* `stored` is its disk; what the provider has is to be deleted */
 };
 
 /* How deep it sleeps. Only with SANDBOX_TIER_OFFLOADED `stored` is set, and then it is its disk. */

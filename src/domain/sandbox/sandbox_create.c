@@ -38,7 +38,7 @@ struct creation {
     struct list link;    /* of `sharers` of the one that is under way */
     struct list sharers; /* of struct creation: the same name, meanwhile */
     bool has_origin;     /* the next ones count: */
-    struct provider_disk disk;
+    struct disk_ref disk;
     struct id from, snapshot; /* for the event; no snapshot: empty */
     struct id base;           /* as of a sandbox */
     char *inside;             /* owned, may be NULL: sessions to bring back */
@@ -217,8 +217,8 @@ static void on_made(void *context, const struct error *failure, const struct pro
 
 static void fill_defaults(const struct domain *domain, struct sandbox_spec *spec)
 {
-    const struct provider_limits *defaults = &domain->options.default_limits;
-    struct provider_limits *limits = &spec->limits;
+    const struct limits *defaults = &domain->options.default_limits;
+    struct limits *limits = &spec->limits;
 
     limits->memory_bytes = limits->memory_bytes ? limits->memory_bytes : defaults->memory_bytes;
     limits->swap_bytes = limits->swap_bytes ? limits->swap_bytes : defaults->swap_bytes;
@@ -226,7 +226,7 @@ static void fill_defaults(const struct domain *domain, struct sandbox_spec *spec
     limits->cpu_millis = limits->cpu_millis ? limits->cpu_millis : defaults->cpu_millis;
     limits->disk_bytes = limits->disk_bytes ? limits->disk_bytes : defaults->disk_bytes;
     limits->files = limits->files ? limits->files : defaults->files;
-    if (!spec->has_network && spec->network == PROVIDER_NETWORK_NONE)
+    if (!spec->has_network && spec->network == NETWORK_NONE)
         spec->network = domain->options.default_network;
     spec->has_network = true;
 }

@@ -5,29 +5,29 @@
 #include "domain/sandbox/sandbox_set.h"
 #include "domain/sandbox/sandbox_wish.h"
 
-static void set_ending_reason(struct sandbox *sandbox, const struct provider_ending *ending)
+static void set_ending_reason(struct sandbox *sandbox, const struct ending *ending)
 {
     switch (ending->kind) {
-    case PROVIDER_ENDED_OOM:
+    case ENDED_OOM:
         sandbox_set_reason(sandbox, "ended: out of memory");
         break;
-    case PROVIDER_ENDED_STATUS:
+    case ENDED_STATUS:
         sandbox_set_reason(sandbox, "ended with status %d", ending->value);
         break;
-    case PROVIDER_ENDED_SIGNAL:
+    case ENDED_SIGNAL:
         sandbox_set_reason(sandbox, "ended by signal %d", ending->value);
         break;
-    case PROVIDER_ENDED_UNKNOWN:
+    case ENDED_UNKNOWN:
         sandbox_set_reason(sandbox, "ended, nobody knows how");
         break;
     }
 }
 
 /* An end that nobody wished for is an error; one that is not known is not called one. */
-static const char *ending_event(const struct provider_ending *ending)
+static const char *ending_event(const struct ending *ending)
 {
-    bool is_plain = ending->kind == PROVIDER_ENDED_UNKNOWN ||
-                    (ending->kind == PROVIDER_ENDED_STATUS && ending->value == 0);
+    bool is_plain =
+        ending->kind == ENDED_UNKNOWN || (ending->kind == ENDED_STATUS && ending->value == 0);
 
     return is_plain ? "sandbox.stopped" : "sandbox.error";
 }
@@ -64,8 +64,7 @@ static bool is_explained(const struct sandbox *sandbox)
     return sandbox->status == SANDBOX_STOPPED && sandbox->is_unexplained;
 }
 
-void sandbox_ended(struct domain *domain, struct sandbox *sandbox,
-                   const struct provider_ending *ending)
+void sandbox_ended(struct domain *domain, struct sandbox *sandbox, const struct ending *ending)
 {
     bool is_late = is_explained(sandbox);
 

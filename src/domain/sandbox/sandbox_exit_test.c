@@ -7,14 +7,14 @@
 static void an_end_is_told_with_its_reason(void **state)
 {
     static const struct {
-        struct provider_ending ending;
+        struct ending ending;
         const char *reason, *events;
     } cases[] = {
-        {{PROVIDER_ENDED_OOM, 0}, "ended: out of memory", "sandbox.created sandbox.error"},
-        {{PROVIDER_ENDED_STATUS, 1}, "ended with status 1", "sandbox.created sandbox.error"},
-        {{PROVIDER_ENDED_STATUS, 0}, "ended with status 0", "sandbox.created sandbox.stopped"},
-        {{PROVIDER_ENDED_SIGNAL, 9}, "ended by signal 9", "sandbox.created sandbox.error"},
-        {{PROVIDER_ENDED_UNKNOWN, 0}, "ended, nobody knows how", "sandbox.created sandbox.stopped"},
+        {{ENDED_OOM, 0}, "ended: out of memory", "sandbox.created sandbox.error"},
+        {{ENDED_STATUS, 1}, "ended with status 1", "sandbox.created sandbox.error"},
+        {{ENDED_STATUS, 0}, "ended with status 0", "sandbox.created sandbox.stopped"},
+        {{ENDED_SIGNAL, 9}, "ended by signal 9", "sandbox.created sandbox.error"},
+        {{ENDED_UNKNOWN, 0}, "ended, nobody knows how", "sandbox.created sandbox.stopped"},
     };
     struct world *world = *state;
 
@@ -36,7 +36,7 @@ static void an_end_is_told_with_its_reason(void **state)
 static void an_end_while_it_is_being_created_is_told_after_that(void **state)
 {
     struct world *world = *state;
-    struct provider_ending ending = {.kind = PROVIDER_ENDED_STATUS, .value = 2};
+    struct ending ending = {.kind = ENDED_STATUS, .value = 2};
     struct sandbox_spec spec = SANDBOX_SPEC_INIT;
     struct told told = {.times = 0};
     struct provider_view view;
@@ -56,7 +56,7 @@ static void an_end_while_it_is_being_created_is_told_after_that(void **state)
 static void an_end_while_it_falls_asleep_is_no_sleep(void **state)
 {
     struct world *world = *state;
-    struct provider_ending ending = {.kind = PROVIDER_ENDED_SIGNAL, .value = 9};
+    struct ending ending = {.kind = ENDED_SIGNAL, .value = 9};
     struct sandbox *sandbox = world_create(world, "demo");
     struct told told = {.times = 0};
 
@@ -73,7 +73,7 @@ static void an_end_while_it_falls_asleep_is_no_sleep(void **state)
 static void a_stop_of_one_that_ended_keeps_it_down(void **state)
 {
     struct world *world = *state;
-    struct provider_ending ending = {.kind = PROVIDER_ENDED_STATUS};
+    struct ending ending = {.kind = ENDED_STATUS};
     struct sandbox *sandbox = world_create(world, "demo");
     struct told_use use;
 

@@ -21,8 +21,9 @@ static void expect_in_order(struct world *world)
         assert_non_null(sandbox);
         expect_row(world, &sandbox->id, sandbox_status_text(sandbox->status));
         assert_int_equal(sandbox->status == SANDBOX_RUNNING,
-                         view.items[i].state == PROVIDER_RUNNING);
-        assert_int_equal(sandbox->status == SANDBOX_FROZEN, view.items[i].state == PROVIDER_FROZEN);
+                         view.items[i].state == RUN_STATE_RUNNING);
+        assert_int_equal(sandbox->status == SANDBOX_FROZEN,
+                         view.items[i].state == RUN_STATE_FROZEN);
     }
 }
 
@@ -130,7 +131,7 @@ static void a_store_that_stays_away_loses_no_end(void **state)
 {
     struct world *world = *state;
     struct sandbox *sandbox = world_create(world, "demo");
-    struct provider_ending ending = {.kind = PROVIDER_ENDED_OOM};
+    struct ending ending = {.kind = ENDED_OOM};
 
     world->refuse_all = true;
     provider_fake_exit(world->provider, &sandbox->id, &ending);
@@ -215,8 +216,7 @@ static void whatever_fails_everything_fits_in_the_end(void **state)
             provider_fake_fail_next(
                 world->provider, kinds[testing_number(&seed) % ARRAY_COUNT(kinds)], ERR_INTERNAL);
         if (sandbox && number % 11 == 0)
-            provider_fake_exit(world->provider, &sandbox->id,
-                               &(struct provider_ending){.kind = PROVIDER_ENDED_OOM});
+            provider_fake_exit(world->provider, &sandbox->id, &(struct ending){.kind = ENDED_OOM});
         if (sandbox)
             calls[testing_number(&seed) % ARRAY_COUNT(calls)](world->domain, &world->caller,
                                                               sandbox, on_told, &told[i]);

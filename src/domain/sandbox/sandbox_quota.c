@@ -66,7 +66,7 @@ static int check_bytes(const char *what, uint64_t used, uint64_t asked, uint64_t
 }
 
 static int check_running(const struct quota *quota, const struct usage *usage,
-                         const struct provider_limits *limits, struct error *err)
+                         const struct limits *limits, struct error *err)
 {
     if (check_count("running sandboxes", usage->running, quota->running, err) < 0 ||
         check_bytes("memory", usage->memory_bytes, limits->memory_bytes, quota->memory_bytes, err) <
@@ -76,7 +76,7 @@ static int check_running(const struct quota *quota, const struct usage *usage,
 }
 
 int sandbox_quota_create(const struct domain *domain, const struct id *owner,
-                         const struct provider_limits *limits, struct error *err)
+                         const struct limits *limits, struct error *err)
 {
     struct quota quota = quota_of(domain, owner);
     struct usage usage = usage_of(domain, owner);
@@ -144,7 +144,7 @@ int sandbox_quota_run(const struct domain *domain, const struct sandbox *sandbox
 }
 
 int sandbox_quota_resize(const struct domain *domain, const struct sandbox *sandbox,
-                         const struct provider_limits *limits, struct error *err)
+                         const struct limits *limits, struct error *err)
 {
     struct quota quota = quota_of(domain, &sandbox->owner);
     struct usage usage = usage_without(domain, sandbox);

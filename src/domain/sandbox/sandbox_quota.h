@@ -10,7 +10,7 @@
 
 /* A new one, which runs at once. */
 int sandbox_quota_create(const struct domain *domain, const struct id *owner,
-                         const struct provider_limits *limits, struct error *err);
+                         const struct limits *limits, struct error *err);
 
 /* A snapshot, where there are `count`. Only what is held already counts: how much more it will be
  * is known afterwards. */
@@ -33,4 +33,4 @@ int sandbox_quota_run(const struct domain *domain, const struct sandbox *sandbox
 
 /* One that is there and shall have other limits. */
 int sandbox_quota_resize(const struct domain *domain, const struct sandbox *sandbox,
-                         const struct provider_limits *limits, struct error *err);
+                         const struct limits *limits, struct error *err);

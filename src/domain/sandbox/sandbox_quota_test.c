@@ -9,7 +9,7 @@ static struct world *open_with(const struct quota *quota)
     return world;
 }
 
-static struct told create_with(struct world *world, const struct provider_limits *limits)
+static struct told create_with(struct world *world, const struct limits *limits)
 {
     struct sandbox_spec spec = SANDBOX_SPEC_INIT;
 
@@ -89,7 +89,7 @@ static void limits_together_stay_within_the_quota(void **state)
 {
     struct world *world =
         open_with(&(struct quota){.memory_bytes = 1000, .cpu_millis = 1000, .disk_bytes = 1000});
-    struct provider_limits limits = {.memory_bytes = 600, .cpu_millis = 300, .disk_bytes = 300};
+    struct limits limits = {.memory_bytes = 600, .cpu_millis = 300, .disk_bytes = 300};
     struct told told = create_with(world, &limits);
     struct sandbox *first = told.sandbox;
 
@@ -106,7 +106,7 @@ static void limits_together_stay_within_the_quota(void **state)
     limits.cpu_millis = 300;
     told = create_with(world, &limits);
     expect_ok(&told);
-    limits = (struct provider_limits){.memory_bytes = 1, .cpu_millis = 1, .disk_bytes = 500};
+    limits = (struct limits){.memory_bytes = 1, .cpu_millis = 1, .disk_bytes = 500};
     told = create_with(world, &limits); /* disks of all */
     expect_code(&told, ERR_QUOTA);
     assert_non_null(strstr(told.failure.message, "disk"));
@@ -127,7 +127,7 @@ static void without_a_limit_of_its_own_it_could_use_all(void **state)
 static void a_bigger_one_needs_room_too(void **state)
 {
     struct world *world = open_with(&(struct quota){.memory_bytes = 1000});
-    struct provider_limits limits = {.memory_bytes = 400};
+    struct limits limits = {.memory_bytes = 400};
     struct told told = create_with(world, &limits);
     struct sandbox *first = told.sandbox;
     struct sandbox_spec spec = SANDBOX_SPEC_INIT;
@@ -154,7 +154,7 @@ static void a_bigger_one_needs_room_too(void **state)
 static void failures_give_back_what_they_took(void **state)
 {
     struct world *world = open_with(&(struct quota){.sandboxes = 1, .memory_bytes = 1000});
-    struct provider_limits limits = {.memory_bytes = 1000};
+    struct limits limits = {.memory_bytes = 1000};
     struct told told;
 
     (void) state;

@@ -40,7 +40,7 @@ static void write_text(struct json_writer *json, const char *key, const char *te
         json_add_text(json, key, text);
 }
 
-static void write_limits(struct json_writer *json, const struct provider_limits *limits)
+static void write_limits(struct json_writer *json, const struct limits *limits)
 {
     json_key(json, "limits");
     json_begin_object(json);
@@ -60,15 +60,15 @@ static void write_rules(struct json_writer *json, const struct sandbox_spec *spe
     json_key(json, "rules");
     json_begin_array(json);
     for (size_t i = 0; i < spec->rule_count; i++) {
-        const struct provider_rule *rule = &spec->rules[i];
+        const struct network_rule *rule = &spec->rules[i];
 
         json_begin_object(json);
         json_add_boolean(json, "allow", rule->allow);
-        json_add_integer(json, "address", rule->address);
-        json_add_integer(json, "bits", rule->bits);
+        json_add_integer(json, "address", rule->to.address);
+        json_add_integer(json, "bits", rule->to.bits);
         json_add_integer(json, "protocol", rule->protocol);
-        json_add_integer(json, "first", rule->first_port);
-        json_add_integer(json, "last", rule->last_port);
+        json_add_integer(json, "first", rule->ports.first);
+        json_add_integer(json, "last", rule->ports.last);
         json_end_object(json);
     }
     json_end_array(json);
@@ -103,8 +103,8 @@ static void write_fields(struct json_writer *json, const struct sandbox_spec *sp
     write_pairs(json, "binds", &spec->binds);
     write_limits(json, &spec->limits);
     write_rules(json, spec);
-    if (spec->network == PROVIDER_NETWORK_NAT || spec->has_network)
-        json_add_text(json, "network", spec->network == PROVIDER_NETWORK_NAT ? "nat" : "none");
+    if (spec->network == NETWORK_NAT || spec->has_network)
+        json_add_text(json, "network", spec->network == NETWORK_NAT ? "nat" : "none");
     if (spec->sleep_after_ms != SANDBOX_SLEEP_AFTER_DEFAULT_MS)
         json_add_integer(json, "sleepAfterMs", (int64_t) spec->sleep_after_ms);
     if (spec->keep_alive)
@@ -189,8 +189,7 @@ static int read_unsigned(const struct json_place *object, const char *key, uint6
     return 0;
 }
 
-static int read_limits(const struct json_place *root, struct provider_limits *limits,
-                       struct error *err)
+static int read_limits(const struct json_place *root, struct limits *limits, struct error *err)
 {
     struct json_place object;
     int64_t swap = 0;
@@ -214,22 +213,22 @@ static int read_limits(const struct json_place *root, struct provider_limits *li
     return 0;
 }
 
-static int read_rule(const struct json_place *item, struct provider_rule *rule, struct error *err)
+static int read_rule(const struct json_place *item, struct network_rule *rule, struct error *err)
 {
     int64_t address, bits, protocol, first, last;
 
     if (json_field_boolean(item, "allow", JSON_REQUIRED, &rule->allow, err) < 0 ||
         json_field_integer(item, "address", JSON_REQUIRED, 0, ADDRESS_MAX, &address, err) < 0 ||
         json_field_integer(item, "bits", JSON_REQUIRED, 0, 32, &bits, err) < 0 ||
-        json_field_integer(item, "protocol", JSON_REQUIRED, 0, PROVIDER_UDP, &protocol, err) < 0 ||
+        json_field_integer(item, "protocol", JSON_REQUIRED, 0, NETWORK_UDP, &protocol, err) < 0 ||
         json_field_integer(item, "first", JSON_REQUIRED, 0, UINT16_MAX, &first, err) < 0 ||
         json_field_integer(item, "last", JSON_REQUIRED, 0, UINT16_MAX, &last, err) < 0)
         return -1;
-    rule->address = (uint32_t) address;
-    rule->bits = (uint8_t) bits;
-    rule->protocol = (enum provider_protocol) protocol;
-    rule->first_port = (uint16_t) first;
-    rule->last_port = (uint16_t) last;
+    rule->to.address = (uint32_t) address;
+    rule->to.bits = (uint8_t) bits;
+    rule->protocol = (enum network_protocol) protocol;
+    rule->ports.first = (uint16_t) first;
+    rule->ports.last = (uint16_t) last;
     return 0;
 }
 
@@ -265,7 +264,7 @@ static int read_network(const struct json_place *root, struct sandbox_spec *spec
         return 0;
     spec->has_network = true;
     if (strcmp(text, "nat") == 0)
-        spec->network = PROVIDER_NETWORK_NAT;
+        spec->network = NETWORK_NAT;
     else if (strcmp(text, "none") != 0)
         return error_set(err, ERR_INVALID, 0, "field 'network' must be nat or none");
     return 0;

@@ -48,12 +48,12 @@ static void random_rules(uint64_t *seed, struct sandbox_spec *spec)
         spec->rules = mem_alloc_array(spec->rule_count, sizeof(*spec->rules));
     for (size_t i = 0; i < spec->rule_count; i++)
         spec->rules[i] =
-            (struct provider_rule){.allow = testing_number(seed) % 2,
-                                   .address = (uint32_t) random_number(seed, UINT32_MAX),
-                                   .bits = (uint8_t) (testing_number(seed) % 33),
-                                   .protocol = (enum provider_protocol)(testing_number(seed) % 3),
-                                   .first_port = (uint16_t) testing_number(seed),
-                                   .last_port = UINT16_MAX};
+            (struct network_rule){.allow = testing_number(seed) % 2,
+                                  .to.address = (uint32_t) random_number(seed, UINT32_MAX),
+                                  .to.bits = (uint8_t) (testing_number(seed) % 33),
+                                  .protocol = (enum network_protocol)(testing_number(seed) % 3),
+                                  .ports.first = (uint16_t) testing_number(seed),
+                                  .ports.last = UINT16_MAX};
 }
 
 static struct sandbox_spec random_spec(uint64_t *seed)
@@ -75,8 +75,8 @@ static struct sandbox_spec random_spec(uint64_t *seed)
     spec.limits.cpu_millis = (uint32_t) random_number(seed, UINT32_MAX);
     spec.limits.disk_bytes = random_number(seed, INT64_MAX);
     spec.limits.files = (uint32_t) random_number(seed, UINT32_MAX);
-    spec.network = testing_number(seed) % 2 ? PROVIDER_NETWORK_NAT : PROVIDER_NETWORK_NONE;
-    spec.has_network = spec.network == PROVIDER_NETWORK_NAT || testing_number(seed) % 2;
+    spec.network = testing_number(seed) % 2 ? NETWORK_NAT : NETWORK_NONE;
+    spec.has_network = spec.network == NETWORK_NAT || testing_number(seed) % 2;
     spec.sleep_after_ms = random_number(seed, SANDBOX_DURATION_MAX);
     spec.keep_alive = testing_number(seed) % 2;
     spec.max_runtime_ms = random_number(seed, SANDBOX_DURATION_MAX);
@@ -117,11 +117,11 @@ static void expect_same_spec(const struct sandbox_spec *a, const struct sandbox_
     assert_int_equal(a->rule_count, b->rule_count);
     for (size_t i = 0; i < a->rule_count; i++) {
         assert_int_equal(a->rules[i].allow, b->rules[i].allow);
-        assert_int_equal(a->rules[i].address, b->rules[i].address);
-        assert_int_equal(a->rules[i].bits, b->rules[i].bits);
+        assert_int_equal(a->rules[i].to.address, b->rules[i].to.address);
+        assert_int_equal(a->rules[i].to.bits, b->rules[i].to.bits);
         assert_int_equal(a->rules[i].protocol, b->rules[i].protocol);
-        assert_int_equal(a->rules[i].first_port, b->rules[i].first_port);
-        assert_int_equal(a->rules[i].last_port, b->rules[i].last_port);
+        assert_int_equal(a->rules[i].ports.first, b->rules[i].ports.first);
+        assert_int_equal(a->rules[i].ports.last, b->rules[i].ports.last);
     }
     assert_int_equal(a->limits.memory_bytes, b->limits.memory_bytes);
     assert_int_equal(a->limits.swap_bytes, b->limits.swap_bytes);

@@ -99,7 +99,7 @@ bool sandbox_status_counts_as_running(enum sandbox_status status)
 static void count(struct domain *domain, const struct sandbox *sandbox, uint64_t sign)
 {
     struct usage *usage = make_usage(domain, &sandbox->owner);
-    const struct provider_limits *limits = &sandbox->spec.limits;
+    const struct limits *limits = &sandbox->spec.limits;
 
     domain->sandboxes->counts[sandbox->status] += (size_t) sign;
     usage->counts[sandbox->status] += (size_t) sign;

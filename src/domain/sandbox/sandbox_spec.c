@@ -295,9 +295,9 @@ static int check_rules(const struct sandbox_spec *spec, struct error *err)
         return error_set(err, ERR_INVALID, 0, "rules: %zu of them; at most %d", spec->rule_count,
                          SANDBOX_RULES_MAX);
     for (size_t i = 0; i < spec->rule_count; i++) {
-        const struct provider_rule *rule = &spec->rules[i];
+        const struct network_rule *rule = &spec->rules[i];
 
-        if (rule->bits > 32 || rule->first_port > rule->last_port)
+        if (rule->to.bits > 32 || rule->ports.first > rule->ports.last)
             return error_set(err, ERR_INVALID, 0,
                              "rules[%zu]: at most 32 bits, and ports from low to high", i);
     }
@@ -305,7 +305,7 @@ static int check_rules(const struct sandbox_spec *spec, struct error *err)
 }
 
 /* Texts and sums of the store are signed: nothing may pass INT64_MAX. */
-static int check_limits(const struct provider_limits *limits, struct error *err)
+static int check_limits(const struct limits *limits, struct error *err)
 {
     if (limits->memory_bytes > INT64_MAX || limits->disk_bytes > INT64_MAX ||
         (limits->swap_bytes > INT64_MAX && limits->swap_bytes != UINT64_MAX) ||

@@ -145,16 +145,16 @@ static void labels_are_short_words(void **state)
 
 static void rules_limits_and_times_stay_within_measure(void **state)
 {
-    struct provider_rule rule = {.bits = 33, .last_port = 1};
+    struct network_rule rule = {.to.bits = 33, .ports.last = 1};
     struct sandbox_spec spec = SANDBOX_SPEC_INIT;
 
     (void) state;
     spec.rules = &rule;
     spec.rule_count = 1;
     expect_refused(&spec, "rules[0]");
-    rule = (struct provider_rule){.bits = 8, .first_port = 2, .last_port = 1};
+    rule = (struct network_rule){.to.bits = 8, .ports.first = 2, .ports.last = 1};
     expect_refused(&spec, "rules[0]");
-    rule.last_port = 2;
+    rule.ports.last = 2;
     expect_fine(&spec);
     spec.limits.memory_bytes = UINT64_MAX;
     expect_refused(&spec, "limits");

@@ -37,7 +37,7 @@ static void time_takes_it_down_one_tier_after_the_other(void **state)
     world_pass(world, 62);
     assert_int_equal(sandbox_tier(sandbox), SANDBOX_TIER_OFFLOADED);
     assert_int_equal(sandbox->status, SANDBOX_HIBERNATED);
-    assert_int_equal(tiers->disk.set, PROVIDER_OF_SNAPSHOT);
+    assert_int_equal(tiers->disk.set, DISK_OF_SNAPSHOT);
     assert_int_equal(world_state(world, &sandbox->id), -1);
     world_settle(world);
     assert_int_equal(world_copies(world).count, 0);
@@ -105,7 +105,7 @@ static void a_save_that_fails_changes_nothing_and_says_why(void **state)
     assert_int_equal(tiers->stored, 1);
     assert_null(sandbox->stored);
     assert_non_null(strstr(sandbox->reason, "the object store is not well"));
-    assert_int_equal(world_state(world, &sandbox->id), PROVIDER_STOPPED);
+    assert_int_equal(world_state(world, &sandbox->id), RUN_STATE_STOPPED);
     world_pass(world, 200);
     assert_int_equal(tiers->stored, 1); /* not again and again */
     tiers->store_failure = ERR_NONE;
@@ -129,7 +129,7 @@ static void a_row_that_cannot_be_kept_keeps_the_disk(void **state)
     world_pass(world, 65);
     assert_int_equal(tiers->stored, 1);
     assert_null(sandbox->stored);
-    assert_int_equal(world_state(world, &sandbox->id), PROVIDER_STOPPED);
+    assert_int_equal(world_state(world, &sandbox->id), RUN_STATE_STOPPED);
 }
 
 static void a_use_does_not_wait_for_a_save(void **state)
@@ -149,7 +149,7 @@ static void a_use_does_not_wait_for_a_save(void **state)
     tier_tell(&tiers->held->task);
     world_settle(world);
     assert_null(sandbox->stored); /* what was stored is older than what runs */
-    assert_int_equal(world_state(world, &sandbox->id), PROVIDER_RUNNING);
+    assert_int_equal(world_state(world, &sandbox->id), RUN_STATE_RUNNING);
     assert_int_equal(world_copies(world).count, 0);
 }
 
@@ -159,7 +159,7 @@ static void without_snapshots_it_is_held_meanwhile(void **state)
     struct sandbox *sandbox = tiers_offloaded(tiers);
 
     (void) state;
-    assert_int_equal(tiers->disk.set, PROVIDER_OF_SANDBOX);
+    assert_int_equal(tiers->disk.set, DISK_OF_SANDBOX);
     use_once(tiers->world, sandbox);
     assert_int_equal(tiers->fetched, 1);
     tiers_free(tiers);
@@ -234,7 +234,7 @@ static void a_snapshot_and_a_fork_bring_the_disk_back_first(void **state)
     (void) world_snapshot(world, sandbox, "first");
     assert_int_equal(tiers->fetched, 1);
     assert_int_equal(sandbox_tier(sandbox), SANDBOX_TIER_HIBERNATED); /* it need not wake for it */
-    assert_int_equal(world_state(world, &sandbox->id), PROVIDER_STOPPED);
+    assert_int_equal(world_state(world, &sandbox->id), RUN_STATE_STOPPED);
     expect_row(world, &sandbox->id, "hibernated");
 }
 
@@ -260,7 +260,7 @@ static struct sandbox *reopen(struct tiers *tiers, const struct id *id, bool has
     world_close(world);
     world_make_provider(world);
     if (has_disk)
-        provider_fake_add(world->provider, id, PROVIDER_STOPPED, NULL);
+        provider_fake_add(world->provider, id, RUN_STATE_STOPPED, NULL);
     world_open(world);
     return sandbox_find(world->domain, &world->caller, id->text, NULL);
 }

@@ -131,7 +131,7 @@ static void on_limited(void *context, const struct error *failure)
     keep(wish);
 }
 
-static bool is_same(const struct provider_limits *a, const struct provider_limits *b)
+static bool is_same(const struct limits *a, const struct limits *b)
 {
     return a->memory_bytes == b->memory_bytes && a->swap_bytes == b->swap_bytes &&
            a->pids == b->pids && a->cpu_millis == b->cpu_millis && a->disk_bytes == b->disk_bytes &&
@@ -184,7 +184,7 @@ static void merge_pairs(struct sandbox_pairs *pairs, const struct sandbox_pairs 
 }
 
 /* Limits that are not said stay as they are. */
-static void merge_limits(struct provider_limits *limits, const struct provider_limits *wanted)
+static void merge_limits(struct limits *limits, const struct limits *wanted)
 {
     limits->memory_bytes = wanted->memory_bytes ? wanted->memory_bytes : limits->memory_bytes;
     limits->swap_bytes = wanted->swap_bytes ? wanted->swap_bytes : limits->swap_bytes;

@@ -102,11 +102,11 @@ static void limits_hold_at_once(void **state)
     struct sandbox_update update = update_of(&spec, SANDBOX_CHANGE_LIMITS);
     struct told told;
 
-    spec.limits = (struct provider_limits){.pids = 50, .memory_bytes = 1 << 20};
+    spec.limits = (struct limits){.pids = 50, .memory_bytes = 1 << 20};
     told = ask_update(world, sandbox, &update);
     expect_ok(&told);
     assert_int_equal(provider_fake_limits(world->provider, &sandbox->id)->pids, 50);
-    spec.limits = (struct provider_limits){.pids = 60};
+    spec.limits = (struct limits){.pids = 60};
     told = ask_update(world, sandbox, &update);
     expect_ok(&told);
     assert_int_equal(provider_fake_limits(world->provider, &sandbox->id)->pids, 60);
@@ -222,7 +222,7 @@ static void an_end_during_an_update_loses_neither(void **state)
 {
     struct world *world = *state;
     struct sandbox *sandbox = world_create(world, "demo");
-    struct provider_ending ending = {.kind = PROVIDER_ENDED_STATUS, .value = 4};
+    struct ending ending = {.kind = ENDED_STATUS, .value = 4};
     struct sandbox_pair pair = {(char *) "A", (char *) "1"};
     struct sandbox_pairs pairs = {.items = &pair, .count = 1};
     struct sandbox_update update = {.labels = &pairs};

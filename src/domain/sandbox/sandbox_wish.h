@@ -130,8 +130,7 @@ void wish_provider_failed(struct sandbox_wish *wish, const struct error *failure
 void sandbox_break(struct domain *domain, struct sandbox *sandbox, const char *why);
 
 /* It ended by itself; the provider's watcher, and recovery. Waits while something is under way. */
-void sandbox_ended(struct domain *domain, struct sandbox *sandbox,
-                   const struct provider_ending *ending);
+void sandbox_ended(struct domain *domain, struct sandbox *sandbox, const struct ending *ending);
 void sandbox_handle_end(struct domain *domain, struct sandbox *sandbox);
 
 /* It is stopped, as sandbox.ending says; returns the event to tell, which is the caller's. */

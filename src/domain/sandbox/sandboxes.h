@@ -32,7 +32,7 @@ void sandbox_create(struct domain *domain, const struct caller *caller,
 
 /* What a sandbox begins with instead of an empty disk. Everything is borrowed for the call. */
 struct sandbox_origin {
-    struct provider_disk disk;
+    struct disk_ref disk;
     const char *sandbox;  /* id of the one it was copied from; told in the event */
     const char *snapshot; /* likewise, or NULL */
     const char *base;     /* a snapshot that the disk is like, or nearly; NULL: none is known */

@@ -14,7 +14,7 @@ static void a_created_sandbox_runs_and_is_kept(void **state)
     struct kept kept = world_row(world, &sandbox->id);
 
     assert_int_equal(sandbox->status, SANDBOX_RUNNING);
-    assert_int_equal(world_state(world, &sandbox->id), PROVIDER_RUNNING);
+    assert_int_equal(world_state(world, &sandbox->id), RUN_STATE_RUNNING);
     assert_string_equal(kept.status, "running");
     assert_string_equal(kept.name, "demo");
     expect_events(world, &sandbox->id, "sandbox.created");
@@ -32,7 +32,7 @@ static void the_id_may_be_the_providers(void **state)
     (void) state;
     world_open(world);
     sandbox = world_create(world, "demo");
-    assert_int_equal(world_state(world, &sandbox->id), PROVIDER_RUNNING);
+    assert_int_equal(world_state(world, &sandbox->id), RUN_STATE_RUNNING);
     expect_row(world, &sandbox->id, "running");
     assert_ptr_equal(sandbox_find(world->domain, &world->caller, sandbox->id.text, NULL), sandbox);
     world_free(world);
@@ -153,19 +153,19 @@ static void what_a_spec_does_not_say_is_the_daemons_default(void **state)
     struct told told;
 
     (void) state;
-    world->options.default_limits = (struct provider_limits){.memory_bytes = 1000, .pids = 7};
-    world->options.default_network = PROVIDER_NETWORK_NAT;
+    world->options.default_limits = (struct limits){.memory_bytes = 1000, .pids = 7};
+    world->options.default_network = NETWORK_NAT;
     world_open(world);
     spec.limits.pids = 9;
     told = ask_create(world, &world->caller, &spec);
     expect_ok(&told);
     assert_int_equal(told.sandbox->spec.limits.memory_bytes, 1000);
     assert_int_equal(told.sandbox->spec.limits.pids, 9);
-    assert_int_equal(told.sandbox->spec.network, PROVIDER_NETWORK_NAT);
+    assert_int_equal(told.sandbox->spec.network, NETWORK_NAT);
     assert_int_equal(provider_fake_limits(world->provider, &told.sandbox->id)->memory_bytes, 1000);
     spec.has_network = true;
     told = ask_create(world, &world->caller, &spec);
-    assert_int_equal(told.sandbox->spec.network, PROVIDER_NETWORK_NONE);
+    assert_int_equal(told.sandbox->spec.network, NETWORK_NONE);
     world_free(world);
 }
 
@@ -265,7 +265,7 @@ static void stop_keeps_the_disk_and_start_brings_it_back(void **state)
     assert_int_equal(sandbox->status, SANDBOX_STOPPED);
     assert_true(sandbox->is_ended_by_request);
     assert_int_equal(sandbox->started_ms, 0);
-    assert_int_equal(world_state(world, &sandbox->id), PROVIDER_STOPPED);
+    assert_int_equal(world_state(world, &sandbox->id), RUN_STATE_STOPPED);
     expect_row(world, &sandbox->id, "stopped");
     assert_non_null(strstr(world_row(world, &sandbox->id).spec, "endedByRequest"));
     do_ask(world, sandbox_stop, sandbox);
@@ -273,7 +273,7 @@ static void stop_keeps_the_disk_and_start_brings_it_back(void **state)
     assert_int_equal(sandbox->status, SANDBOX_RUNNING);
     assert_false(sandbox->is_ended_by_request);
     assert_string_equal(sandbox->reason, "");
-    assert_int_equal(world_state(world, &sandbox->id), PROVIDER_RUNNING);
+    assert_int_equal(world_state(world, &sandbox->id), RUN_STATE_RUNNING);
     do_ask(world, sandbox_start, sandbox);
     expect_row(world, &sandbox->id, "running");
     expect_events(world, &sandbox->id, "sandbox.created sandbox.stopped sandbox.started");
@@ -286,13 +286,13 @@ static void sleep_freezes_and_wake_thaws(void **state)
 
     do_ask(world, sandbox_sleep, sandbox);
     assert_int_equal(sandbox->status, SANDBOX_FROZEN);
-    assert_int_equal(world_state(world, &sandbox->id), PROVIDER_FROZEN);
+    assert_int_equal(world_state(world, &sandbox->id), RUN_STATE_FROZEN);
     assert_int_equal(world->asked_quiesce, 1);
     expect_row(world, &sandbox->id, "frozen");
     do_ask(world, sandbox_sleep, sandbox);
     do_ask(world, sandbox_wake, sandbox);
     assert_int_equal(sandbox->status, SANDBOX_RUNNING);
-    assert_int_equal(world_state(world, &sandbox->id), PROVIDER_RUNNING);
+    assert_int_equal(world_state(world, &sandbox->id), RUN_STATE_RUNNING);
     assert_int_equal(world->asked_resume, 1);
     expect_row(world, &sandbox->id, "running");
     expect_events(world, &sandbox->id, "sandbox.created sandbox.hibernated sandbox.woken");
@@ -311,7 +311,7 @@ static void sleep_without_freeze_ends_processes_and_brings_sessions_back(void **
     do_ask(world, sandbox_sleep, sandbox);
     assert_int_equal(sandbox->status, SANDBOX_HIBERNATED);
     assert_non_null(strstr(sandbox->reason, "processes were ended"));
-    assert_int_equal(world_state(world, &sandbox->id), PROVIDER_STOPPED);
+    assert_int_equal(world_state(world, &sandbox->id), RUN_STATE_STOPPED);
     expect_row(world, &sandbox->id, "hibernated");
     assert_string_equal(world_row(world, &sandbox->id).inside, world->saved);
     assert_int_equal(world->forgotten, 1);
@@ -371,7 +371,7 @@ static void a_sleeping_one_can_be_stopped_and_started(void **state)
     do_ask(world, sandbox_sleep, sandbox);
     do_ask(world, sandbox_stop, sandbox);
     assert_int_equal(sandbox->status, SANDBOX_STOPPED);
-    assert_int_equal(world_state(world, &sandbox->id), PROVIDER_STOPPED);
+    assert_int_equal(world_state(world, &sandbox->id), RUN_STATE_STOPPED);
     assert_int_equal(world->asked_quiesce, 1); /* not while frozen */
     do_ask(world, sandbox_start, sandbox);
     assert_int_equal(sandbox->status, SANDBOX_RUNNING);

@@ -29,11 +29,11 @@ struct tiers {
     struct tier_answer *held;
     int stored, fetched;
     int store_failures;           /* that many stores fail, with `store_failure` */
-    struct provider_disk disk;    /* that was stored last */
-    struct provider_disk base;    /* and what it was told apart from; no id: nothing */
+    struct disk_ref disk;         /* that was stored last */
+    struct disk_ref base;         /* and what it was told apart from; no id: nothing */
     char layer[VAULT_LAYER_SIZE]; /* the first that was fetched last */
     size_t fetched_layers;        /* how many those were */
-    struct provider_disk start;   /* and what they were put onto; no id: nothing */
+    struct disk_ref start;        /* and what they were put onto; no id: nothing */
     int percent;                  /* of memory that is available */
 };
 
@@ -68,9 +68,9 @@ static inline struct tier_answer *tier_answer(struct tiers *tiers, void *context
     return answer;
 }
 
-static inline void tier_store(void *self, const struct provider_disk *disk,
-                              const struct provider_disk *base, const struct id *owner,
-                              vault_progressed *progressed, vault_layer_done *done, void *context)
+static inline void tier_store(void *self, const struct disk_ref *disk, const struct disk_ref *base,
+                              const struct id *owner, vault_progressed *progressed,
+                              vault_layer_done *done, void *context)
 {
     struct tiers *tiers = self;
     struct tier_answer *answer = tier_answer(tiers, context);
@@ -78,7 +78,7 @@ static inline void tier_store(void *self, const struct provider_disk *disk,
     (void) owner, (void) progressed;
     answer->number = tiers->stored++;
     tiers->disk = *disk;
-    tiers->base = base ? *base : (struct provider_disk){.id.text = ""};
+    tiers->base = base ? *base : (struct disk_ref){.id.text = ""};
     answer->layer = done;
     if (tiers->holds)
         tiers->held = answer;
@@ -87,7 +87,7 @@ static inline void tier_store(void *self, const struct provider_disk *disk,
 }
 
 static inline void tier_unpacked(void *context, const struct error *failure,
-                                 const struct provider_ending *ending)
+                                 const struct ending *ending)
 {
     struct tier_answer *answer = context;
 
@@ -102,7 +102,7 @@ static inline void tier_fetch(void *self, const struct vault_fetch *what,
 {
     struct tiers *tiers = self;
     struct tier_answer *answer = tier_answer(tiers, context);
-    struct provider_disk_job job = {.kind = PROVIDER_DISK_UNPACK, .data = -EBADF};
+    struct provider_disk_job job = {.kind = DISK_JOB_UNPACK, .data = -EBADF};
 
     (void) progressed;
     tiers->fetched_layers = what->count;

@@ -117,7 +117,7 @@ struct snapshot_options {
 
 /* `how` says how long the sandbox stood still. */
 typedef void snapshot_done(void *context, const struct error *failure, struct snapshot *snapshot,
-                           const struct provider_snapshot *how);
+                           const struct snapshot_made *how);
 
 /* Of a running, frozen, hibernated or stopped one; others wait, or ERR_CONFLICT. ERR_CONFLICT: the
  * name is taken; ERR_QUOTA; ERR_NO_SPACE; ERR_FORBIDDEN; ERR_NOT_IMPLEMENTED: not here. */
@@ -145,7 +145,7 @@ struct fork_options {
 /* All of them, or a failure and none. `how` is NULL when the origin did not have to be copied
  * first. The sandboxes are borrowed for the call. */
 typedef void fork_done(void *context, const struct error *failure, struct sandbox *const *sandboxes,
-                       size_t count, const struct provider_snapshot *how);
+                       size_t count, const struct snapshot_made *how);
 
 void snapshot_fork(struct domain *domain, const struct caller *caller, struct snapshot *snapshot,
                    const struct fork_options *options, fork_done *done, void *context);

@@ -18,7 +18,7 @@ struct diff {
     struct sandbox *sandbox;   /* a reference: whose present; NULL: two snapshots */
     struct snapshot_shot shot; /* of the present: its wish, the copy */
     bool is_shot;
-    struct provider_disk present;
+    struct disk_ref present;
     vault_line *line;
     vault_done *done;
     void *context;
@@ -84,16 +84,16 @@ static void on_line(void *context, const char *line, size_t length)
     diff->line(diff->context, line, length);
 }
 
-static struct provider_disk disk_of(const struct diff *diff, const struct snapshot *snapshot)
+static struct disk_ref disk_of(const struct diff *diff, const struct snapshot *snapshot)
 {
-    return snapshot ? (struct provider_disk){PROVIDER_OF_SNAPSHOT, snapshot->id} : diff->present;
+    return snapshot ? (struct disk_ref){DISK_OF_SNAPSHOT, snapshot->id} : diff->present;
 }
 
 static void run(struct diff *diff)
 {
     const struct vault *vault = diff->domain->options.vault;
-    const struct provider_disk newer = disk_of(diff, diff->newer);
-    const struct provider_disk older = disk_of(diff, diff->older);
+    const struct disk_ref newer = disk_of(diff, diff->newer);
+    const struct disk_ref older = disk_of(diff, diff->older);
     struct error err = ERROR_INIT;
 
     if (!domain_is_open(diff->domain, &err))
@@ -145,7 +145,7 @@ static void on_shot(struct snapshot_shot *shot, const struct error *failure)
         return;
     }
     diff->is_shot = true;
-    diff->present = (struct provider_disk){PROVIDER_OF_SNAPSHOT, shot->id};
+    diff->present = (struct disk_ref){DISK_OF_SNAPSHOT, shot->id};
     run(diff);
 }
 
@@ -159,7 +159,7 @@ static void act(struct sandbox_wish *wish)
         snapshot_shoot(&diff->shot);
         return;
     }
-    diff->present = (struct provider_disk){PROVIDER_OF_SANDBOX, sandbox->id};
+    diff->present = (struct disk_ref){DISK_OF_SANDBOX, sandbox->id};
     run(diff);
 }
 

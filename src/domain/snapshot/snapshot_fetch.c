@@ -105,8 +105,7 @@ static void on_kept(void *context, const struct error *failure, const struct sto
     end(fetch, NULL);
 }
 
-static void on_copied(void *context, const struct error *failure,
-                      const struct provider_snapshot *how)
+static void on_copied(void *context, const struct error *failure, const struct snapshot_made *how)
 {
     struct fetch *fetch = context;
     struct snapshot *snapshot = fetch->snapshot;

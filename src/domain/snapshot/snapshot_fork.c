@@ -38,7 +38,7 @@ struct fork {
     struct snapshot_waiter waiter;
     struct snapshot_shot shot; /* of a sandbox: its wish, the copy */
     bool is_shot;              /* there is a copy in passing */
-    struct provider_disk disk;
+    struct disk_ref disk;
     struct id origin;   /* the sandbox it is a fork of */
     struct id base;     /* the snapshot, or what the sandbox has for one */
     const char *inside; /* borrowed from the snapshot, the shot or the sandbox that is held */
@@ -242,7 +242,7 @@ void snapshot_fork(struct domain *domain, const struct caller *caller, struct sn
     }
     snapshot_pin(snapshot);
     fork->snapshot = snapshot;
-    fork->disk = (struct provider_disk){PROVIDER_OF_SNAPSHOT, snapshot->id};
+    fork->disk = (struct disk_ref){DISK_OF_SNAPSHOT, snapshot->id};
     fork->origin = snapshot->sandbox;
     fork->base = snapshot->id;
     fork->inside = snapshot->inside;
@@ -268,7 +268,7 @@ static void on_shot(struct snapshot_shot *shot, const struct error *failure)
     }
     CRASH_POINT("fork.copied");
     fork->is_shot = true;
-    fork->disk = (struct provider_disk){PROVIDER_OF_SNAPSHOT, shot->id};
+    fork->disk = (struct disk_ref){DISK_OF_SNAPSHOT, shot->id};
     fork->inside = shot->inside;
     make_some(fork);
 }
@@ -286,7 +286,7 @@ static void act(struct sandbox_wish *wish)
         snapshot_shoot(&fork->shot);
         return;
     }
-    fork->disk = (struct provider_disk){PROVIDER_OF_SANDBOX, sandbox->id};
+    fork->disk = (struct disk_ref){DISK_OF_SANDBOX, sandbox->id};
     fork->inside = sandbox->inside;
     make_some(fork);
 }
@@ -348,7 +348,7 @@ static void tell_refusal(struct domain_task *task)
 static void create(struct creating *creating)
 {
     const struct snapshot *snapshot = creating->snapshot;
-    const struct sandbox_origin origin = {.disk = {PROVIDER_OF_SNAPSHOT, snapshot->id},
+    const struct sandbox_origin origin = {.disk = {DISK_OF_SNAPSHOT, snapshot->id},
                                           .sandbox = snapshot->sandbox.text,
                                           .snapshot = snapshot->id.text,
                                           .base = snapshot->id.text,

@@ -16,7 +16,7 @@ struct snapshot_shot {
     bool no_freeze;
     void (*done)(struct snapshot_shot *shot, const struct error *failure);
     char *inside; /* owned, may be NULL; from `done` on */
-    struct provider_snapshot how;
+    struct snapshot_made how;
 };
 
 void snapshot_shoot(struct snapshot_shot *shot);
@@ -25,7 +25,7 @@ void snapshot_shoot(struct snapshot_shot *shot);
  * frozen here. For provider_snapshot. */
 bool snapshot_freezes(const struct domain *domain, bool no_freeze);
 /* One more copy for the metrics. */
-void snapshot_count(struct domain *domain, const struct provider_snapshot *how);
+void snapshot_count(struct domain *domain, const struct snapshot_made *how);
 void snapshot_shot_done(struct snapshot_shot *shot);
 
 /* Let others have their turn at a sandbox that was held. */

@@ -90,7 +90,7 @@ static void on_sized(void *context, const struct error *failure, uint64_t bytes)
 void snapshot_keep(struct snapshot_keeping *keeping)
 {
     struct domain *domain = keeping->domain;
-    const struct provider_disk disk = {PROVIDER_OF_SANDBOX, keeping->snapshot->sandbox};
+    const struct disk_ref disk = {DISK_OF_SANDBOX, keeping->snapshot->sandbox};
 
     CRASH_POINT("snapshot.made");
     if (domain->stage == DOMAIN_OPEN)

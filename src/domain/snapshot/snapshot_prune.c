@@ -30,7 +30,7 @@ struct making {
 };
 
 static void on_made(void *context, const struct error *failure, struct snapshot *snapshot,
-                    const struct provider_snapshot *how)
+                    const struct snapshot_made *how)
 {
     AUTO(free) struct making *making = context;
     struct domain *domain = making->domain;

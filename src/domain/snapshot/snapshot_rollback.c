@@ -221,8 +221,7 @@ static void on_saved(struct snapshot_keeping *keeping, const struct error *failu
 
 /* --- the present ----------------------------------------------------------------------------- */
 
-static void on_copied(void *context, const struct error *failure,
-                      const struct provider_snapshot *how)
+static void on_copied(void *context, const struct error *failure, const struct snapshot_made *how)
 {
     struct rollback *rollback = context;
 

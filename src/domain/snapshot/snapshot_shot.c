@@ -35,13 +35,13 @@ bool snapshot_freezes(const struct domain *domain, bool no_freeze)
     return !no_freeze && (provider_capabilities(domain->options.provider) & PROVIDER_FREEZE);
 }
 
-void snapshot_count(struct domain *domain, const struct provider_snapshot *how)
+void snapshot_count(struct domain *domain, const struct snapshot_made *how)
 {
     domain->counters.snapshots++;
     domain->counters.snapshot_pause_us_total += how->pause_us;
 }
 
-static void on_shot(void *context, const struct error *failure, const struct provider_snapshot *how)
+static void on_shot(void *context, const struct error *failure, const struct snapshot_made *how)
 {
     struct snapshot_shot *shot = context;
     struct domain *domain = shot->wish->domain;

@@ -131,7 +131,7 @@ void snapshot_store(struct domain *domain, struct snapshot *snapshot,
                     struct snapshot_waiter *waiter)
 {
     const struct vault *vault = domain->options.vault;
-    const struct provider_disk disk = {PROVIDER_OF_SNAPSHOT, snapshot->id};
+    const struct disk_ref disk = {DISK_OF_SNAPSHOT, snapshot->id};
 
     list_append(&snapshot->waiters, &waiter->link);
     if (!snapshot->is_moving)

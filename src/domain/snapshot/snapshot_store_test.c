@@ -66,7 +66,7 @@ static void what_came_back_is_stored_as_a_difference(void **state)
                         "known");
     offload(tiers, sandbox);
     assert_string_equal(tiers->base.id.text, base.text);
-    assert_int_equal(tiers->base.set, PROVIDER_OF_SNAPSHOT);
+    assert_int_equal(tiers->base.set, DISK_OF_SNAPSHOT);
     assert_int_equal(layers_of(sandbox->stored, first), 2);
     assert_string_equal(first, TIER_LAYER);
     assert_int_equal(world_copies(world).count, 0); /* it was of use for that only */
@@ -263,7 +263,7 @@ static void it_is_known_after_a_restart(void **state)
     base = sandbox->base;
     world_close(world);
     world_make_provider(world);
-    provider_fake_add(world->provider, &id, PROVIDER_RUNNING, NULL);
+    provider_fake_add(world->provider, &id, RUN_STATE_RUNNING, NULL);
     provider_fake_add_snapshot(world->provider, &base);
     world_open(world);
     sandbox = sandbox_find(world->domain, &world->caller, id.text, NULL);

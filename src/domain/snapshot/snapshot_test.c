@@ -359,7 +359,7 @@ static void restart(struct world *world, const struct id *sandbox, const struct 
 {
     world_close(world);
     world_make_provider(world);
-    provider_fake_add(world->provider, sandbox, PROVIDER_RUNNING, NULL);
+    provider_fake_add(world->provider, sandbox, RUN_STATE_RUNNING, NULL);
     for (size_t i = 0; i < count; i++)
         provider_fake_add_snapshot(world->provider, &copies[i]);
     world_open_as_is(world);

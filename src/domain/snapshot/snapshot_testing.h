@@ -29,14 +29,14 @@ static inline void world_pass_quietly(struct world *world, unsigned int seconds)
 struct told_snapshot {
     struct told told; /* its sandbox: of a rollback */
     struct snapshot *snapshot;
-    struct provider_snapshot how;
+    struct snapshot_made how;
     bool has_how;
     struct sandbox *sandboxes[64]; /* of forks */
     size_t count;
 };
 
 static inline void on_snapshot_told(void *context, const struct error *failure,
-                                    struct snapshot *snapshot, const struct provider_snapshot *how)
+                                    struct snapshot *snapshot, const struct snapshot_made *how)
 {
     struct told_snapshot *told = context;
 
@@ -71,7 +71,7 @@ static inline struct snapshot *world_snapshot(struct world *world, struct sandbo
 
 static inline void on_forked(void *context, const struct error *failure,
                              struct sandbox *const *sandboxes, size_t count,
-                             const struct provider_snapshot *how)
+                             const struct snapshot_made *how)
 {
     struct told_snapshot *told = context;
 

@@ -52,7 +52,7 @@ static void a_fork_has_the_spec_and_an_identity_of_its_own(void **state)
     assert_string_equal(world->restored, world->saved); /* its sessions came along */
     expect_events(world, &fork->id, "sandbox.created sandbox.forked");
     expect_row(world, &fork->id, "running");
-    assert_int_equal(world_state(world, &fork->id), PROVIDER_RUNNING);
+    assert_int_equal(world_state(world, &fork->id), RUN_STATE_RUNNING);
 }
 
 static void forks_may_be_many_with_names_and_changes(void **state)
@@ -172,7 +172,7 @@ static void a_rollback_keeps_the_present_and_the_state(void **state)
     told = ask_roll_back(world, sandbox, snapshot);
     expect_ok(&told.told);
     assert_int_equal(sandbox->status, SANDBOX_RUNNING);
-    assert_int_equal(world_state(world, &sandbox->id), PROVIDER_RUNNING);
+    assert_int_equal(world_state(world, &sandbox->id), RUN_STATE_RUNNING);
     assert_string_equal(world->restored, snapshot->inside); /* the sessions of then */
     assert_int_equal(told.snapshot->reason, SNAPSHOT_ROLLBACK);
     assert_string_equal(told.snapshot->inside, world->saved);
@@ -223,7 +223,7 @@ static void a_rollback_that_fails_leaves_it_running_on_its_disk(void **state)
         expect_code(&told.told, ERR_NO_SPACE);
         world_wait(world);
         assert_int_equal(sandbox->status, SANDBOX_RUNNING);
-        assert_int_equal(world_state(world, &sandbox->id), PROVIDER_RUNNING);
+        assert_int_equal(world_state(world, &sandbox->id), RUN_STATE_RUNNING);
         expect_row(world, &sandbox->id, "running");
     }
     /* The store: the present cannot be kept. */
@@ -273,7 +273,7 @@ static void only_a_snapshot_of_the_same_image_fits(void **state)
 struct fake_vault {
     struct vault vault;
     struct world *world;
-    struct provider_disk newer, older;
+    struct disk_ref newer, older;
     vault_line *line;
     vault_done *done;
     void *context;
@@ -288,9 +288,8 @@ static void vault_tell(struct loop_task *task)
     vault->done(vault->context, NULL);
 }
 
-static void vault_diff(void *self, const struct provider_disk *newer,
-                       const struct provider_disk *older, vault_line *line, vault_done *done,
-                       void *context)
+static void vault_diff(void *self, const struct disk_ref *newer, const struct disk_ref *older,
+                       vault_line *line, vault_done *done, void *context)
 {
     struct fake_vault *vault = self;
 
@@ -350,12 +349,12 @@ static void disks_are_compared_by_the_vault(void **state)
     assert_true(id_equal(&vault.newer.id, &second.snapshot->id));
     told = ask_diff(world, first, present);
     expect_ok(&told.told);
-    assert_int_equal(vault.newer.set, PROVIDER_OF_SNAPSHOT); /* a copy in passing */
+    assert_int_equal(vault.newer.set, DISK_OF_SNAPSHOT); /* a copy in passing */
     assert_int_equal(world_copies(world).count, 2);
     do_ask(world, sandbox_stop, sandbox);
     told = ask_diff(world, first, present);
     expect_ok(&told.told);
-    assert_int_equal(vault.newer.set, PROVIDER_OF_SANDBOX);
+    assert_int_equal(vault.newer.set, DISK_OF_SANDBOX);
     assert_true(id_equal(&vault.newer.id, &sandbox->id));
     do_ask(world, sandbox_start, sandbox); /* it is held no longer */
     told = ask_diff(world, present, present);

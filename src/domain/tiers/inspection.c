@@ -174,7 +174,7 @@ static void on_disks(void *context, const struct error *failure,
 static void ask_disk(struct inspection *inspection)
 {
     struct provider *provider = inspection->domain->options.provider;
-    struct provider_disk disk = {.set = PROVIDER_OF_SANDBOX};
+    struct disk_ref disk = {.set = DISK_OF_SANDBOX};
     const struct suspect *all = inspection->suspects;
 
     if (!inspection_goes_on(inspection, NULL))
@@ -215,7 +215,7 @@ static void tell_disks(struct inspection *inspection, const struct disks *disks)
         const struct sandbox *sandbox = sandbox_set_by_id(inspection->domain, one->id.text);
         const struct provider_sandbox *disk = find_disk(disks, &one->id);
 
-        if (sandbox && disk && disk->state == PROVIDER_BROKEN)
+        if (sandbox && disk && disk->state == RUN_STATE_BROKEN)
             inspection_tell(inspection, FINDING_LOST, "sandbox", one->id.text,
                             "parts of it are missing");
         if (one->kind == FINDING_GARBAGE && !sandbox && disk)

@@ -103,7 +103,7 @@ static void one_that_is_broken_is_lost(void **state)
 
     world_close(care->world);
     world_make_provider(care->world);
-    provider_fake_add(care->world->provider, &id, PROVIDER_BROKEN, NULL);
+    provider_fake_add(care->world->provider, &id, RUN_STATE_BROKEN, NULL);
     world_open(care->world);
     expect(care, false, "lost sandbox %s: parts of it are missing\n", id.text);
 }

@@ -231,11 +231,11 @@ static void forget(struct offload *offload)
 
 static void on_stored(void *context, const struct error *failure, const struct vault_layer *layer);
 
-static void store(struct offload *offload, const struct provider_disk *disk)
+static void store(struct offload *offload, const struct disk_ref *disk)
 {
     const struct vault *vault = offload->wish->domain->options.vault;
-    const struct provider_disk base = {PROVIDER_OF_SNAPSHOT,
-                                       offload->base ? offload->base->id : offload->copy};
+    const struct disk_ref base = {DISK_OF_SNAPSHOT,
+                                  offload->base ? offload->base->id : offload->copy};
 
     vault->store_disk(vault->self, disk, offload->base ? &base : NULL,
                       &offload->wish->sandbox->owner, NULL, on_stored, offload);
@@ -243,7 +243,7 @@ static void store(struct offload *offload, const struct provider_disk *disk)
 
 static void store_copy(struct offload *offload)
 {
-    store(offload, &(struct provider_disk){PROVIDER_OF_SNAPSHOT, offload->copy});
+    store(offload, &(struct disk_ref){DISK_OF_SNAPSHOT, offload->copy});
 }
 
 /* What is wrong may be the base: the disk is there as a whole. */
@@ -294,8 +294,7 @@ static void on_base_stored(struct snapshot_waiter *waiter, const struct error *f
     store_copy(offload);
 }
 
-static void on_copied(void *context, const struct error *failure,
-                      const struct provider_snapshot *how)
+static void on_copied(void *context, const struct error *failure, const struct snapshot_made *how)
 {
     struct offload *offload = context;
     struct domain *domain = offload->wish->domain;
@@ -337,7 +336,7 @@ static void act(struct sandbox_wish *wish)
         provider_snapshot(domain->options.provider, &sandbox->id, &offload->copy, false, on_copied,
                           offload);
     else
-        store(offload, &(struct provider_disk){PROVIDER_OF_SANDBOX, sandbox->id});
+        store(offload, &(struct disk_ref){DISK_OF_SANDBOX, sandbox->id});
 }
 
 void sandbox_offload(struct domain *domain, struct sandbox *sandbox)

@@ -171,8 +171,7 @@ static void keep(struct restore *restore)
 
 /* --- what it is told apart from later -------------------------------------------------------- */
 
-static void on_copied(void *context, const struct error *failure,
-                      const struct provider_snapshot *how)
+static void on_copied(void *context, const struct error *failure, const struct snapshot_made *how)
 {
     struct restore *restore = context;
     struct domain *domain = restore->wish->domain;
@@ -234,7 +233,7 @@ static void fetch(struct restore *restore)
                                .count = restore->disk.count};
 
     if (restore->start) {
-        what.start = (struct provider_disk){PROVIDER_OF_SNAPSHOT, restore->start->id};
+        what.start = (struct disk_ref){DISK_OF_SNAPSHOT, restore->start->id};
         what.layers += restore->start_layers;
         what.count -= restore->start_layers;
     }

@@ -171,7 +171,7 @@ static void on_stored(void *context, const struct error *failure, const struct v
         keep_snapshot(squash, change);
 }
 
-static void store(struct squash *squash, struct provider_disk disk)
+static void store(struct squash *squash, struct disk_ref disk)
 {
     const struct vault *vault = squash->domain->options.vault;
 
@@ -191,7 +191,7 @@ static void on_fetched(void *context, const struct error *failure)
     if (failure)
         end(squash, failure);
     else
-        store(squash, (struct provider_disk){PROVIDER_OF_SANDBOX, squash->scratch});
+        store(squash, (struct disk_ref){DISK_OF_SANDBOX, squash->scratch});
 }
 
 static void fetch(struct squash *squash)
@@ -290,7 +290,7 @@ static void tick(struct domain *domain)
         return;
     squash = squash_new(domain, sandbox, snapshot, &disk);
     if (snapshot && snapshot->state == SNAPSHOT_IS_READY)
-        store(squash, (struct provider_disk){PROVIDER_OF_SNAPSHOT, snapshot->id});
+        store(squash, (struct disk_ref){DISK_OF_SNAPSHOT, snapshot->id});
     else
         fetch(squash);
 }

@@ -56,7 +56,7 @@ static void a_long_list_becomes_one_layer(void **state)
     assert_int_equal(count_of(sandbox->stored), 1);
     assert_int_equal(tiers->stored, 3);
     assert_int_equal(tiers->fetched_layers, 2);
-    assert_int_equal(tiers->disk.set, PROVIDER_OF_SANDBOX); /* a scratch disk, and it is gone */
+    assert_int_equal(tiers->disk.set, DISK_OF_SANDBOX); /* a scratch disk, and it is gone */
     assert_int_equal(world_provider(world).count, 0);
     assert_int_equal(world->domain->saves, 0);
     assert_int_equal(sandbox_tier(sandbox), SANDBOX_TIER_OFFLOADED);

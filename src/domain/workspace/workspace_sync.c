@@ -261,14 +261,14 @@ static const char *folder_of(const struct sandbox *sandbox)
 }
 
 static void on_snapshot(void *context, const struct error *failure,
-                        const struct provider_snapshot *snapshot)
+                        const struct snapshot_made *snapshot)
 {
     struct run *run = context;
     const struct domain_options *options = &run->domain->options;
     const struct sandbox *sandbox = first_order(run)->sandbox;
     char manifest[WORKSPACE_KEY_SIZE];
     const struct vault_sync what = {
-        .disk = {PROVIDER_OF_SNAPSHOT, run->snapshot},
+        .disk = {DISK_OF_SNAPSHOT, run->snapshot},
         .image = sandbox->spec.image,
         .folder = folder_of(sandbox),
         .prefix = run->workspace->prefix,

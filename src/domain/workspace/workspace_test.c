@@ -392,7 +392,7 @@ static void a_failed_rebuild_is_tried_again_from_the_start(void **state)
     /* Also after a restart in the middle of one, which left something that runs. */
     world_close(world);
     world_make_provider(world);
-    provider_fake_add(world->provider, &id, PROVIDER_RUNNING, NULL);
+    provider_fake_add(world->provider, &id, RUN_STATE_RUNNING, NULL);
     world_open(world);
     sandbox = sandbox_set_by_id(world->domain, id.text);
     assert_int_equal(sandbox->status, SANDBOX_HIBERNATED);

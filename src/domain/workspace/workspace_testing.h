@@ -74,7 +74,7 @@ static inline void fake_sync(void *self, const struct vault_sync *what,
     struct memory *memory = self;
 
     (void) progressed;
-    assert_int_equal(what->disk.set, PROVIDER_OF_SNAPSHOT);
+    assert_int_equal(what->disk.set, DISK_OF_SNAPSHOT);
     memory->syncs++;
     memory->bytes_max = what->bytes_max;
     (void) snprintf(memory->synced, sizeof(memory->synced), "%s %s %s", what->folder, what->prefix,

@@ -150,7 +150,7 @@ int cgroup_create_first(const struct cgroup_host *host, const struct id *id,
 }
 
 /* What fails is removed, from the hierarchy `first` on. */
-static int create_rest(const struct cgroup *cgroup, const struct cgroup_limits *limits,
+static int create_rest(const struct cgroup *cgroup, const struct limits *limits,
                        const struct cgroup_spare *spare, size_t first, struct error *err)
 {
     const struct cgroup_host *host = cgroup->host;
@@ -167,7 +167,7 @@ static int create_rest(const struct cgroup *cgroup, const struct cgroup_limits *
 }
 
 /* Whatever is wrong with a spare, new groups may do. */
-int cgroup_create_rest(const struct cgroup *cgroup, const struct cgroup_limits *limits,
+int cgroup_create_rest(const struct cgroup *cgroup, const struct limits *limits,
                        const struct cgroup_spare *spare, struct error *err)
 {
     if (spare && create_rest(cgroup, limits, spare, count_v2(cgroup->host), NULL) == 0)
@@ -175,8 +175,8 @@ int cgroup_create_rest(const struct cgroup *cgroup, const struct cgroup_limits *
     return create_rest(cgroup, limits, NULL, 0, err);
 }
 
-int cgroup_create(const struct cgroup_host *host, const struct id *id,
-                  const struct cgroup_limits *limits, struct cgroup *ret_cgroup, struct error *err)
+int cgroup_create(const struct cgroup_host *host, const struct id *id, const struct limits *limits,
+                  struct cgroup *ret_cgroup, struct error *err)
 {
     struct cgroup cgroup;
     int directory;

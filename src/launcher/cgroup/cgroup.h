@@ -39,8 +39,8 @@ struct cgroup {
 /* Make the groups and set the limits. All or nothing. ERR_CONFLICT: a sandbox of this id has groups
  * already; ERR_INVALID: limits out of range. About 0.4 ms, most of it the kernel making ten
  * directories: for the pool, or beside other work. A spare (cgroup_spare.h) takes 0.1 ms. */
-int cgroup_create(const struct cgroup_host *host, const struct id *id,
-                  const struct cgroup_limits *limits, struct cgroup *ret_cgroup, struct error *err);
+int cgroup_create(const struct cgroup_host *host, const struct id *id, const struct limits *limits,
+                  struct cgroup *ret_cgroup, struct error *err);
 
 /* The same in two steps, for a process that is cloned in between: first the groups of v2, and the
  * directory to clone into (CLOEXEC, the caller's; -EBADF without v2), because moving a process
@@ -49,7 +49,7 @@ int cgroup_create(const struct cgroup_host *host, const struct id *id,
  * far as no process is in it: remove it again then. */
 int cgroup_create_first(const struct cgroup_host *host, const struct id *id,
                         struct cgroup *ret_cgroup, int *ret_directory, struct error *err);
-int cgroup_create_rest(const struct cgroup *cgroup, const struct cgroup_limits *limits,
+int cgroup_create_rest(const struct cgroup *cgroup, const struct limits *limits,
                        const struct cgroup_spare *spare, struct error *err);
 
 /* Find the groups of a sandbox made before we started. ERR_NOT_FOUND: there are none.

@@ -27,7 +27,7 @@ static int run_eater(struct real *real, const struct cgroup *cgroup, uint64_t me
 static void a_memory_hog_is_killed_and_reported(void **state)
 {
     struct real *real = *state;
-    struct cgroup_limits limits = {.memory_bytes = 48 * MEGABYTE};
+    struct limits limits = {.memory_bytes = 48 * MEGABYTE};
     struct cgroup cgroup = real_create(real, &limits);
     AUTO(cgroup_watch) struct cgroup_watch watch = CGROUP_WATCH_INIT;
     uint64_t agent, work;
@@ -51,7 +51,7 @@ static void a_memory_hog_is_killed_and_reported(void **state)
 static void a_raised_memory_limit_takes_effect(void **state)
 {
     struct real *real = *state;
-    struct cgroup_limits limits = {.memory_bytes = 48 * MEGABYTE};
+    struct limits limits = {.memory_bytes = 48 * MEGABYTE};
     struct cgroup cgroup = real_create(real, &limits);
     struct error err = ERROR_INIT;
 
@@ -73,7 +73,7 @@ static void a_raised_memory_limit_takes_effect(void **state)
 static void work_leaves_the_agent_its_reserve_of_memory(void **state)
 {
     struct real *real = *state;
-    struct cgroup_limits limits = {.memory_bytes = 64 * MEGABYTE};
+    struct limits limits = {.memory_bytes = 64 * MEGABYTE};
     struct cgroup cgroup = real_create(real, &limits);
 
     needs(real, CGROUP_MEMORY);
@@ -120,9 +120,9 @@ static void fork_a_little(struct real *real)
 static void a_fork_bomb_is_bounded_and_the_agent_still_forks(void **state)
 {
     struct real *real = *state;
-    struct cgroup_limits limits = {.pids = 48};
+    struct limits limits = {.pids = 48};
     struct cgroup cgroup = real_create(real, &limits);
-    struct cgroup_stats stats;
+    struct stats stats;
 
     needs(real, CGROUP_PIDS);
     (void) real_start(real, &cgroup, CGROUP_WORK, fork_all);
@@ -131,7 +131,7 @@ static void a_fork_bomb_is_bounded_and_the_agent_still_forks(void **state)
     assert_ended_well(real_wait(real, real_start(real, &cgroup, CGROUP_AGENT, fork_a_little)));
     assert_int_equal(real->shared[2], 1);
     cgroup_stats_read(&cgroup, &stats);
-    assert_true(stats.known & CGROUP_STAT_PIDS && stats.known & CGROUP_STAT_PIDS_REFUSED);
+    assert_true(stats.known & STATS_BIT(PIDS) && stats.known & STATS_BIT(PIDS_REFUSED));
     assert_int_equal(stats.pids, 48 - CGROUP_PIDS_RESERVE);
     assert_true(stats.pids_refused > 0);
 }
@@ -139,7 +139,7 @@ static void a_fork_bomb_is_bounded_and_the_agent_still_forks(void **state)
 static void a_raised_process_limit_takes_effect(void **state)
 {
     struct real *real = *state;
-    struct cgroup_limits limits = {.pids = 40};
+    struct limits limits = {.pids = 40};
     struct cgroup cgroup = real_create(real, &limits);
 
     needs(real, CGROUP_PIDS);
@@ -163,12 +163,12 @@ static void burn(struct real *real)
 static uint64_t use_over(const struct cgroup *cgroup, long milliseconds)
 {
     uint64_t start = clock_monotonic_ns(clock_system());
-    struct cgroup_stats before, after;
+    struct stats before, after;
 
     cgroup_stats_read(cgroup, &before);
     sleep_ms(milliseconds);
     cgroup_stats_read(cgroup, &after);
-    assert_true(after.known & CGROUP_STAT_CPU);
+    assert_true(after.known & STATS_BIT(CPU));
     return (after.cpu_us - before.cpu_us) * 1000000 / (clock_monotonic_ns(clock_system()) - start);
 }
 
@@ -176,15 +176,15 @@ static void set_cpu(const struct cgroup *cgroup, uint32_t millis)
 {
     struct error err = ERROR_INIT;
 
-    if (cgroup_set_limits(cgroup, &(struct cgroup_limits){.cpu_millis = millis}, &err) < 0)
+    if (cgroup_set_limits(cgroup, &(struct limits){.cpu_millis = millis}, &err) < 0)
         fail_msg("%s", err.message);
 }
 
 static void the_cpu_quota_throttles_and_can_be_raised(void **state)
 {
     struct real *real = *state;
-    struct cgroup cgroup = real_create(real, &(struct cgroup_limits){.cpu_millis = 50});
-    struct cgroup_stats stats;
+    struct cgroup cgroup = real_create(real, &(struct limits){.cpu_millis = 50});
+    struct stats stats;
 
     needs(real, CGROUP_CPU);
     needs(real, CGROUP_CPU_TIME);
@@ -193,7 +193,7 @@ static void the_cpu_quota_throttles_and_can_be_raised(void **state)
     /* 50, and a period or two of slack. */
     assert_true(use_over(&cgroup, 500) < 100);
     cgroup_stats_read(&cgroup, &stats);
-    assert_true(stats.known & CGROUP_STAT_THROTTLED);
+    assert_true(stats.known & STATS_BIT(THROTTLED));
     assert_true(stats.throttled_us > 0);
     set_cpu(&cgroup, 1000);
     /* Others may be busy too: some of the time must show what it may have. */
@@ -222,9 +222,9 @@ static void write_to_disk(struct real *real)
 static void statistics_say_what_was_used(void **state)
 {
     struct real *real = *state;
-    struct cgroup_limits limits = {.memory_bytes = 128 * MEGABYTE, .pids = 64};
+    struct limits limits = {.memory_bytes = 128 * MEGABYTE, .pids = 64};
     struct cgroup cgroup = real_create(real, &limits);
-    struct cgroup_stats stats;
+    struct stats stats;
 
     assert_ended_well(run_eater(real, &cgroup, 24));
     assert_ended_well(real_wait(real, real_start(real, &cgroup, CGROUP_WORK, write_to_disk)));
@@ -232,24 +232,24 @@ static void statistics_say_what_was_used(void **state)
     needs(real, CGROUP_CPU_TIME);
     assert_true(stats.cpu_us > 0 && stats.cpu_us < 60 * 1000000ULL);
     needs(real, CGROUP_MEMORY);
-    assert_true(stats.known & CGROUP_STAT_MEMORY);
+    assert_true(stats.known & STATS_BIT(MEMORY));
     assert_true(stats.memory_bytes < 24 * MEGABYTE);
-    if (stats.known & CGROUP_STAT_MEMORY_PEAK)
+    if (stats.known & STATS_BIT(MEMORY_PEAK))
         assert_true(stats.memory_peak_bytes >= 24 * MEGABYTE);
-    assert_true(stats.known & CGROUP_STAT_OOM);
+    assert_true(stats.known & STATS_BIT(OOM));
     assert_int_equal(stats.oom_kills_agent + stats.oom_kills_work, 0);
     assert_int_equal(stats.pids, 0);
     needs(real, CGROUP_IO);
-    assert_true(stats.known & CGROUP_STAT_IO);
+    assert_true(stats.known & STATS_BIT(IO));
 }
 
 static void nothing_is_known_of_groups_that_are_gone(void **state)
 {
     struct real *real = *state;
-    struct cgroup cgroup = real_create(real, &(struct cgroup_limits){0});
+    struct cgroup cgroup = real_create(real, &(struct limits){0});
     AUTO(cgroup_watch) struct cgroup_watch watch = CGROUP_WATCH_INIT;
     struct error err = ERROR_INIT;
-    struct cgroup_stats stats;
+    struct stats stats;
     uint64_t agent, work;
 
     assert_int_equal(cgroup_remove(&cgroup, 0, NULL), 0);

@@ -4,7 +4,7 @@
 #include "launcher/cgroup/cgroup_test_kit.h"
 #include "launcher/cgroup/cgroup_watch.h"
 
-static const struct cgroup_limits some_limits = {
+static const struct limits some_limits = {
     .memory_bytes = 64 * MEGABYTE, .pids = 64, .cpu_millis = 1000};
 
 static void count_in(struct real *real, size_t index)
@@ -162,7 +162,7 @@ static void a_frozen_sandbox_can_be_killed(void **state)
 
 /* No limit of memory: what a sanitizer adds to so many would have them killed below their number.
  */
-static const struct cgroup_limits bomb_limits = {.pids = 64, .cpu_millis = 1000};
+static const struct limits bomb_limits = {.pids = 64, .cpu_millis = 1000};
 
 /* Every process forks for ever and its children too: only all at once can they be caught. */
 static void bomb(struct real *real)

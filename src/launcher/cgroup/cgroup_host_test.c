@@ -209,8 +209,7 @@ static void a_host_without_cgroups_works_without_limits(void **state)
     host = fake_open(&fake);
     assert_missing(host, CGROUP_MEMORY, "memory is not limited", "no cgroup hierarchy is mounted");
     assert_missing(host, CGROUP_SWAP, "swap", "needs the memory controller");
-    assert_int_equal(cgroup_create(host, &id, &(struct cgroup_limits){.pids = 64}, &cgroup, NULL),
-                     0);
+    assert_int_equal(cgroup_create(host, &id, &(struct limits){.pids = 64}, &cgroup, NULL), 0);
     assert_int_equal(cgroup_entry_open(&cgroup, true, &entry, NULL), 0);
     assert_int_equal(entry.agent_count + entry.work_count, 0);
     assert_int_equal(cgroup_kill(&cgroup, 0, &err), -1);

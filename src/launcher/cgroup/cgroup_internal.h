@@ -56,7 +56,7 @@ int cgroup_spare_use(const struct cgroup_hierarchy *hierarchy, const struct cgro
 
 /* cgroup_set_limits in all hierarchies but those in `done` (a bit by index), which have these
  * limits already. */
-int cgroup_set_limits_but(const struct cgroup *cgroup, const struct cgroup_limits *limits,
+int cgroup_set_limits_but(const struct cgroup *cgroup, const struct limits *limits,
                           unsigned int done, struct error *err);
 
 /* The file of a part, relative to the base. A part without a group of its own shares the

@@ -26,7 +26,7 @@ static void hidden_processes_are_never_signalled(void **state)
 static void rounds_kill_frozen_and_running_processes(void **state)
 {
     struct real *real = *state;
-    struct cgroup cgroup = real_create(real, &(struct cgroup_limits){0});
+    struct cgroup cgroup = real_create(real, &(struct limits){0});
     pid_t agent = real_start(real, &cgroup, CGROUP_AGENT, sit);
     pid_t work = real_start(real, &cgroup, CGROUP_WORK, sit);
 
@@ -42,7 +42,7 @@ static void rounds_kill_frozen_and_running_processes(void **state)
 static void a_process_outside_the_group_is_spared(void **state)
 {
     struct real *real = *state;
-    struct cgroup cgroup = real_create(real, &(struct cgroup_limits){0});
+    struct cgroup cgroup = real_create(real, &(struct limits){0});
     const struct cgroup_hierarchy *hierarchy = cgroup_census(real->host);
     char path[CGROUP_FILE_PATH_SIZE];
     pid_t inside = real_start(real, &cgroup, CGROUP_WORK, sit);

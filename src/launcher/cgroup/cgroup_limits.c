@@ -30,13 +30,13 @@ static uint64_t less_reserve(uint64_t limit, uint64_t reserve)
     return limit - (reserve < limit / 2 ? reserve : limit / 2);
 }
 
-static uint64_t memory_of(const struct cgroup_limits *limits, enum cgroup_part part)
+static uint64_t memory_of(const struct limits *limits, enum cgroup_part part)
 {
     return part == CGROUP_WORK ? less_reserve(limits->memory_bytes, CGROUP_MEMORY_RESERVE)
                                : limits->memory_bytes;
 }
 
-static uint64_t quota_of(const struct cgroup_limits *limits, enum cgroup_part part)
+static uint64_t quota_of(const struct limits *limits, enum cgroup_part part)
 {
     uint64_t work = limits->cpu_millis * CPU_PERIOD_US / 1000;
     uint64_t more = work / 5;
@@ -53,7 +53,7 @@ static void format(char ret_value[VALUE_SIZE], uint64_t number)
 
 /* What a file gets: one function for each kind. */
 
-static void v1_memory(const struct cgroup_limits *limits, enum cgroup_part part, char *ret_value)
+static void v1_memory(const struct limits *limits, enum cgroup_part part, char *ret_value)
 {
     if (limits->memory_bytes)
         format(ret_value, memory_of(limits, part));
@@ -62,15 +62,15 @@ static void v1_memory(const struct cgroup_limits *limits, enum cgroup_part part,
 }
 
 /* v1 limits the sum of memory and swap. */
-static void v1_swap(const struct cgroup_limits *limits, enum cgroup_part part, char *ret_value)
+static void v1_swap(const struct limits *limits, enum cgroup_part part, char *ret_value)
 {
-    if (limits->memory_bytes && limits->swap_bytes != CGROUP_SWAP_UNLIMITED)
+    if (limits->memory_bytes && limits->swap_bytes != LIMITS_SWAP_UNLIMITED)
         format(ret_value, memory_of(limits, part) + limits->swap_bytes);
     else
         (void) snprintf(ret_value, VALUE_SIZE, "-1");
 }
 
-static void v2_memory(const struct cgroup_limits *limits, enum cgroup_part part, char *ret_value)
+static void v2_memory(const struct limits *limits, enum cgroup_part part, char *ret_value)
 {
     if (limits->memory_bytes)
         format(ret_value, memory_of(limits, part));
@@ -78,16 +78,16 @@ static void v2_memory(const struct cgroup_limits *limits, enum cgroup_part part,
         (void) snprintf(ret_value, VALUE_SIZE, "max");
 }
 
-static void v2_swap(const struct cgroup_limits *limits, enum cgroup_part part, char *ret_value)
+static void v2_swap(const struct limits *limits, enum cgroup_part part, char *ret_value)
 {
     (void) part;
-    if (limits->memory_bytes && limits->swap_bytes != CGROUP_SWAP_UNLIMITED)
+    if (limits->memory_bytes && limits->swap_bytes != LIMITS_SWAP_UNLIMITED)
         format(ret_value, limits->swap_bytes);
     else
         (void) snprintf(ret_value, VALUE_SIZE, "max");
 }
 
-static void pids(const struct cgroup_limits *limits, enum cgroup_part part, char *ret_value)
+static void pids(const struct limits *limits, enum cgroup_part part, char *ret_value)
 {
     if (!limits->pids)
         (void) snprintf(ret_value, VALUE_SIZE, "max");
@@ -96,7 +96,7 @@ static void pids(const struct cgroup_limits *limits, enum cgroup_part part, char
                                               : limits->pids);
 }
 
-static void v1_quota(const struct cgroup_limits *limits, enum cgroup_part part, char *ret_value)
+static void v1_quota(const struct limits *limits, enum cgroup_part part, char *ret_value)
 {
     if (limits->cpu_millis)
         format(ret_value, quota_of(limits, part));
@@ -104,7 +104,7 @@ static void v1_quota(const struct cgroup_limits *limits, enum cgroup_part part, 
         (void) snprintf(ret_value, VALUE_SIZE, "-1");
 }
 
-static void v2_quota(const struct cgroup_limits *limits, enum cgroup_part part, char *ret_value)
+static void v2_quota(const struct limits *limits, enum cgroup_part part, char *ret_value)
 {
     if (limits->cpu_millis)
         (void) snprintf(ret_value, VALUE_SIZE, "%" PRIu64 " %llu", quota_of(limits, part),
@@ -113,14 +113,14 @@ static void v2_quota(const struct cgroup_limits *limits, enum cgroup_part part, 
         (void) snprintf(ret_value, VALUE_SIZE, "max %llu", CPU_PERIOD_US);
 }
 
-static void v1_shares(const struct cgroup_limits *limits, enum cgroup_part part, char *ret_value)
+static void v1_shares(const struct limits *limits, enum cgroup_part part, char *ret_value)
 {
     (void) limits;
     (void) part;
     (void) snprintf(ret_value, VALUE_SIZE, V1_WORK_SHARES);
 }
 
-static void v2_weight(const struct cgroup_limits *limits, enum cgroup_part part, char *ret_value)
+static void v2_weight(const struct limits *limits, enum cgroup_part part, char *ret_value)
 {
     (void) limits;
     (void) snprintf(ret_value, VALUE_SIZE, "%s",
@@ -133,7 +133,7 @@ static const struct setting {
     enum cgroup_version version;
     enum cgroup_part part;
     const char *file;
-    void (*value)(const struct cgroup_limits *limits, enum cgroup_part part, char *ret_value);
+    void (*value)(const struct limits *limits, enum cgroup_part part, char *ret_value);
 } settings[] = {
     {CGROUP_MEMORY, CGROUP_V2, CGROUP_WHOLE, "memory.max", v2_memory},
     {CGROUP_MEMORY, CGROUP_V2, CGROUP_WORK, "memory.max", v2_memory},
@@ -158,13 +158,13 @@ static const struct setting {
     {CGROUP_CPU, CGROUP_V1, CGROUP_WORK, "cpu.cfs_quota_us", v1_quota},
 };
 
-int cgroup_limits_check(const struct cgroup_limits *limits, struct error *err)
+int cgroup_limits_check(const struct limits *limits, struct error *err)
 {
     if (limits->memory_bytes &&
         (limits->memory_bytes < CGROUP_MEMORY_MIN || limits->memory_bytes > CGROUP_MEMORY_MAX))
         return error_set(err, ERR_INVALID, 0, "memory limit %" PRIu64 " is not within %llu to %llu",
                          limits->memory_bytes, CGROUP_MEMORY_MIN, CGROUP_MEMORY_MAX);
-    if (limits->swap_bytes > CGROUP_MEMORY_MAX && limits->swap_bytes != CGROUP_SWAP_UNLIMITED)
+    if (limits->swap_bytes > CGROUP_MEMORY_MAX && limits->swap_bytes != LIMITS_SWAP_UNLIMITED)
         return error_set(err, ERR_INVALID, 0, "swap limit %" PRIu64 " is above %llu",
                          limits->swap_bytes, CGROUP_MEMORY_MAX);
     if (limits->pids && (limits->pids < CGROUP_PIDS_MIN || limits->pids > CGROUP_PIDS_MAX))
@@ -177,7 +177,7 @@ int cgroup_limits_check(const struct cgroup_limits *limits, struct error *err)
     return 0;
 }
 
-bool cgroup_limits_are(const struct cgroup_known_limits *known, const struct cgroup_limits *limits)
+bool cgroup_limits_are(const struct cgroup_known_limits *known, const struct limits *limits)
 {
     return known->is_known && known->limits.memory_bytes == limits->memory_bytes &&
            known->limits.swap_bytes == limits->swap_bytes && known->limits.pids == limits->pids &&
@@ -185,7 +185,7 @@ bool cgroup_limits_are(const struct cgroup_known_limits *known, const struct cgr
 }
 
 static int apply_one(const struct cgroup *cgroup, const struct setting *setting,
-                     const struct cgroup_limits *limits)
+                     const struct limits *limits)
 {
     const struct cgroup_hierarchy *hierarchy = cgroup_serving(cgroup->host, setting->controller);
     char value[VALUE_SIZE];
@@ -201,7 +201,7 @@ static int apply_one(const struct cgroup *cgroup, const struct setting *setting,
 /* v1 insists at every moment that memory <= memory + swap and that no child's quota is above its
  * parent's. Whether raising or lowering, one of the two orders is refused (-EINVAL): what was
  * refused is tried again when the others are set. */
-int cgroup_set_limits_but(const struct cgroup *cgroup, const struct cgroup_limits *limits,
+int cgroup_set_limits_but(const struct cgroup *cgroup, const struct limits *limits,
                           unsigned int done, struct error *err)
 {
     const struct setting *refused[ARRAY_COUNT(settings)];
@@ -231,8 +231,7 @@ int cgroup_set_limits_but(const struct cgroup *cgroup, const struct cgroup_limit
     return 0;
 }
 
-int cgroup_set_limits(const struct cgroup *cgroup, const struct cgroup_limits *limits,
-                      struct error *err)
+int cgroup_set_limits(const struct cgroup *cgroup, const struct limits *limits, struct error *err)
 {
     return cgroup_set_limits_but(cgroup, limits, 0, err);
 }

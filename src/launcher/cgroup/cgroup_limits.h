@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "model/limits.h"
 
 struct cgroup;
 
@@ -33,31 +34,20 @@ struct cgroup;
 #define CGROUP_CPU_MIN    10       /* a hundredth of a CPU */
 #define CGROUP_CPU_MAX    10000000 /* ten thousand CPUs */
 
-#define CGROUP_SWAP_UNLIMITED UINT64_MAX
-
-/* 0 means no limit, except for swap, where it means none. */
-struct cgroup_limits {
-    uint64_t memory_bytes;
-    uint64_t swap_bytes; /* beside the memory; not looked at without a memory limit */
-    uint32_t pids;
-    uint32_t cpu_millis; /* thousandths of a CPU: 1500 is one and a half */
-};
-
 /* What groups are known to have; after a restart or a change that failed that is nothing. */
 struct cgroup_known_limits {
     bool is_known;
-    struct cgroup_limits limits;
+    struct limits limits;
 };
 
 /* Whether groups that have these need no change to have `limits`. Pure. */
-bool cgroup_limits_are(const struct cgroup_known_limits *known, const struct cgroup_limits *limits);
+bool cgroup_limits_are(const struct cgroup_known_limits *known, const struct limits *limits);
 
 /* ERR_INVALID with a sentence when a limit is out of range. Pure. */
-int cgroup_limits_check(const struct cgroup_limits *limits, struct error *err);
+int cgroup_limits_check(const struct limits *limits, struct error *err);
 
 /* Change the limits of a running sandbox. What this host cannot enforce is skipped. Lowering the
  * memory limit makes the kernel reclaim and may take long; when the sandbox still uses more, v1
  * refuses (ERR_CONFLICT) and v2 lets the OOM killer make room. After a failure some limits are the
  * new ones. Raising is quick: 0.1 ms. */
-int cgroup_set_limits(const struct cgroup *cgroup, const struct cgroup_limits *limits,
-                      struct error *err);
+int cgroup_set_limits(const struct cgroup *cgroup, const struct limits *limits, struct error *err);

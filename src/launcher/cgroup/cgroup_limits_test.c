@@ -71,9 +71,8 @@ static void v1_host(struct fake *fake)
         fake_file(fake, v1_files[i], "");
 }
 
-static void assert_limits_write(void (*make_host)(struct fake *fake),
-                                const struct cgroup_limits *limits, const struct expected *expected,
-                                size_t count)
+static void assert_limits_write(void (*make_host)(struct fake *fake), const struct limits *limits,
+                                const struct expected *expected, size_t count)
 {
     struct fake fake;
     AUTO(cgroup_host) struct cgroup_host *host = NULL;
@@ -92,7 +91,7 @@ static void assert_limits_write(void (*make_host)(struct fake *fake),
     remove_scratch(fake.root);
 }
 
-static const struct cgroup_limits usual = {
+static const struct limits usual = {
     .memory_bytes = 512 * MEGABYTE, .swap_bytes = 64 * MEGABYTE, .pids = 256, .cpu_millis = 1500};
 
 static void v2_gets_limits_reserves_and_weights(void **state)
@@ -135,7 +134,7 @@ static void v1_gets_the_same_in_its_words(void **state)
 
 static void no_limit_is_said_so(void **state)
 {
-    static const struct cgroup_limits none = {0};
+    static const struct limits none = {0};
     static const struct expected v2[] = {
         {"v2/burrow/" SANDBOX "/memory.max", "max"},
         {"v2/burrow/" SANDBOX "/memory.swap.max", "max"},
@@ -156,7 +155,7 @@ static void no_limit_is_said_so(void **state)
 
 static void small_limits_keep_half_for_work(void **state)
 {
-    static const struct cgroup_limits small = {
+    static const struct limits small = {
         .memory_bytes = 8 * MEGABYTE, .pids = 10, .cpu_millis = 100};
     static const struct expected expected[] = {
         {"v2/burrow/" SANDBOX "/work/memory.max", "4194304"},
@@ -172,8 +171,8 @@ static void small_limits_keep_half_for_work(void **state)
 
 static void swap_may_be_unlimited(void **state)
 {
-    static const struct cgroup_limits limits = {.memory_bytes = 64 * MEGABYTE,
-                                                .swap_bytes = CGROUP_SWAP_UNLIMITED};
+    static const struct limits limits = {.memory_bytes = 64 * MEGABYTE,
+                                         .swap_bytes = LIMITS_SWAP_UNLIMITED};
     static const struct expected v2[] = {{"v2/burrow/" SANDBOX "/memory.swap.max", "max"}};
     static const struct expected v1[] = {
         {"memory/burrow/" SANDBOX "/memory.memsw.limit_in_bytes", "-1"}};
@@ -185,16 +184,19 @@ static void swap_may_be_unlimited(void **state)
 
 static void limits_out_of_range_are_refused(void **state)
 {
-    static const struct cgroup_limits wrong[] = {
+    static const struct limits wrong[] = {
         {.memory_bytes = CGROUP_MEMORY_MIN - 1}, {.memory_bytes = CGROUP_MEMORY_MAX + 1},
         {.swap_bytes = CGROUP_MEMORY_MAX + 1},   {.pids = CGROUP_PIDS_MIN - 1},
         {.pids = CGROUP_PIDS_MAX + 1},           {.cpu_millis = CGROUP_CPU_MIN - 1},
         {.cpu_millis = CGROUP_CPU_MAX + 1},
     };
-    static const struct cgroup_limits right[] = {
+    static const struct limits right[] = {
         {.memory_bytes = 0},
         {.memory_bytes = CGROUP_MEMORY_MIN, .pids = CGROUP_PIDS_MIN, .cpu_millis = CGROUP_CPU_MIN},
-        {CGROUP_MEMORY_MAX, CGROUP_SWAP_UNLIMITED, CGROUP_PIDS_MAX, CGROUP_CPU_MAX},
+        {.memory_bytes = CGROUP_MEMORY_MAX,
+         .swap_bytes = LIMITS_SWAP_UNLIMITED,
+         .pids = CGROUP_PIDS_MAX,
+         .cpu_millis = CGROUP_CPU_MAX},
     };
 
     (void) state;

@@ -7,7 +7,7 @@
 #define CACHED (16 * MEGABYTE)
 #define HELD   (32 * MEGABYTE)
 
-static const struct cgroup_limits some_limits = {.memory_bytes = 128 * MEGABYTE, .pids = 64};
+static const struct limits some_limits = {.memory_bytes = 128 * MEGABYTE, .pids = 64};
 
 /* Memory that goes without swap, too: of a file that was written back. */
 static void fill_the_cache(struct real *real)

@@ -94,17 +94,17 @@ int cgroup_spare_use(const struct cgroup_hierarchy *hierarchy, const struct cgro
 /* --- making them ------------------------------------------------------------------------------ */
 
 /* Whether none of its controllers counted what it cannot forget. */
-static bool is_unspoilt(const struct cgroup_hierarchy *hierarchy, const struct cgroup_stats *stats)
+static bool is_unspoilt(const struct cgroup_hierarchy *hierarchy, const struct stats *stats)
 {
     const struct {
         enum cgroup_controller controller;
-        enum cgroup_stat stat;
+        unsigned int stat;
         uint64_t counted;
     } rows[] = {
-        {CGROUP_CPU, CGROUP_STAT_THROTTLED, stats->throttled_us},
-        {CGROUP_MEMORY, CGROUP_STAT_OOM, stats->oom_kills_agent + stats->oom_kills_work},
-        {CGROUP_PIDS, CGROUP_STAT_PIDS_REFUSED, stats->pids_refused},
-        {CGROUP_IO, CGROUP_STAT_IO, stats->read_bytes + stats->written_bytes},
+        {CGROUP_CPU, STATS_BIT(THROTTLED), stats->throttled_us},
+        {CGROUP_MEMORY, STATS_BIT(OOM), stats->oom_kills_agent + stats->oom_kills_work},
+        {CGROUP_PIDS, STATS_BIT(PIDS_REFUSED), stats->pids_refused},
+        {CGROUP_IO, STATS_BIT(IO), stats->read_bytes + stats->written_bytes},
     };
 
     if (hierarchy->controllers & CGROUP_BIT(CGROUP_FREEZER))
@@ -119,7 +119,7 @@ static bool is_unspoilt(const struct cgroup_hierarchy *hierarchy, const struct c
 
 /* Set back what can be, and rename it. False: it is not fit for that. */
 static bool keep(const struct cgroup_hierarchy *hierarchy, const struct cgroup *cgroup,
-                 const struct id *spare, const struct cgroup_stats *stats)
+                 const struct id *spare, const struct stats *stats)
 {
     char to[CGROUP_FILE_PATH_SIZE];
     bool found = false;
@@ -144,9 +144,9 @@ int cgroup_retire(const struct cgroup_host *host, const struct id *id, const str
                   bool *ret_kept, struct error *err)
 {
     const unsigned int wanted =
-        CGROUP_STAT_THROTTLED | CGROUP_STAT_OOM | CGROUP_STAT_PIDS_REFUSED | CGROUP_STAT_IO;
+        STATS_BIT(THROTTLED) | STATS_BIT(OOM) | STATS_BIT(PIDS_REFUSED) | STATS_BIT(IO);
     struct cgroup cgroup = {.host = host, .id = *id};
-    struct cgroup_stats stats;
+    struct stats stats;
 
     *ret_kept = false;
     /* Whoever comes in enters the first one first, and leaves all when it dies. */

@@ -4,7 +4,7 @@
 #include "launcher/cgroup/cgroup_stats.h"
 #include "launcher/cgroup/cgroup_test_kit.h"
 
-static const struct cgroup_limits some_limits = {
+static const struct limits some_limits = {
     .memory_bytes = 64 * MEGABYTE, .pids = 40, .cpu_millis = 1000};
 
 /* --- the list --------------------------------------------------------------------------------- */
@@ -114,8 +114,7 @@ static bool retire(const struct real *real, const struct id *id)
 
 /* From groups that are known to have these limits, or (NULL) of which nothing is known. */
 static struct cgroup create_from_known(const struct real *real, const struct id *old,
-                                       const struct cgroup_limits *known,
-                                       const struct cgroup_limits *limits)
+                                       const struct limits *known, const struct limits *limits)
 {
     struct cgroup_spare spare = {.id = *old, .limits.is_known = known != NULL};
     struct id id = id_new();
@@ -136,7 +135,7 @@ static struct cgroup create_from_known(const struct real *real, const struct id 
 }
 
 static struct cgroup create_from(const struct real *real, const struct id *old,
-                                 const struct cgroup_limits *limits)
+                                 const struct limits *limits)
 {
     return create_from_known(real, old, NULL, limits);
 }
@@ -170,11 +169,11 @@ static void give_back_charges(const struct real *real, const struct id *id)
 
 static void groups_of_the_dead_are_used_again(void **state)
 {
-    static const struct cgroup_limits larger = {.memory_bytes = 128 * MEGABYTE, .pids = 60};
+    static const struct limits larger = {.memory_bytes = 128 * MEGABYTE, .pids = 60};
     struct real *real = *state;
     struct cgroup first = real_create(real, &some_limits), next;
     ino_t memory, processes;
-    struct cgroup_stats stats;
+    struct stats stats;
 
     needs_v1(real, CGROUP_MEMORY);
     needs_v1(real, CGROUP_PIDS);
@@ -202,7 +201,7 @@ static void groups_of_the_dead_are_used_again(void **state)
 
 static void a_smaller_limit_holds_in_a_group_that_had_a_larger_one(void **state)
 {
-    static const struct cgroup_limits unlimited = {0};
+    static const struct limits unlimited = {0};
     struct real *real = *state;
     struct cgroup first = real_create(real, &unlimited), next;
 
@@ -240,10 +239,10 @@ static void set_by_hand(const struct real *real, const struct cgroup *cgroup, co
 /* Seen by a limit that somebody else has changed meanwhile. */
 static void limits_are_written_unless_they_are_known_to_be_the_same(void **state)
 {
-    static const struct cgroup_limits other = {
+    static const struct limits other = {
         .memory_bytes = 64 * MEGABYTE, .pids = 41, .cpu_millis = 1000};
     static const struct {
-        const struct cgroup_limits *known, *wanted;
+        const struct limits *known, *wanted;
         uint64_t pids;
     } cases[] = {
         {&some_limits, &some_limits, 30},
@@ -291,7 +290,7 @@ static void a_group_that_is_made_anew_gets_limits_that_the_others_have(void **st
 /* The first life leaves some groups, with its limits; the second all, with others. */
 static void two_lives_of_a_sandbox_leave_two_spares(void **state)
 {
-    static const struct cgroup_limits large = {
+    static const struct limits large = {
         .memory_bytes = 256 * MEGABYTE, .pids = 90, .cpu_millis = 1000};
     struct real *real = *state;
     struct cgroup first = real_create(real, &large), again, next;
@@ -379,15 +378,15 @@ static void burn(struct real *real)
 static void a_group_that_was_throttled_is_not_kept(void **state)
 {
     struct real *real = *state;
-    struct cgroup cgroup = real_create(real, &(struct cgroup_limits){.cpu_millis = 10});
-    struct cgroup_stats stats = {0};
+    struct cgroup cgroup = real_create(real, &(struct limits){.cpu_millis = 10});
+    struct stats stats = {0};
     pid_t pid;
 
     needs_v1(real, CGROUP_CPU);
     pid = real_start(real, &cgroup, CGROUP_WORK, burn);
     for (int i = 0; i < PATIENCE_MS && !stats.throttled_us; i++) {
         sleep_ms(1);
-        cgroup_stats_read_some(&cgroup, CGROUP_STAT_THROTTLED, &stats);
+        cgroup_stats_read_some(&cgroup, STATS_BIT(THROTTLED), &stats);
     }
     assert_true(stats.throttled_us > 0);
     (void) kill(pid, SIGKILL);

@@ -10,7 +10,7 @@
  * added up over the file. v1 counts an OOM kill only in the group the victim lived in, and the
  * agent lives in the sandbox's own group there; on v2 the agent's is its leaf. */
 static const struct source {
-    enum cgroup_stat stat;
+    unsigned int stat;
     enum cgroup_controller controller;
     enum cgroup_version version;
     enum cgroup_part part;
@@ -20,46 +20,46 @@ static const struct source {
     uint64_t divide;
     size_t place;
 } sources[] = {
-#define PLACE(field) offsetof(struct cgroup_stats, field)
-    {CGROUP_STAT_CPU, CGROUP_CPU_TIME, CGROUP_V2, CGROUP_WHOLE, "cpu.stat", "usage_usec", NULL, 1,
+#define PLACE(field) offsetof(struct stats, field)
+    {STATS_BIT(CPU), CGROUP_CPU_TIME, CGROUP_V2, CGROUP_WHOLE, "cpu.stat", "usage_usec", NULL, 1,
      PLACE(cpu_us)},
-    {CGROUP_STAT_CPU, CGROUP_CPU_TIME, CGROUP_V1, CGROUP_WHOLE, "cpuacct.usage", NULL, NULL, 1000,
+    {STATS_BIT(CPU), CGROUP_CPU_TIME, CGROUP_V1, CGROUP_WHOLE, "cpuacct.usage", NULL, NULL, 1000,
      PLACE(cpu_us)},
-    {CGROUP_STAT_THROTTLED, CGROUP_CPU, CGROUP_V2, CGROUP_WORK, "cpu.stat", "throttled_usec", NULL,
+    {STATS_BIT(THROTTLED), CGROUP_CPU, CGROUP_V2, CGROUP_WORK, "cpu.stat", "throttled_usec", NULL,
      1, PLACE(throttled_us)},
-    {CGROUP_STAT_THROTTLED, CGROUP_CPU, CGROUP_V1, CGROUP_WORK, "cpu.stat", "throttled_time", NULL,
+    {STATS_BIT(THROTTLED), CGROUP_CPU, CGROUP_V1, CGROUP_WORK, "cpu.stat", "throttled_time", NULL,
      1000, PLACE(throttled_us)},
-    {CGROUP_STAT_MEMORY, CGROUP_MEMORY, CGROUP_V2, CGROUP_WHOLE, "memory.current", NULL, NULL, 1,
+    {STATS_BIT(MEMORY), CGROUP_MEMORY, CGROUP_V2, CGROUP_WHOLE, "memory.current", NULL, NULL, 1,
      PLACE(memory_bytes)},
-    {CGROUP_STAT_MEMORY, CGROUP_MEMORY, CGROUP_V1, CGROUP_WHOLE, "memory.usage_in_bytes", NULL,
-     NULL, 1, PLACE(memory_bytes)},
-    {CGROUP_STAT_MEMORY_PEAK, CGROUP_MEMORY, CGROUP_V2, CGROUP_WHOLE, "memory.peak", NULL, NULL, 1,
+    {STATS_BIT(MEMORY), CGROUP_MEMORY, CGROUP_V1, CGROUP_WHOLE, "memory.usage_in_bytes", NULL, NULL,
+     1, PLACE(memory_bytes)},
+    {STATS_BIT(MEMORY_PEAK), CGROUP_MEMORY, CGROUP_V2, CGROUP_WHOLE, "memory.peak", NULL, NULL, 1,
      PLACE(memory_peak_bytes)},
-    {CGROUP_STAT_MEMORY_PEAK, CGROUP_MEMORY, CGROUP_V1, CGROUP_WHOLE, "memory.max_usage_in_bytes",
+    {STATS_BIT(MEMORY_PEAK), CGROUP_MEMORY, CGROUP_V1, CGROUP_WHOLE, "memory.max_usage_in_bytes",
      NULL, NULL, 1, PLACE(memory_peak_bytes)},
-    {CGROUP_STAT_PIDS, CGROUP_PIDS, CGROUP_V2, CGROUP_WHOLE, "pids.current", NULL, NULL, 1,
+    {STATS_BIT(PIDS), CGROUP_PIDS, CGROUP_V2, CGROUP_WHOLE, "pids.current", NULL, NULL, 1,
      PLACE(pids)},
-    {CGROUP_STAT_PIDS, CGROUP_PIDS, CGROUP_V1, CGROUP_WHOLE, "pids.current", NULL, NULL, 1,
+    {STATS_BIT(PIDS), CGROUP_PIDS, CGROUP_V1, CGROUP_WHOLE, "pids.current", NULL, NULL, 1,
      PLACE(pids)},
-    {CGROUP_STAT_PIDS_REFUSED, CGROUP_PIDS, CGROUP_V2, CGROUP_WORK, "pids.events", "max", NULL, 1,
+    {STATS_BIT(PIDS_REFUSED), CGROUP_PIDS, CGROUP_V2, CGROUP_WORK, "pids.events", "max", NULL, 1,
      PLACE(pids_refused)},
-    {CGROUP_STAT_PIDS_REFUSED, CGROUP_PIDS, CGROUP_V1, CGROUP_WORK, "pids.events", "max", NULL, 1,
+    {STATS_BIT(PIDS_REFUSED), CGROUP_PIDS, CGROUP_V1, CGROUP_WORK, "pids.events", "max", NULL, 1,
      PLACE(pids_refused)},
-    {CGROUP_STAT_IO, CGROUP_IO, CGROUP_V2, CGROUP_WHOLE, "io.stat", NULL, " rbytes=", 1,
+    {STATS_BIT(IO), CGROUP_IO, CGROUP_V2, CGROUP_WHOLE, "io.stat", NULL, " rbytes=", 1,
      PLACE(read_bytes)},
-    {CGROUP_STAT_IO, CGROUP_IO, CGROUP_V2, CGROUP_WHOLE, "io.stat", NULL, " wbytes=", 1,
+    {STATS_BIT(IO), CGROUP_IO, CGROUP_V2, CGROUP_WHOLE, "io.stat", NULL, " wbytes=", 1,
      PLACE(written_bytes)},
-    {CGROUP_STAT_IO, CGROUP_IO, CGROUP_V1, CGROUP_WHOLE,
-     "blkio.throttle.io_service_bytes_recursive", NULL, " Read ", 1, PLACE(read_bytes)},
-    {CGROUP_STAT_IO, CGROUP_IO, CGROUP_V1, CGROUP_WHOLE,
-     "blkio.throttle.io_service_bytes_recursive", NULL, " Write ", 1, PLACE(written_bytes)},
-    {CGROUP_STAT_OOM, CGROUP_MEMORY, CGROUP_V2, CGROUP_AGENT, "memory.events", "oom_kill", NULL, 1,
+    {STATS_BIT(IO), CGROUP_IO, CGROUP_V1, CGROUP_WHOLE, "blkio.throttle.io_service_bytes_recursive",
+     NULL, " Read ", 1, PLACE(read_bytes)},
+    {STATS_BIT(IO), CGROUP_IO, CGROUP_V1, CGROUP_WHOLE, "blkio.throttle.io_service_bytes_recursive",
+     NULL, " Write ", 1, PLACE(written_bytes)},
+    {STATS_BIT(OOM), CGROUP_MEMORY, CGROUP_V2, CGROUP_AGENT, "memory.events", "oom_kill", NULL, 1,
      PLACE(oom_kills_agent)},
-    {CGROUP_STAT_OOM, CGROUP_MEMORY, CGROUP_V2, CGROUP_WORK, "memory.events", "oom_kill", NULL, 1,
+    {STATS_BIT(OOM), CGROUP_MEMORY, CGROUP_V2, CGROUP_WORK, "memory.events", "oom_kill", NULL, 1,
      PLACE(oom_kills_work)},
-    {CGROUP_STAT_OOM, CGROUP_MEMORY, CGROUP_V1, CGROUP_AGENT, "memory.oom_control", "oom_kill",
-     NULL, 1, PLACE(oom_kills_agent)},
-    {CGROUP_STAT_OOM, CGROUP_MEMORY, CGROUP_V1, CGROUP_WORK, "memory.oom_control", "oom_kill", NULL,
+    {STATS_BIT(OOM), CGROUP_MEMORY, CGROUP_V1, CGROUP_AGENT, "memory.oom_control", "oom_kill", NULL,
+     1, PLACE(oom_kills_agent)},
+    {STATS_BIT(OOM), CGROUP_MEMORY, CGROUP_V1, CGROUP_WORK, "memory.oom_control", "oom_kill", NULL,
      1, PLACE(oom_kills_work)},
 #undef PLACE
 };
@@ -94,7 +94,7 @@ static int read_source(const struct cgroup *cgroup, const struct source *source,
 }
 
 /* Read the numbers of the wanted kinds. Returns 0 or the last error but "other version". */
-static int read_wanted(const struct cgroup *cgroup, unsigned int wanted, struct cgroup_stats *stats)
+static int read_wanted(const struct cgroup *cgroup, unsigned int wanted, struct stats *stats)
 {
     int failure = -EOPNOTSUPP;
 
@@ -117,13 +117,13 @@ static int read_wanted(const struct cgroup *cgroup, unsigned int wanted, struct 
 }
 
 void cgroup_stats_read_some(const struct cgroup *cgroup, unsigned int wanted,
-                            struct cgroup_stats *ret_stats)
+                            struct stats *ret_stats)
 {
-    *ret_stats = (struct cgroup_stats){0};
+    *ret_stats = (struct stats){0};
     (void) read_wanted(cgroup, wanted, ret_stats); /* `known` says what could be read */
 }
 
-void cgroup_stats_read(const struct cgroup *cgroup, struct cgroup_stats *ret_stats)
+void cgroup_stats_read(const struct cgroup *cgroup, struct stats *ret_stats)
 {
     cgroup_stats_read_some(cgroup, ~0U, ret_stats);
 }
@@ -131,8 +131,8 @@ void cgroup_stats_read(const struct cgroup *cgroup, struct cgroup_stats *ret_sta
 int cgroup_oom_kills(const struct cgroup *cgroup, uint64_t *ret_agent, uint64_t *ret_work,
                      struct error *err)
 {
-    struct cgroup_stats stats = {0};
-    int result = read_wanted(cgroup, CGROUP_STAT_OOM, &stats);
+    struct stats stats = {0};
+    int result = read_wanted(cgroup, STATS_BIT(OOM), &stats);
 
     if (result < 0)
         return error_set(err, cgroup_error_code(result), result, "read the OOM kills of %s",

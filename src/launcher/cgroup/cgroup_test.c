@@ -2,7 +2,7 @@
 #include "launcher/cgroup/cgroup_test_kit.h"
 #include "sys/process/sys_clone.h"
 
-static const struct cgroup_limits some_limits = {
+static const struct limits some_limits = {
     .memory_bytes = 64 * MEGABYTE, .pids = 40, .cpu_millis = 1000};
 
 static bool is_complete(const struct cgroup_host *host, const struct id *id)
@@ -162,7 +162,7 @@ static void half_made_groups_are_found_and_removed(void **state)
 static void a_failed_creation_leaves_nothing(void **state)
 {
     struct real *real = *state;
-    struct cgroup_limits wrong = {.memory_bytes = 1};
+    struct limits wrong = {.memory_bytes = 1};
     AUTO(free) struct id *ids = NULL;
     struct id id = id_new();
     struct cgroup cgroup;

@@ -119,7 +119,7 @@ struct real {
     const struct variant *variant;
     char name[48];
     struct cgroup_host *host;
-    struct cgroup_limits limits;
+    struct limits limits;
     pid_t children[8]; /* started by the test and not yet waited for */
     size_t child_count;
     volatile uint64_t *shared; /* eight numbers that children write */
@@ -194,7 +194,7 @@ static inline int real_teardown(void **state)
     return result;
 }
 
-static inline struct cgroup real_create(struct real *real, const struct cgroup_limits *limits)
+static inline struct cgroup real_create(struct real *real, const struct limits *limits)
 {
     struct id id = id_new();
     struct error err = ERROR_INIT;

@@ -115,9 +115,9 @@ static int take_number(const char *key, uint64_t number, struct record *record)
         record->pid = (pid_t) number;
     } else if (strcmp(key, "start") == 0) {
         record->start_time = number;
-    } else if (strcmp(key, "ended") == 0 && number <= WIRE_EXIT_UNKNOWN) {
+    } else if (strcmp(key, "ended") == 0 && number <= ENDED_UNKNOWN) {
         record->has_ended = true;
-        record->ending.kind = (enum wire_exit_kind) number;
+        record->ending.kind = (enum ending_kind) number;
     } else if (strcmp(key, "value") == 0 && number <= UINT8_MAX) {
         record->ending.value = (uint8_t) number;
     } else {

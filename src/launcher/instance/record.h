@@ -43,7 +43,7 @@ struct record {
     bool was_killed;
     char image[IMAGE_NAME_MAX + 1];
     bool has_ended;
-    struct wire_ending ending;
+    struct ending ending;
     bool keep_disk;
     bool was_told;
     bool is_held;

@@ -79,7 +79,7 @@ static void a_record_is_read_as_it_was_written(void **state)
     record.fresh = record.pooled = record.has_ended = record.keep_disk = record.was_told = true;
     record.ready = record.was_killed = record.is_held = record.is_snapshot = true;
     record.nat = false;
-    record.ending = (struct wire_ending){.kind = WIRE_EXIT_SIGNALED, .value = 9};
+    record.ending = (struct ending){.kind = ENDED_SIGNAL, .value = 9};
     assert_int_equal(record_write(folder, BOOT, &record), 0);
     assert_int_equal(record_read(folder, BOOT, &record.id, &read), 0);
     assert_same(&read, &record);

@@ -233,7 +233,7 @@ static void undo(const struct keeper_host *host, struct keeper_job *job)
 static int make_group(const struct keeper_host *host, const struct keeper_spec *spec,
                       struct keeper_job *job, struct cgroup_entry *entry, struct error *err)
 {
-    const struct cgroup_limits *limits = &spec->limits;
+    const struct limits *limits = &spec->limits;
 
     if (!host->cgroups || (!limits->memory_bytes && !limits->pids && !limits->cpu_millis))
         return 0;

@@ -85,7 +85,7 @@ struct keeper_spec {
     struct keeper_disk disk, base, target; /* those that the task speaks of; pack: maybe a base */
     const struct keeper_folders *folders;  /* of images, in their place; borrowed for the call */
     const char *image;                     /* of a view; borrowed for the call */
-    struct cgroup_limits limits; /* all 0: no group. A list of a huge folder takes 64 MB */
+    struct limits limits; /* all 0: no group. A list of a huge folder takes 64 MB */
 };
 
 /* What becomes the descriptors 0, 1 and 3 of the job. All borrowed, duplicated; -EBADF stands for

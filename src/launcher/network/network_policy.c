@@ -10,7 +10,6 @@
 static const uint8_t protocol_numbers[] = {
     [NETWORK_TCP] = IPPROTO_TCP,
     [NETWORK_UDP] = IPPROTO_UDP,
-    [NETWORK_ICMP] = IPPROTO_ICMP,
 };
 
 static void chain_name(const struct network *network, char ret_name[static CHAIN_SIZE])
@@ -20,22 +19,20 @@ static void chain_name(const struct network *network, char ret_name[static CHAIN
 
 static bool has_ports(const struct network_rule *rule)
 {
-    return rule->first_port || rule->last_port;
+    return !network_ports_are_all(rule->ports);
 }
 
 static int check_rule(const struct network_rule *rule, size_t number, struct error *err)
 {
-    bool ports = rule->protocol == NETWORK_TCP || rule->protocol == NETWORK_UDP;
-
-    if (rule->prefix > 32)
-        return error_set(err, ERR_INVALID, 0, "network rule %zu: prefix %u", number, rule->prefix);
-    if ((unsigned int) rule->protocol > NETWORK_ICMP)
+    if (rule->to.bits > 32)
+        return error_set(err, ERR_INVALID, 0, "network rule %zu: prefix %u", number, rule->to.bits);
+    if ((unsigned int) rule->protocol > NETWORK_UDP)
         return error_set(err, ERR_INVALID, 0, "network rule %zu: unknown protocol", number);
-    if (has_ports(rule) && !ports)
+    if (has_ports(rule) && rule->protocol == NETWORK_ANY)
         return error_set(err, ERR_INVALID, 0, "network rule %zu: ports need TCP or UDP", number);
-    if (has_ports(rule) && (rule->first_port == 0 || rule->first_port > rule->last_port))
+    if (has_ports(rule) && (rule->ports.first == 0 || rule->ports.first > rule->ports.last))
         return error_set(err, ERR_INVALID, 0, "network rule %zu: ports %u to %u", number,
-                         rule->first_port, rule->last_port);
+                         rule->ports.first, rule->ports.last);
     return 0;
 }
 
@@ -54,11 +51,11 @@ static int check_policy(const struct network_policy *policy, struct error *err)
 static void add_rule(struct nft_batch *batch, const char *chain, const struct network_rule *rule)
 {
     nft_rule_begin(batch, chain);
-    nft_match_destination(batch, rule->network, rule->prefix);
+    nft_match_destination(batch, (struct in_addr){htonl(rule->to.address)}, rule->to.bits);
     if (rule->protocol != NETWORK_ANY)
         nft_match_protocol(batch, protocol_numbers[rule->protocol]);
     if (has_ports(rule))
-        nft_match_port(batch, rule->first_port, rule->last_port);
+        nft_match_port(batch, rule->ports.first, rule->ports.last);
     if (rule->allow)
         nft_accept(batch);
     else

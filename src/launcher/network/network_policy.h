@@ -4,7 +4,7 @@
  * policy is a list of rules, looked at in order, the first that matches decides; then either the
  * default decides or everything else is refused (`only_listed`). Refused connections fail at once.
  *
- *     {.allow = true, .network = 10.1.2.0, .prefix = 24, .protocol = NETWORK_TCP, 443, 443}
+ *     {.allow = true, .to = {0x0a010200, 24}, .protocol = NETWORK_TCP, .ports = {443, 443}}
  *
  * No rule opens other sandboxes, the host's own addresses, loopback, link-local addresses (with the
  * metadata services of clouds) or multicast: the daemon, which sends policies, may have been taken
@@ -19,19 +19,9 @@
 #include <stdbool.h>
 
 #include "launcher/network/network.h"
+#include "model/network_rule.h"
 
 #define NETWORK_RULES_MAX 128
-
-enum network_protocol { NETWORK_ANY, NETWORK_TCP, NETWORK_UDP, NETWORK_ICMP };
-
-struct network_rule {
-    bool allow; /* or refuse */
-    struct in_addr network;
-    unsigned int prefix; /* 0: every address */
-    enum network_protocol protocol;
-    uint16_t first_port; /* TCP and UDP; 0 and 0: every port */
-    uint16_t last_port;
-};
 
 struct network_policy {
     const struct network_rule *rules;

@@ -15,23 +15,21 @@ static void set_policy(const struct world *world, const struct sandbox *sandbox,
     _exit(1);
 }
 
+static struct network_prefix range(const char *address, uint8_t bits)
+{
+    return (struct network_prefix){.address = ntohl(ip(address).s_addr), .bits = bits};
+}
+
 static void open_one_service(void)
 {
     struct world world = make_world();
     struct sandbox one = make_sandbox(&world), two = make_sandbox(&world);
     const struct network_rule rules[] = {
+        {.allow = true, .to = range("10.9.9.9", 32), .protocol = NETWORK_TCP, .ports = {80, 80}},
         {.allow = true,
-         .network = ip("10.9.9.9"),
-         .prefix = 32,
+         .to = range("192.168.50.0", 24),
          .protocol = NETWORK_TCP,
-         .first_port = 80,
-         .last_port = 80},
-        {.allow = true,
-         .network = ip("192.168.50.0"),
-         .prefix = 24,
-         .protocol = NETWORK_TCP,
-         .first_port = 70,
-         .last_port = 90},
+         .ports = {70, 90}},
     };
     struct network_policy policy = {.rules = rules, .count = ARRAY_COUNT(rules)};
     struct error err = ERROR_INIT;
@@ -64,8 +62,11 @@ static void close_addresses(void)
     struct world world = make_world();
     struct sandbox one = make_sandbox(&world);
     const struct network_rule rules[] = {
-        {.allow = true, .network = ip("203.0.113.10"), .prefix = 32, .protocol = NETWORK_TCP},
-        {.network = ip("203.0.113.0"), .prefix = 24},
+        {.allow = true,
+         .to = range("203.0.113.10", 32),
+         .protocol = NETWORK_TCP,
+         .ports = NETWORK_PORTS_ALL},
+        {.to = range("203.0.113.0", 24), .ports = NETWORK_PORTS_ALL},
     };
     struct network_policy policy = {.rules = rules, .count = 2};
 
@@ -101,7 +102,7 @@ static void open_everything(void)
                                          "203.0.113.2", "198.18.254.0"};
     struct world world = make_world();
     struct sandbox one = make_sandbox(&world), two = make_sandbox(&world);
-    const struct network_rule everything = {.allow = true};
+    const struct network_rule everything = {.allow = true, .ports = NETWORK_PORTS_ALL};
     struct network_policy policy = {.rules = &everything, .count = 1};
     char address[INET_ADDRSTRLEN];
 
@@ -137,7 +138,7 @@ static void recheck_connections(void)
     struct sandbox one = make_sandbox(&world);
     AUTO(close) int kept = connect_from(&world, one.inside, "203.0.113.10", 81);
     AUTO(close) int cut = connect_from(&world, one.inside, "203.0.113.53", 81);
-    const struct network_rule rule = {.network = ip("203.0.113.53"), .prefix = 32};
+    const struct network_rule rule = {.to = range("203.0.113.53", 32), .ports = NETWORK_PORTS_ALL};
     struct network_policy policy = {.rules = &rule, .count = 1};
     struct error err = ERROR_INIT;
 
@@ -171,6 +172,12 @@ static void check_refused(const struct world *world, const struct sandbox *sandb
     CHECK_EQUAL(err.code, ERR_INVALID);
 }
 
+static struct network_rule for_all_ports(struct network_rule rule)
+{
+    rule.ports = NETWORK_PORTS_ALL;
+    return rule;
+}
+
 static void refuse_policies(void)
 {
     struct world world = make_world();
@@ -178,22 +185,18 @@ static void refuse_policies(void)
     struct network_rule rules[NETWORK_RULES_MAX];
     struct network_policy policy = {.rules = rules, .count = NETWORK_RULES_MAX};
 
-    check_refused(&world, &one, (struct network_rule){.prefix = 33}, 1);
-    check_refused(&world, &one, (struct network_rule){.protocol = 17}, 1);
-    check_refused(&world, &one, (struct network_rule){.first_port = 1, .last_port = 2}, 1);
-    check_refused(&world, &one,
-                  (struct network_rule){.protocol = NETWORK_ICMP, .first_port = 1, .last_port = 2},
-                  1);
-    check_refused(&world, &one, (struct network_rule){.protocol = NETWORK_TCP, .first_port = 9}, 1);
-    check_refused(&world, &one, (struct network_rule){.protocol = NETWORK_UDP, .last_port = 9}, 1);
-    check_refused(&world, &one, (struct network_rule){.prefix = 0}, NETWORK_RULES_MAX + 1);
+    check_refused(&world, &one, for_all_ports((struct network_rule){.to.bits = 33}), 1);
+    check_refused(&world, &one, for_all_ports((struct network_rule){.protocol = 17}), 1);
+    check_refused(&world, &one, (struct network_rule){.ports = {1, 2}}, 1);
+    check_refused(&world, &one, (struct network_rule){.protocol = NETWORK_TCP, .ports = {9, 0}}, 1);
+    check_refused(&world, &one, (struct network_rule){.protocol = NETWORK_UDP, .ports = {0, 9}}, 1);
+    check_refused(&world, &one, (struct network_rule){.protocol = NETWORK_UDP, .ports = {0, 0}}, 1);
+    check_refused(&world, &one, for_all_ports((struct network_rule){.to.bits = 0}),
+                  NETWORK_RULES_MAX + 1);
     CHECK_EQUAL(nft_count_elements(&world.router->filter, world.router->name, "policies"), 0);
     for (size_t i = 0; i < ARRAY_COUNT(rules); i++)
-        rules[i] = (struct network_rule){.network = ip("198.51.100.7"),
-                                         .prefix = 25,
-                                         .protocol = NETWORK_TCP,
-                                         .first_port = 1,
-                                         .last_port = 1000};
+        rules[i] = (struct network_rule){
+            .to = range("198.51.100.7", 25), .protocol = NETWORK_TCP, .ports = {1, 1000}};
     set_policy(&world, &one, &policy); /* the longest one fits */
     CHECK_EQUAL(nft_count_elements(&world.router->filter, world.router->name, "policies"), 1);
     CHECK_EQUAL(try_fetch(&world, one.inside, "198.51.100.7"), REFUSED);

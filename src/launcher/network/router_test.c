@@ -132,7 +132,8 @@ static void attach_and_die(struct world *world, int inside, const struct id *id)
 
     CHECK(pid >= 0);
     if (pid == 0) {
-        const struct network_rule rule = {.allow = true, .network = ip("10.9.9.9"), .prefix = 32};
+        const struct network_rule rule = {
+            .allow = true, .to = {0x0a090909, 32}, .ports = NETWORK_PORTS_ALL};
         struct network_policy policy = {.rules = &rule, .count = 1, .only_listed = true};
         struct network network;
         struct error err = ERROR_INIT;

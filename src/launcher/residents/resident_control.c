@@ -98,8 +98,7 @@ int resident_thaw(struct resident *resident, struct error *err)
 
 /* --- limits ---------------------------------------------------------------------------------- */
 
-int resident_limit_groups(struct resident *resident, const struct cgroup_limits *limits,
-                          struct error *err)
+int resident_limit_groups(struct resident *resident, const struct limits *limits, struct error *err)
 {
     struct sandbox *sandbox = &resident->sandbox;
 
@@ -110,23 +109,21 @@ int resident_limit_groups(struct resident *resident, const struct cgroup_limits 
     return 0;
 }
 
-int resident_set_limits(struct resident *resident, const struct wire_limits *limits,
-                        struct error *err)
+int resident_set_limits(struct resident *resident, const struct limits *limits, struct error *err)
 {
     struct residents *all = resident->all;
-    struct cgroup_limits groups = plan_limits(limits);
-    struct cgroup_stats now;
+    struct stats now;
 
     if (plan_check_limits(limits, err) < 0)
         return -1;
     /* The kernel would reclaim what is above, and keep all other sandboxes waiting meanwhile. */
     cgroup_stats_read(&resident->sandbox.cgroup, &now);
-    if (limits->memory_bytes && (now.known & CGROUP_STAT_MEMORY) &&
+    if (limits->memory_bytes && (now.known & STATS_BIT(MEMORY)) &&
         now.memory_bytes > limits->memory_bytes)
         return error_set(err, ERR_CONFLICT, 0,
                          "the sandbox uses %llu bytes of memory now, more than the new limit",
                          (unsigned long long) now.memory_bytes);
-    if (resident_limit_groups(resident, &groups, err) < 0)
+    if (resident_limit_groups(resident, limits, err) < 0)
         return -1;
     if (disk_pool_is_limited(all->site->host.pool) &&
         disk_pool_set_limit(all->site->host.pool, &resident->sandbox.id, limits->disk_bytes, err) <
@@ -138,11 +135,7 @@ int resident_set_limits(struct resident *resident, const struct wire_limits *lim
 
 /* --- statistics ------------------------------------------------------------------------------ */
 
-_Static_assert((int) CGROUP_STAT_CPU == 1 << WIRE_STAT_CPU &&
-                   (int) CGROUP_STAT_OOM == 1 << WIRE_STAT_OOM,
-               "the bits of cgroup_stats are those of the message");
-
-static void add_network(struct resident *resident, struct wire_stats_read *stats)
+static void add_network(struct resident *resident, struct stats *stats)
 {
     struct network_statistics numbers;
     struct network network;
@@ -152,34 +145,20 @@ static void add_network(struct resident *resident, struct wire_stats_read *stats
         network_adopt(router, &resident->sandbox.id, &network, NULL) < 0 ||
         network_statistics(router, &network, &numbers, NULL) < 0)
         return;
-    stats->known |= WIRE_BIT(WIRE_STAT_NETWORK);
+    stats->known |= STATS_BIT(NETWORK);
     stats->received_bytes = numbers.received_bytes;
     stats->sent_bytes = numbers.sent_bytes;
 }
 
-void resident_stats(struct resident *resident, struct wire_stats_read *ret_stats)
+void resident_stats(struct resident *resident, struct stats *ret_stats)
 {
-    struct cgroup_stats groups;
     struct disk_usage usage;
 
-    cgroup_stats_read(&resident->sandbox.cgroup, &groups);
-    *ret_stats = (struct wire_stats_read){
-        .known = groups.known,
-        .cpu_us = groups.cpu_us,
-        .throttled_us = groups.throttled_us,
-        .memory_bytes = groups.memory_bytes,
-        .memory_peak_bytes = groups.memory_peak_bytes,
-        .pids = groups.pids,
-        .pids_refused = groups.pids_refused,
-        .read_bytes = groups.read_bytes,
-        .written_bytes = groups.written_bytes,
-        .oom_kills_agent = groups.oom_kills_agent,
-        .oom_kills_work = groups.oom_kills_work,
-    };
+    cgroup_stats_read(&resident->sandbox.cgroup, ret_stats);
     add_network(resident, ret_stats);
     if (disk_pool_usage(resident->all->site->host.pool, DISK_POOL_DISKS, &resident->sandbox.id,
                         &usage, NULL) == 0) {
-        ret_stats->known |= WIRE_BIT(WIRE_STAT_DISK);
+        ret_stats->known |= STATS_BIT(DISK);
         ret_stats->disk_bytes = usage.used;
     }
 }

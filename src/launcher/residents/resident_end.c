@@ -25,21 +25,21 @@ struct killer {
 
 /* --- how it ended ---------------------------------------------------------------------------- */
 
-static struct wire_ending ending_of(const struct resident *resident, const struct sys_exit *ended)
+static struct ending ending_of(const struct resident *resident, const struct sys_exit *ended)
 {
-    static const enum wire_exit_kind kinds[] = {
-        [SYS_EXIT_UNKNOWN] = WIRE_EXIT_UNKNOWN,
-        [SYS_EXIT_STATUS] = WIRE_EXIT_EXITED,
-        [SYS_EXIT_SIGNAL] = WIRE_EXIT_SIGNALED,
+    static const enum ending_kind kinds[] = {
+        [SYS_EXIT_UNKNOWN] = ENDED_UNKNOWN,
+        [SYS_EXIT_STATUS] = ENDED_STATUS,
+        [SYS_EXIT_SIGNAL] = ENDED_SIGNAL,
     };
-    struct wire_ending ending = {.kind = kinds[ended->kind], .value = (uint8_t) ended->value};
+    struct ending ending = {.kind = kinds[ended->kind], .value = (uint8_t) ended->value};
     uint64_t agent = 0, work = 0;
 
     /* Out of memory looks like any SIGKILL; only its group counts the victims. */
     if (ended->kind == SYS_EXIT_SIGNAL && ended->value == SIGKILL &&
         resident->state != RESIDENT_ENDING &&
         cgroup_oom_kills(&resident->sandbox.cgroup, &agent, &work, NULL) == 0 && agent > 0)
-        ending = (struct wire_ending){.kind = WIRE_EXIT_OOM};
+        ending = (struct ending){.kind = ENDED_OOM};
     return ending;
 }
 
@@ -52,7 +52,7 @@ bool resident_keeps_disk(const struct resident *resident)
 
 static void settle(struct resident *resident, const struct sys_exit *ended)
 {
-    struct wire_ending ending = ending_of(resident, ended);
+    struct ending ending = ending_of(resident, ended);
 
     /* Its death may be seen before the reason that it gave for it. */
     if (resident->state == RESIDENT_STARTING) {
@@ -224,7 +224,7 @@ static void keep_network(struct resident *resident)
         resident->hold.network = -EBADF;
 }
 
-void resident_ended(struct resident *resident, const struct wire_ending *ending)
+void resident_ended(struct resident *resident, const struct ending *ending)
 {
     struct residents *all = resident->all;
 

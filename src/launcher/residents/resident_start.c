@@ -30,10 +30,11 @@ static int open_namespace(const struct sandbox *sandbox, const char *type, int *
     return 0;
 }
 
+_Static_assert(WIRE_RULES_MAX <= NETWORK_RULES_MAX, "a plan's rules fit into a policy");
+
 static int join_network(struct resident *resident, const struct wire_plan *plan, struct error *err)
 {
-    struct network_rule rules[WIRE_RULES_MAX];
-    struct network_policy policy = plan_policy(plan, rules);
+    struct network_policy policy = {.rules = plan->rules.items, .count = plan->rules.count};
     AUTO(close) int inside = -EBADF;
     struct router *router;
     struct network network;
@@ -193,7 +194,7 @@ struct fork {
 /* Nobody was promised it. Whatever of it is there goes by way of the janitor. */
 static void give_up(struct resident *resident)
 {
-    static const struct wire_ending unknown = {.kind = WIRE_EXIT_UNKNOWN};
+    static const struct ending unknown = {.kind = ENDED_UNKNOWN};
 
     resident->was_told = true;
     resident->keep_disk = false;
@@ -242,7 +243,7 @@ static int start_fork(struct resident *resident, const struct wire_plan *plan, s
         .copy = {.all = all, .done = disk_is_made}, .resident = resident, .plan = *plan};
     fork->copy.job.task = (struct porter_task){
         .work = PORTER_FORK,
-        .from = plan->origin.set == WIRE_DISK_OF_SNAPSHOT ? DISK_POOL_SNAPSHOTS : DISK_POOL_DISKS,
+        .from = plan->origin.set == DISK_OF_SNAPSHOT ? DISK_POOL_SNAPSHOTS : DISK_POOL_DISKS,
         .source = plan->origin.id,
         .target = plan->id,
         .limit = plan->limits.disk_bytes,
@@ -273,7 +274,7 @@ int residents_create(struct residents *all, const struct wire_plan *plan, uint64
     resident->record.pooled = plan->flags & WIRE_BIT(WIRE_PLAN_POOLED);
     resident->had_disk = what.existing_disk;
     resident->record.fresh = !what.existing_disk || all->is_once;
-    resident->record.nat = plan->network == WIRE_NETWORK_NAT && !resident->record.pooled;
+    resident->record.nat = plan->network == NETWORK_NAT && !resident->record.pooled;
     (void) snprintf(resident->record.image, sizeof(resident->record.image), "%s", plan->image);
     r = plan->origin.id.text[0] ? start_fork(resident, plan, err)
                                 : start(resident, plan, what, err);
@@ -325,14 +326,13 @@ static int check_assignment(struct resident *resident, const struct wire_plan *p
 static int apply_plan(struct resident *resident, const struct wire_plan *plan, struct error *err)
 {
     struct residents *all = resident->all;
-    struct cgroup_limits limits = plan_limits(&plan->limits);
-    bool has_limits = cgroup_limits_are(&resident->sandbox.limits, &limits);
+    bool has_limits = cgroup_limits_are(&resident->sandbox.limits, &plan->limits);
 
     resident->record.pooled = resident->record.ready = false; /* neither, until all is done */
-    resident->record.nat = plan->network == WIRE_NETWORK_NAT;
+    resident->record.nat = plan->network == NETWORK_NAT;
     resident->unenforced = plan_unenforced(&plan->limits, all->enforced);
     if (resident_write_record(resident, err) < 0 ||
-        (!has_limits && resident_limit_groups(resident, &limits, err) < 0) ||
+        (!has_limits && resident_limit_groups(resident, &plan->limits, err) < 0) ||
         rename_machine(resident, plan->hostname, err) < 0)
         return -1;
     if (disk_pool_is_limited(all->site->host.pool) &&

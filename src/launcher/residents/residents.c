@@ -138,21 +138,21 @@ static uint32_t find_enforced(const struct site *site)
 {
     static const struct {
         enum cgroup_controller controller;
-        enum wire_limit limit;
+        enum limit limit;
     } rows[] = {
-        {CGROUP_MEMORY, WIRE_LIMIT_MEMORY},
-        {CGROUP_PIDS, WIRE_LIMIT_PIDS},
-        {CGROUP_CPU, WIRE_LIMIT_CPU},
-        {CGROUP_SWAP, WIRE_LIMIT_SWAP},
+        {CGROUP_MEMORY, LIMIT_MEMORY},
+        {CGROUP_PIDS, LIMIT_PIDS},
+        {CGROUP_CPU, LIMIT_CPU},
+        {CGROUP_SWAP, LIMIT_SWAP},
     };
-    uint32_t enforced = PLAN_LIMIT_BIT(FILES);
+    uint32_t enforced = LIMIT_BIT(FILES);
 
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
         if (!cgroup_host_missing(site->cgroups, rows[i].controller))
             enforced |= WIRE_BIT(rows[i].limit);
     }
     if (disk_pool_is_limited(site->host.pool))
-        enforced |= PLAN_LIMIT_BIT(DISK);
+        enforced |= LIMIT_BIT(DISK);
     return enforced;
 }
 
@@ -320,7 +320,7 @@ static void find_resources(struct resident *resident)
 
 static int adopt_one(struct residents *all, const struct record *record, struct error *err)
 {
-    static const struct wire_ending unknown = {.kind = WIRE_EXIT_UNKNOWN};
+    static const struct ending unknown = {.kind = ENDED_UNKNOWN};
     struct resident *resident = resident_add(all, &record->id);
 
     resident->record = *record;
@@ -392,18 +392,18 @@ int residents_adopt(struct residents *all, struct error *err)
 
 struct wire_entry resident_entry(const struct resident *resident)
 {
-    static const enum wire_sandbox_state states[] = {
-        [RESIDENT_COPYING] = WIRE_SANDBOX_RUNNING, [RESIDENT_STARTING] = WIRE_SANDBOX_RUNNING,
-        [RESIDENT_POOLED] = WIRE_SANDBOX_POOLED,   [RESIDENT_RUNNING] = WIRE_SANDBOX_RUNNING,
-        [RESIDENT_ENDING] = WIRE_SANDBOX_STOPPING, [RESIDENT_LEAVING] = WIRE_SANDBOX_STOPPING,
+    static const enum run_state states[] = {
+        [RESIDENT_COPYING] = RUN_STATE_RUNNING, [RESIDENT_STARTING] = RUN_STATE_RUNNING,
+        [RESIDENT_POOLED] = RUN_STATE_POOLED,   [RESIDENT_RUNNING] = RUN_STATE_RUNNING,
+        [RESIDENT_ENDING] = RUN_STATE_STOPPING, [RESIDENT_LEAVING] = RUN_STATE_STOPPING,
     };
     bool is_alive = resident->state < RESIDENT_LEAVING;
 
     /* One that is down is there only until its end was told. */
     return (struct wire_entry){
         .id = resident->sandbox.id,
-        .state = resident->state == RESIDENT_RUNNING && resident->is_frozen ? WIRE_SANDBOX_FROZEN
-                 : resident->is_down                                        ? WIRE_SANDBOX_STOPPED
+        .state = resident->state == RESIDENT_RUNNING && resident->is_frozen ? RUN_STATE_FROZEN
+                 : resident->is_down                                        ? RUN_STATE_STOPPED
                                      : states[resident->state],
         .pid = is_alive ? (uint32_t) resident->sandbox.pid : 0,
         .start_time = is_alive ? resident->sandbox.started : 0,
@@ -470,7 +470,7 @@ int residents_list(struct residents *all, const struct id *after, struct wire_li
             page_add(&page, &entry);
     }
     for (size_t i = 0; i < disk_count; i++) {
-        struct wire_entry entry = {.id = disks[i], .state = WIRE_SANDBOX_STOPPED};
+        struct wire_entry entry = {.id = disks[i], .state = RUN_STATE_STOPPED};
 
         if (page_wants(&page, &disks[i]) && !residents_find(all, &disks[i], NULL) &&
             (all->is_once || !instance_others_have(all->run, all->name, &disks[i])))

@@ -82,7 +82,7 @@ struct residents_hooks {
     void (*started)(void *context, uint64_t request, const struct resident *resident,
                     const struct error *failure);
     void (*done)(void *context, uint64_t request, const struct error *failure);
-    void (*snapshot_made)(void *context, uint64_t request, const struct wire_snapshot_made *made,
+    void (*snapshot_made)(void *context, uint64_t request, const struct snapshot_made *made,
                           const struct error *failure);
     void (*counted)(void *context, uint64_t request, uint64_t bytes, const struct error *failure);
     /* An exit waits to be told: residents_next_exit. */
@@ -107,7 +107,7 @@ struct residents {
     struct id *snapshots; /* owned; once: those that end with us */
     size_t snapshot_count;
     struct list copies;       /* of resident_copy: all that are under way */
-    uint32_t enforced;        /* bits of enum wire_limit */
+    uint32_t enforced;        /* bits of enum limit */
     bool can_mount;           /* what a daemon serves */
     int fuse_control;         /* owned; 0 or less: none */
     struct resident **sorted; /* owned, by id */
@@ -210,7 +210,7 @@ int residents_sync(struct residents *all, bool contents, uint64_t request, struc
 void residents_delete_snapshots(struct residents *all);
 
 /* ERR_NOT_FOUND, ERR_NOT_IMPLEMENTED. Inline. */
-int residents_disk_usage(struct residents *all, const struct wire_disk *disk, uint64_t *ret_bytes,
+int residents_disk_usage(struct residents *all, const struct disk_ref *disk, uint64_t *ret_bytes,
                          struct error *err);
 
 /* An exit that nobody was told of, or NULL. */
@@ -223,14 +223,13 @@ void resident_told(struct resident *resident);
 /* Answered by `done`. */
 int resident_freeze(struct resident *resident, uint64_t request, struct error *err);
 int resident_thaw(struct resident *resident, struct error *err);
-int resident_set_limits(struct resident *resident, const struct wire_limits *limits,
-                        struct error *err);
+int resident_set_limits(struct resident *resident, const struct limits *limits, struct error *err);
 /* Those of its groups alone; what they have now is noted. */
-int resident_limit_groups(struct resident *resident, const struct cgroup_limits *limits,
+int resident_limit_groups(struct resident *resident, const struct limits *limits,
                           struct error *err);
 /* Answered by `counted`. ERR_CONFLICT unless it is frozen. */
 int resident_reclaim(struct resident *resident, uint64_t request, struct error *err);
-void resident_stats(struct resident *resident, struct wire_stats_read *ret_stats);
+void resident_stats(struct resident *resident, struct stats *ret_stats);
 int resident_sockets(struct resident *resident, enum wire_socket_family family, int *ret_fds,
                      size_t count, struct error *err);
 
@@ -295,7 +294,7 @@ int resident_copy_begin(struct resident_copy *copy, struct resident *source, boo
 void resident_copy_source_ended(struct resident *resident);
 
 /* A disk or snapshot to copy: `ret_running` is the sandbox when it runs, else NULL. */
-int residents_find_source(struct residents *all, const struct wire_disk *disk,
+int residents_find_source(struct residents *all, const struct disk_ref *disk,
                           struct resident **ret_running, struct error *err);
 
 /* It ends with this launcher, if that serves once. Written down. */
@@ -319,4 +318,4 @@ void resident_drop(struct resident *resident);
 int resident_write_record(struct resident *resident, struct error *err);
 int resident_watch_exit(struct resident *resident, struct error *err);
 /* It is dead; `ending` says how. */
-void resident_ended(struct resident *resident, const struct wire_ending *ending);
+void resident_ended(struct resident *resident, const struct ending *ending);

@@ -77,10 +77,10 @@ static int find_sandbox(struct residents *all, const struct id *id, struct resid
     return 0;
 }
 
-int residents_find_source(struct residents *all, const struct wire_disk *disk,
+int residents_find_source(struct residents *all, const struct disk_ref *disk,
                           struct resident **ret_running, struct error *err)
 {
-    if (disk->set == WIRE_DISK_OF_SANDBOX)
+    if (disk->set == DISK_OF_SANDBOX)
         return find_sandbox(all, &disk->id, ret_running, err);
     *ret_running = NULL;
     return is_ours(all, &disk->id)
@@ -100,7 +100,7 @@ static void snapshot_done(struct resident_copy *copy, const struct error *failur
 {
     struct residents *all = copy->all;
     uint64_t now = clock_monotonic_ns(all->loop->clock);
-    struct wire_snapshot_made made = {
+    struct snapshot_made made = {
         .pause_us = copy->pause_us,
         .took_us = (now - copy->began_ns) / 1000,
         .is_copied = copy->job.copies,
@@ -173,7 +173,7 @@ static void is_done(struct resident_copy *copy, const struct error *failure)
 int residents_roll_back(struct residents *all, const struct wire_roll_back *asked, uint64_t request,
                         struct error *err)
 {
-    const struct wire_disk from = {WIRE_DISK_OF_SNAPSHOT, asked->snapshot};
+    const struct disk_ref from = {DISK_OF_SNAPSHOT, asked->snapshot};
     AUTO(free) struct resident_copy *copy = NULL;
     struct resident *running;
 
@@ -210,10 +210,10 @@ int residents_sync(struct residents *all, bool contents, uint64_t request, struc
     return 0;
 }
 
-int residents_disk_usage(struct residents *all, const struct wire_disk *disk, uint64_t *ret_bytes,
+int residents_disk_usage(struct residents *all, const struct disk_ref *disk, uint64_t *ret_bytes,
                          struct error *err)
 {
-    bool is_snapshot = disk->set == WIRE_DISK_OF_SNAPSHOT;
+    bool is_snapshot = disk->set == DISK_OF_SNAPSHOT;
     struct disk_usage usage;
 
     if (is_snapshot ? !is_ours(all, &disk->id)

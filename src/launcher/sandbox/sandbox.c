@@ -56,10 +56,11 @@ static int take_disk(struct starting *starting, const struct sandbox_plan *plan,
     if (plan->existing_disk) {
         if (disk_pool_adopt(pool, &plan->id, err) < 0)
             return -1;
-        return disk_pool_is_limited(pool) ? disk_pool_set_limit(pool, &plan->id, plan->disk, err)
-                                          : 0;
+        return disk_pool_is_limited(pool)
+                   ? disk_pool_set_limit(pool, &plan->id, plan->limits.disk_bytes, err)
+                   : 0;
     }
-    if (disk_pool_create(pool, &plan->id, plan->disk, err) < 0)
+    if (disk_pool_create(pool, &plan->id, plan->limits.disk_bytes, err) < 0)
         return -1;
     starting->has_disk = true; /* ours to delete again */
     return 0;

@@ -58,9 +58,7 @@ struct sandbox_plan {
     struct id id;
     const char *hostname;
     const char *image; /* a registered name */
-    struct cgroup_limits limits;
-    uint64_t disk;      /* bytes; 0: no limit */
-    uint32_t files;     /* open files of one process; 0: host->limits says */
+    struct limits limits;
     bool is_pooled;     /* other limits may come: nothing is made in their measure */
     bool existing_disk; /* on the disk this id has, whose limit is set anew */
     bool dies_with_us;  /* killed by the kernel when the calling thread ends */

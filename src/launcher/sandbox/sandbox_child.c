@@ -167,7 +167,7 @@ static int bring_up_loopback(struct child *child)
 
 static int limit_process(struct child *child)
 {
-    rlim_t files = child->plan->files;
+    rlim_t files = child->plan->limits.files;
     struct rlimit limit;
     int r = CHILD_IS_OPEN(child, PROCESS_LIMITS) ? 0 : process_limits_apply(child->host->limits);
 

@@ -160,8 +160,10 @@ static struct sandbox_plan make_plan(void)
         .id = id_new(),
         .hostname = "box",
         .image = IMAGE_HOST,
-        .limits = {.memory_bytes = 256 * MEGABYTE, .pids = 64, .cpu_millis = 1000},
-        .disk = 64 * MEGABYTE,
+        .limits = {.memory_bytes = 256 * MEGABYTE,
+                   .pids = 64,
+                   .cpu_millis = 1000,
+                   .disk_bytes = 64 * MEGABYTE},
     };
 }
 

@@ -145,9 +145,9 @@ static int open_store(struct control_plane *plane, const struct settings *settin
     return plane->store ? 0 : -1;
 }
 
-static struct provider_limits default_limits(const struct settings *settings)
+static struct limits default_limits(const struct settings *settings)
 {
-    return (struct provider_limits){
+    return (struct limits){
         .memory_bytes = settings->default_memory,
         .pids = (uint32_t) settings->default_pids,
         .cpu_millis = (uint32_t) settings->default_cpus,
@@ -185,8 +185,8 @@ static int open_domain(struct control_plane *plane, const struct settings *setti
         .clock = clock_system(),
         .log = plane->log,
         .node = *settings->node ? settings->node : node,
-        .default_network = strcmp(settings->default_network, "nat") == 0 ? PROVIDER_NETWORK_NAT
-                                                                         : PROVIDER_NETWORK_NONE,
+        .default_network =
+            strcmp(settings->default_network, "nat") == 0 ? NETWORK_NAT : NETWORK_NONE,
         .default_limits = default_limits(settings),
         .default_quota = default_quota(settings),
         .event_retention_ms = settings->event_retention_ms,

@@ -52,7 +52,7 @@ static int open_workshop(struct building *building)
     if (workshop_open(workshop, &building->options->workshop, building->err) < 0)
         return -1;
     if (building->options->workshop.network == WORKSHOP_NAT_IF_ANY &&
-        workshop->network == PROVIDER_NETWORK_NONE)
+        workshop->network == NETWORK_NONE)
         (void) puts("steps have no network: there is none for sandboxes here");
     return 0;
 }

@@ -43,7 +43,7 @@ struct run {
     struct run_terminal terminal;
     struct id id;
     struct run_outcome outcome;
-    struct provider_ending ending; /* of the sandbox, when it ended by itself */
+    struct ending ending; /* of the sandbox, when it ended by itself */
     bool sandbox_ended;
     bool finishing;
     int status;
@@ -123,15 +123,14 @@ static int tell_outcome(const struct run *run)
 }
 
 /* After anything but success: was it for lack of memory? */
-static void stats_known(void *context, const struct error *failure,
-                        const struct provider_stats *stats)
+static void stats_known(void *context, const struct error *failure, const struct stats *stats)
 {
     struct run *run = context;
-    bool out_of_memory = run->sandbox_ended && run->ending.kind == PROVIDER_ENDED_OOM;
+    bool out_of_memory = run->sandbox_ended && run->ending.kind == ENDED_OOM;
 
     if (run->finishing)
         return;
-    if (!failure && stats->known & PROVIDER_STAT_OOM && stats->oom_kills_work)
+    if (!failure && stats->known & STATS_BIT(OOM) && stats->oom_kills_work)
         out_of_memory = true;
     run_terminal_leave(&run->terminal);
     finish(run, out_of_memory && run->outcome.ending != RUN_ENDED_TIME ? tell_out_of_memory(run)
@@ -202,13 +201,13 @@ static int start_session(struct run *run, struct error *err)
 static void warn_of_limits(const struct run *run, unsigned int unenforced)
 {
     static const struct {
-        enum provider_limit limit;
+        unsigned int limit; /* LIMIT_BIT(...) */
         const char *option;
     } limits[] = {
-        {PROVIDER_LIMIT_MEMORY, "--memory"},
-        {PROVIDER_LIMIT_PIDS, "--pids"},
-        {PROVIDER_LIMIT_CPU, "--cpus"},
-        {PROVIDER_LIMIT_DISK, "--disk"},
+        {LIMIT_BIT(MEMORY), "--memory"},
+        {LIMIT_BIT(PIDS), "--pids"},
+        {LIMIT_BIT(CPU), "--cpus"},
+        {LIMIT_BIT(DISK), "--disk"},
     };
 
     for (size_t i = 0; i < ARRAY_COUNT(limits); i++) {
@@ -251,7 +250,7 @@ static void provider_ready(void *context, const struct error *failure)
 
 /* --- what happens by itself ----------------------------------------------------------------- */
 
-static void sandbox_exited(void *context, const struct id *id, const struct provider_ending *ending)
+static void sandbox_exited(void *context, const struct id *id, const struct ending *ending)
 {
     struct run *run = context;
 

@@ -133,8 +133,7 @@ static int choose_network(struct workshop *workshop, enum workshop_network wante
     if (wanted == WORKSHOP_NAT && !has_nat)
         return error_set(err, ERR_UNAVAILABLE, 0,
                          "there is no network for sandboxes here, see burrow doctor");
-    workshop->network =
-        has_nat && wanted != WORKSHOP_NONE ? PROVIDER_NETWORK_NAT : PROVIDER_NETWORK_NONE;
+    workshop->network = has_nat && wanted != WORKSHOP_NONE ? NETWORK_NAT : NETWORK_NONE;
     return 0;
 }
 
@@ -437,13 +436,12 @@ int workshop_is_folder(struct workshop *workshop, const char *path, bool *ret_is
 
 /* --- its disk ------------------------------------------------------------------------------- */
 
-static void job_ended(void *context, const struct error *failure,
-                      const struct provider_ending *ending)
+static void job_ended(void *context, const struct error *failure, const struct ending *ending)
 {
     struct workshop *workshop = context;
     struct error err = ERROR_INIT;
 
-    if (!failure && (ending->kind != PROVIDER_ENDED_STATUS || ending->value != 0)) {
+    if (!failure && (ending->kind != ENDED_STATUS || ending->value != 0)) {
         (void) error_set(&err, ERR_INTERNAL, 0, "the layer could not be packed");
         failure = &err;
     }
@@ -471,8 +469,8 @@ int workshop_pack(struct workshop *workshop, int file, struct workshop_layer *re
 {
     AUTO(close) int report = memfd_create("report", MFD_CLOEXEC);
     struct provider_disk_job job = {
-        .kind = PROVIDER_DISK_PACK,
-        .on = {.set = PROVIDER_OF_SANDBOX, .id = workshop->id},
+        .kind = DISK_JOB_PACK,
+        .on = {.set = DISK_OF_SANDBOX, .id = workshop->id},
         .input = -EBADF,
         .output = report,
         .data = file,

@@ -25,15 +25,15 @@ enum workshop_network { WORKSHOP_NAT_IF_ANY, WORKSHOP_NAT, WORKSHOP_NONE };
 struct workshop_options {
     const char *data, *run, *cgroup, *network_name; /* of the launcher; NULL: its defaults */
     enum workshop_network network;
-    struct provider_limits limits;
+    struct limits limits;
 };
 
 struct workshop {
     struct loop loop;
     struct launcher_process launcher;
     struct provider *provider; /* NULL: none */
-    enum provider_network network;
-    struct provider_limits limits;
+    enum network_mode network;
+    struct limits limits;
     struct id id; /* of the sandbox; "": none */
     bool is_open, is_done, is_lost, is_closing;
     bool has_failed;
