@@ -93,7 +93,7 @@ static void keep_some(struct domain *domain)
         if (!change)
             change = store_begin(domain->options.store);
         sandbox->is_disk_new = false;
-        sandbox_row_init(&row, sandbox);
+        sandbox_row_init(&row, sandbox, NULL);
         store_update(change, STORE_SANDBOX, row.values);
         put_into(&disks->kept, sandbox);
         count++;

@@ -163,19 +163,18 @@ static void keep(struct creation *creation)
     struct domain *domain = creation->domain;
     struct sandbox *sandbox = creation->sandbox;
     struct store_transaction *change = store_begin(domain->options.store);
+    struct sandbox_next next = sandbox_next(sandbox);
     AUTO(sandbox_row) struct sandbox_row row;
 
+    next.status = SANDBOX_RUNNING; /* until it is kept it is `creating`, which nobody sees */
     sandbox->created_ms = sandbox->updated_ms = sandbox->active_ms = sandbox->started_ms =
         domain_wall_ms(domain);
     sandbox->idle_since_ns = sandbox->started_ns = sandbox->snapshot_ns = domain_now_ns(domain);
     sandbox->is_disk_new = !creation->has_origin;
-    /* Kept as running; until it is kept it stays `creating`, which nobody sees. */
-    sandbox->status = SANDBOX_RUNNING;
-    sandbox_row_init(&row, sandbox);
+    sandbox_row_init(&row, sandbox, &next);
     store_insert(change, STORE_SANDBOX, row.values);
-    sandbox_add_event(domain, change, &creation->caller, sandbox, "sandbox.created");
+    sandbox_add_event(domain, change, &creation->caller, sandbox, &next, "sandbox.created");
     add_fork_event(creation, change);
-    sandbox->status = SANDBOX_CREATING;
     domain_commit(domain, change, on_kept, creation);
 }
 

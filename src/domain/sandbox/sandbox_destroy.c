@@ -71,7 +71,7 @@ void sandbox_act_destroy(struct sandbox_wish *wish)
         if (domain_modules[i]->destroying)
             domain_modules[i]->destroying(domain, change, sandbox);
     sandbox->status = SANDBOX_DESTROYED; /* for the event only: nobody sees it before it is so */
-    sandbox_add_event(domain, change, &wish->caller, sandbox, "sandbox.deleted");
+    sandbox_add_event(domain, change, &wish->caller, sandbox, NULL, "sandbox.deleted");
     sandbox->status = wish->before;
     sandbox_set_status(domain, sandbox, SANDBOX_STOPPING);
     domain_commit(domain, change, on_kept, wish);

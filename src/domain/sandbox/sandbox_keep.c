@@ -11,21 +11,24 @@
 #define KEEP_AT_ONCE_MAX 500 /* a store that was away must not be flooded when it is back */
 
 void sandbox_add_event(struct domain *domain, struct store_transaction *change,
-                       const struct caller *caller, const struct sandbox *sandbox, const char *type)
+                       const struct caller *caller, const struct sandbox *sandbox,
+                       const struct sandbox_next *next, const char *type)
 {
+    const struct sandbox_next now = sandbox_next(sandbox);
     AUTO(text) struct text data = TEXT_INIT(EVENT_DATA_MAX);
     struct json_writer json;
 
+    next = next ? next : &now;
     json_writer_init_text(&json, &data);
     json_begin_object(&json);
     json_add_text(&json, "sandboxId", sandbox->id.text);
-    if (sandbox->spec.name)
-        json_add_text(&json, "name", sandbox->spec.name);
-    json_add_text(&json, "status", sandbox_status_text(sandbox->status));
+    if (next->spec->name)
+        json_add_text(&json, "name", next->spec->name);
+    json_add_text(&json, "status", sandbox_status_text(next->status));
     if (*sandbox->reason)
         json_add_text(&json, "reason", sandbox->reason);
-    if (sandbox_status_is_asleep(sandbox->status))
-        json_add_boolean(&json, "memory", sandbox->status == SANDBOX_FROZEN);
+    if (sandbox_status_is_asleep(next->status))
+        json_add_boolean(&json, "memory", next->status == SANDBOX_FROZEN);
     json_end_object(&json);
     (void) json_writer_finish(&json); /* name and reason are short: it fits */
     event_add(domain, change, caller, &sandbox->owner, sandbox->id.text, type, text_string(&data));
@@ -63,10 +66,10 @@ void wish_keep(struct sandbox_wish *wish, const char *event)
     AUTO(sandbox_row) struct sandbox_row row;
 
     sandbox->updated_ms = domain_wall_ms(domain);
-    sandbox_row_init(&row, sandbox);
+    sandbox_row_init(&row, sandbox, NULL);
     store_update(change, STORE_SANDBOX, row.values);
     if (event)
-        sandbox_add_event(domain, change, &wish->caller, sandbox, event);
+        sandbox_add_event(domain, change, &wish->caller, sandbox, NULL, event);
     list_remove(&sandbox->unkept); /* this is newer than what was lost */
     wish->event = event;
     domain_commit(domain, change, on_kept, wish);

@@ -131,13 +131,14 @@ void sandbox_spec_write(const struct sandbox_spec *spec, struct text *text)
     (void) json_writer_finish(&json); /* text->overflowed says so */
 }
 
-static void write_record(const struct sandbox *sandbox, struct text *text)
+static void write_record(const struct sandbox *sandbox, const struct sandbox_next *next,
+                         struct text *text)
 {
     struct json_writer json;
 
     json_writer_init_text(&json, text);
     json_begin_object(&json);
-    write_fields(&json, &sandbox->spec);
+    write_fields(&json, next->spec);
     if (sandbox->is_ended_by_request)
         json_add_boolean(&json, "endedByRequest", true);
     if (sandbox->is_rebuilding)
@@ -145,8 +146,8 @@ static void write_record(const struct sandbox *sandbox, struct text *text)
     if (sandbox->is_disk_new)
         json_add_boolean(&json, "newDisk", true);
     write_number(&json, "unenforced", sandbox->unenforced);
-    if (*sandbox->base.text)
-        json_add_text(&json, "base", sandbox->base.text);
+    if (*next->base.text)
+        json_add_text(&json, "base", next->base.text);
     json_end_object(&json);
     (void) json_writer_finish(&json); /* checked when the spec was taken: it fits */
 }
@@ -370,16 +371,28 @@ int sandbox_spec_read(const char *json, size_t length, struct sandbox_spec *ret_
 
 /* --- rows ------------------------------------------------------------------------------------ */
 
-void sandbox_row_init(struct sandbox_row *row, const struct sandbox *sandbox)
+struct sandbox_next sandbox_next(const struct sandbox *sandbox)
 {
+    return (struct sandbox_next){.spec = &sandbox->spec,
+                                 .status = sandbox->status,
+                                 .stored = sandbox->stored,
+                                 .base = sandbox->base};
+}
+
+void sandbox_row_init(struct sandbox_row *row, const struct sandbox *sandbox,
+                      const struct sandbox_next *next)
+{
+    const struct sandbox_next now = sandbox_next(sandbox);
+
+    next = next ? next : &now;
     *row = (struct sandbox_row){.spec = TEXT_INIT(SANDBOX_SPEC_MAX + WORD_MAX)};
-    write_record(sandbox, &row->spec);
+    write_record(sandbox, next, &row->spec);
     row->values[STORE_SANDBOX_ID] = store_text(sandbox->id.text);
     row->values[STORE_SANDBOX_OWNER] = store_text(sandbox->owner.text);
     row->values[STORE_SANDBOX_NODE] = store_text(sandbox->node);
     row->values[STORE_SANDBOX_EPOCH] = store_integer(sandbox->epoch);
-    row->values[STORE_SANDBOX_NAME] = store_text(sandbox->spec.name);
-    row->values[STORE_SANDBOX_STATUS] = store_text(sandbox_status_text(sandbox->status));
+    row->values[STORE_SANDBOX_NAME] = store_text(next->spec->name);
+    row->values[STORE_SANDBOX_STATUS] = store_text(sandbox_status_text(next->status));
     row->values[STORE_SANDBOX_REASON] = store_text(sandbox->reason);
     row->values[STORE_SANDBOX_SPEC] = store_text(text_string(&row->spec));
     row->values[STORE_SANDBOX_INSIDE] = store_text(sandbox->inside);
@@ -388,7 +401,7 @@ void sandbox_row_init(struct sandbox_row *row, const struct sandbox *sandbox)
     row->values[STORE_SANDBOX_ACTIVE] = store_integer(sandbox->active_ms);
     row->values[STORE_SANDBOX_STARTED] =
         sandbox->started_ms ? store_integer(sandbox->started_ms) : store_null();
-    row->values[STORE_SANDBOX_STORED] = store_text(sandbox->stored);
+    row->values[STORE_SANDBOX_STORED] = store_text(next->stored);
 }
 
 void sandbox_row_done(struct sandbox_row *row)

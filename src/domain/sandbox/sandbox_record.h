@@ -17,13 +17,27 @@ void sandbox_spec_write(const struct sandbox_spec *spec, struct text *text);
 int sandbox_spec_read(const char *json, size_t length, struct sandbox_spec *ret_spec,
                       struct error *err);
 
-/* The values of a row; they borrow from the sandbox and from `spec`. */
+/* What a row or an event shall say of a sandbox where memory does not say it yet: memory changes
+ * when the row is kept. */
+struct sandbox_next {
+    const struct sandbox_spec *spec; /* borrowed */
+    enum sandbox_status status;
+    const char *stored; /* borrowed, may be NULL */
+    struct id base;
+};
+
+/* All of it as it is now, for the caller to change. */
+struct sandbox_next sandbox_next(const struct sandbox *sandbox);
+
+/* The values of a row; they borrow from the sandbox, from `next` and from `spec`. */
 struct sandbox_row {
     struct store_value values[STORE_SANDBOX_COLUMN_COUNT];
     struct text spec;
 };
 
-void sandbox_row_init(struct sandbox_row *row, const struct sandbox *sandbox);
+/* `next` NULL: as it is now. */
+void sandbox_row_init(struct sandbox_row *row, const struct sandbox *sandbox,
+                      const struct sandbox_next *next);
 void sandbox_row_done(struct sandbox_row *row);
 AUTO_DEFINE(sandbox_row, struct sandbox_row, sandbox_row_done);
 

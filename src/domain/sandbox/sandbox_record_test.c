@@ -202,7 +202,7 @@ static void a_sandbox_comes_back_from_its_row(void **state)
         sandbox->updated_ms = 2;
         sandbox->active_ms = 3;
         sandbox->started_ms = i % 2 ? 4 : 0;
-        sandbox_row_init(&row, sandbox);
+        sandbox_row_init(&row, sandbox, NULL);
         back = sandbox_from_row(row.values, &err);
         if (!back)
             fail_msg("%s", err.message);
@@ -276,13 +276,13 @@ static void a_row_that_cannot_be_read_is_named(void **state)
 
     (void) state;
     sandbox->id = id_new();
-    sandbox_row_init(&row, sandbox);
+    sandbox_row_init(&row, sandbox, NULL);
     row.values[STORE_SANDBOX_STATUS] = store_text("dreaming");
     assert_null(sandbox_from_row(row.values, &err));
     assert_int_equal(err.code, ERR_INTERNAL);
     assert_non_null(strstr(err.message, sandbox->id.text));
     sandbox_row_done(&row);
-    sandbox_row_init(&row, sandbox);
+    sandbox_row_init(&row, sandbox, NULL);
     row.values[STORE_SANDBOX_SPEC] = store_text("{\"image\":7}");
     assert_null(sandbox_from_row(row.values, &err));
     assert_int_equal(err.code, ERR_INTERNAL);

@@ -173,12 +173,10 @@ static void keep_sessions(struct sandbox_wish *wish)
 {
     AUTO(sandbox_row) struct sandbox_row row;
     struct store_transaction *change = store_begin(wish->domain->options.store);
-    struct sandbox *sandbox = wish->sandbox;
-    enum sandbox_status status = sandbox->status;
+    struct sandbox_next next = sandbox_next(wish->sandbox);
 
-    sandbox->status = wish->act == sandbox_act_hibernate ? SANDBOX_FROZEN : SANDBOX_RUNNING;
-    sandbox_row_init(&row, sandbox);
-    sandbox->status = status;
+    next.status = wish->act == sandbox_act_hibernate ? SANDBOX_FROZEN : SANDBOX_RUNNING;
+    sandbox_row_init(&row, wish->sandbox, &next);
     store_update(change, STORE_SANDBOX, row.values);
     domain_commit(wish->domain, change, on_sessions_kept, wish);
 }

@@ -92,28 +92,19 @@ static void on_kept(void *context, const struct error *failure, const struct sto
         finish(wish, &wish->failure);
 }
 
-static void swap_spec(struct sandbox_wish *wish)
-{
-    struct sandbox_spec old = wish->sandbox->spec;
-
-    wish->sandbox->spec = *wish->spec;
-    *wish->spec = old;
-}
-
-/* The row shows what shall be, memory what is, until the store has it. */
 static void keep(struct sandbox_wish *wish)
 {
     struct domain *domain = wish->domain;
     struct sandbox *sandbox = wish->sandbox;
     struct store_transaction *change = store_begin(domain->options.store);
+    struct sandbox_next next = sandbox_next(sandbox);
     AUTO(sandbox_row) struct sandbox_row row;
 
+    next.spec = wish->spec;
     sandbox->updated_ms = domain_wall_ms(domain);
-    swap_spec(wish);
-    sandbox_row_init(&row, sandbox);
+    sandbox_row_init(&row, sandbox, &next);
     store_update(change, STORE_SANDBOX, row.values);
-    sandbox_add_event(domain, change, &wish->caller, sandbox, "sandbox.updated");
-    swap_spec(wish);
+    sandbox_add_event(domain, change, &wish->caller, sandbox, &next, "sandbox.updated");
     domain_commit(domain, change, on_kept, wish);
 }
 

@@ -13,6 +13,7 @@
 #pragma once
 
 #include "domain/domain_internal.h"
+#include "domain/sandbox/sandbox_record.h"
 #include "domain/sandbox/sandboxes.h"
 
 struct sandbox_wish {
@@ -88,10 +89,10 @@ void sandbox_set_unkept(struct domain *domain, struct sandbox *sandbox, const ch
 /* Once a second: some rows that were not kept are tried again. */
 void sandbox_keep_unkept(struct domain *domain);
 
-/* Add the event of a change to a transaction. */
+/* Add the event of a change to a transaction. `next` as for the row. */
 void sandbox_add_event(struct domain *domain, struct store_transaction *change,
                        const struct caller *caller, const struct sandbox *sandbox,
-                       const char *type);
+                       const struct sandbox_next *next, const char *type);
 
 /* --- the acts --------------------------------------------------------------------------------- */
 

@@ -201,7 +201,7 @@ static void keep(struct offload *offload, const struct vault_layer *layer,
     sandbox->stored = mem_copy_text(text_string(&stored));
     domain->counters.offloaded_bytes += layer->size;
     sandbox->updated_ms = domain_wall_ms(domain);
-    sandbox_row_init(&row, sandbox);
+    sandbox_row_init(&row, sandbox, NULL);
     store_update(change, STORE_SANDBOX, row.values);
     stored_disk_put_row(change, &sandbox->owner, layer, sandbox->updated_ms);
     add_event(offload, change, layer, disk->count);

@@ -73,11 +73,10 @@ static void keep(struct rebuild *rebuild, store_done *done)
     struct domain *domain = rebuild->wish->domain;
     AUTO(sandbox_row) struct sandbox_row row;
     struct store_transaction *change = store_begin(domain->options.store);
-    enum sandbox_status status = rebuild->wish->sandbox->status;
+    struct sandbox_next next = sandbox_next(rebuild->wish->sandbox);
 
-    rebuild->wish->sandbox->status = rebuild->wish->before;
-    sandbox_row_init(&row, rebuild->wish->sandbox);
-    rebuild->wish->sandbox->status = status;
+    next.status = rebuild->wish->before;
+    sandbox_row_init(&row, rebuild->wish->sandbox, &next);
     store_update(change, STORE_SANDBOX, row.values);
     domain_commit(domain, change, done, rebuild);
 }

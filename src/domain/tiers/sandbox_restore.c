@@ -146,25 +146,23 @@ static void keep(struct restore *restore)
     struct domain *domain = restore->wish->domain;
     struct sandbox *sandbox = restore->wish->sandbox;
     struct store_transaction *change = store_begin(domain->options.store);
-    enum sandbox_status status = sandbox->status;
-    char *stored = TAKE_PTR(sandbox->stored);
+    struct sandbox_next next = sandbox_next(sandbox);
     struct store_value values[STORE_SNAPSHOT_COLUMN_COUNT];
     AUTO(sandbox_row) struct sandbox_row row;
 
     sandbox->updated_ms = domain_wall_ms(domain);
-    sandbox->status = restore->wish->before;
     sandbox->is_disk_new = false; /* what was fetched is on disk */
-    sandbox->base = restore->base ? restore->base->id : (struct id){.text = ""};
-    sandbox_row_init(&row, sandbox);
-    store_update(change, STORE_SANDBOX, row.values);
     sandbox->base = (struct id){.text = ""};
+    next.status = restore->wish->before;
+    next.stored = NULL;
+    next.base = restore->base ? restore->base->id : sandbox->base;
+    sandbox_row_init(&row, sandbox, &next);
+    store_update(change, STORE_SANDBOX, row.values);
     if (restore->base) {
         snapshot_row(restore->base, values);
         store_insert(change, STORE_SNAPSHOT, values);
     }
-    sandbox_add_event(domain, change, &restore->wish->caller, sandbox, "sandbox.restored");
-    sandbox->status = status;
-    sandbox->stored = stored;
+    sandbox_add_event(domain, change, &restore->wish->caller, sandbox, &next, "sandbox.restored");
     list_remove(&sandbox->unkept); /* this is newer than what was lost */
     domain_commit(domain, change, on_kept, restore);
 }

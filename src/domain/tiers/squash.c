@@ -120,9 +120,9 @@ static void keep_sandbox(struct squash *squash, struct store_transaction *change
     sandbox->is_held = true;
     free(sandbox->stored);
     sandbox->stored = mem_copy_text(squash->after);
-    sandbox_row_init(&row, sandbox);
+    sandbox_row_init(&row, sandbox, NULL);
     store_update(change, STORE_SANDBOX, row.values);
-    sandbox_add_event(squash->domain, change, &system, sandbox, "sandbox.squashed");
+    sandbox_add_event(squash->domain, change, &system, sandbox, NULL, "sandbox.squashed");
     domain_commit(squash->domain, change, on_sandbox_kept, squash);
 }
 
