@@ -245,6 +245,18 @@ void json_key(struct json_writer *writer, const char *key)
     writer->has_key = true;
 }
 
+void json_begin_object_at(struct json_writer *writer, const char *key)
+{
+    json_key(writer, key);
+    json_begin_object(writer);
+}
+
+void json_begin_array_at(struct json_writer *writer, const char *key)
+{
+    json_key(writer, key);
+    json_begin_array(writer);
+}
+
 void json_put_text(struct json_writer *writer, const char *text)
 {
     if (text)

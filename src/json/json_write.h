@@ -59,6 +59,9 @@ void json_end_object(struct json_writer *writer);
 void json_begin_array(struct json_writer *writer);
 void json_end_array(struct json_writer *writer);
 void json_key(struct json_writer *writer, const char *key);
+/* Key and beginning at once. */
+void json_begin_object_at(struct json_writer *writer, const char *key);
+void json_begin_array_at(struct json_writer *writer, const char *key);
 
 /* Values. A text that is NULL is written as null. */
 void json_put_text(struct json_writer *writer, const char *text);

@@ -261,20 +261,20 @@ static int load_row(struct domain *domain, const struct store_value *row, struct
     return 0;
 }
 
-static void load(struct domain *domain, domain_done *done, void *context)
+static void api_keys_load(struct domain *domain, domain_done *done, void *context)
 {
     domain_load(domain, STORE_API_KEY, STORE_API_KEY_CREATED, load_row, done, context);
 }
 
 /* --- the module ------------------------------------------------------------------------------ */
 
-static void begin(struct domain *domain)
+static void api_keys_begin(struct domain *domain)
 {
     domain->api_keys = mem_alloc(sizeof(*domain->api_keys));
     list_init(&domain->api_keys->all);
 }
 
-static void end(struct domain *domain)
+static void api_keys_end(struct domain *domain)
 {
     struct api_keys *keys = TAKE_PTR(domain->api_keys);
 
@@ -288,8 +288,8 @@ static void end(struct domain *domain)
 }
 
 /* A key for one sandbox goes with it. */
-static void destroying(struct domain *domain, struct store_transaction *change,
-                       const struct sandbox *sandbox)
+static void api_keys_destroying(struct domain *domain, struct store_transaction *change,
+                                const struct sandbox *sandbox)
 {
     const struct store_condition narrow = {.column = STORE_API_KEY_SANDBOX,
                                            .comparison = STORE_EQUAL,
@@ -299,7 +299,7 @@ static void destroying(struct domain *domain, struct store_transaction *change,
     store_delete(change, STORE_API_KEY, &narrow, 1);
 }
 
-static void destroyed(struct domain *domain, const struct id *sandbox)
+static void api_keys_destroyed(struct domain *domain, const struct id *sandbox)
 {
     LIST_EACH (&domain->api_keys->all, at) {
         struct api_key *key = CONTAINER_OF(at, struct api_key, link);
@@ -311,9 +311,9 @@ static void destroyed(struct domain *domain, const struct id *sandbox)
 
 const struct domain_module domain_api_keys = {
     .name = "keys",
-    .begin = begin,
-    .load = load,
-    .destroying = destroying,
-    .destroyed = destroyed,
-    .end = end,
+    .begin = api_keys_begin,
+    .load = api_keys_load,
+    .destroying = api_keys_destroying,
+    .destroyed = api_keys_destroyed,
+    .end = api_keys_end,
 };

@@ -3,9 +3,8 @@
 #include <string.h>
 
 #include "base/encoding/encode.h"
-#include "base/encoding/utf8.h"
 #include "base/memory.h"
-#include "domain/domain_internal.h"
+#include "domain/domain_change.h"
 #include "domain/event/event.h"
 #include "domain/identity/api_key_internal.h"
 #include "domain/identity/owner.h"
@@ -16,53 +15,41 @@
 #define SECRET_MIN     40 /* of one that is adopted */
 #define EVENT_TEXT_MAX ((size_t) 4096)
 
-struct change {
-    struct domain_task task;
-    struct domain *domain;
+struct api_key_change {
+    struct domain_change base;
     struct id id;         /* of the key that is revoked, or was there; it may go meanwhile */
     struct api_key *made; /* owned, until it is kept */
     char secret[API_KEY_TEXT_SIZE];
     api_key_done *done;
     void *context;
-    struct error failure;
 };
 
-static struct change *change_new(struct domain *domain, api_key_done *done, void *context)
+static struct api_key_change *key_change_new(struct domain *domain, const struct caller *caller,
+                                             domain_change_end *end, api_key_done *done,
+                                             void *context)
 {
-    struct change *change = mem_alloc(sizeof(*change));
+    struct api_key_change *change = domain_change_new(sizeof(*change), domain, caller, end);
 
-    change->domain = domain;
     change->done = done;
     change->context = context;
     return change;
 }
 
-static void change_free(struct change *change)
+/* Answers with the key that was meant, if it is still there. */
+static void key_change_end(struct api_key_change *change, const struct error *failure)
 {
+    struct api_key *key = failure ? NULL : api_key_find_id(change->base.domain, &change->id);
+
+    change->done(change->context, failure, key, *change->secret && key ? change->secret : NULL);
     explicit_bzero(change->secret, sizeof(change->secret));
     api_key_free(change->made);
     free(change);
 }
 
-static void answer(struct domain_task *task)
-{
-    struct change *change = CONTAINER_OF(task, struct change, task);
-    bool failed = change->failure.code != ERR_NONE;
-
-    change->done(change->context, failed ? &change->failure : NULL,
-                 failed ? NULL : api_key_find_id(change->domain, &change->id), NULL);
-    change_free(change);
-}
-
-static void answer_later(struct change *change)
-{
-    domain_defer(change->domain, &change->task, answer);
-}
-
 /* --- what is told ---------------------------------------------------------------------------- */
 
-static void add_event(struct change *change, struct store_transaction *transaction,
-                      const struct caller *caller, const struct api_key *key, const char *type)
+static void key_add_event(struct api_key_change *change, struct store_transaction *rows,
+                          const struct api_key *key, const char *type)
 {
     AUTO(text) struct text data = TEXT_INIT(EVENT_TEXT_MAX);
     struct json_writer json;
@@ -77,35 +64,31 @@ static void add_event(struct change *change, struct store_transaction *transacti
         json_add_text(&json, "sandboxId", key->sandbox.text);
     json_end_object(&json);
     (void) json_writer_finish(&json); /* all of its parts are bounded */
-    event_add(change->domain, transaction, caller, &key->owner, "system", type, text_string(&data));
+    event_add(change->base.domain, rows, &change->base.caller, &key->owner, "system", type,
+              text_string(&data));
 }
 
 /* --- create ---------------------------------------------------------------------------------- */
 
-static void kept(void *context, const struct error *failure, const struct store_receipt *receipt)
+static void key_created(struct domain_change *base, const struct error *failure,
+                        const struct store_receipt *receipt)
 {
-    struct change *change = context;
-    struct api_key *key = change->made;
+    struct api_key_change *change = CONTAINER_OF(base, struct api_key_change, base);
 
-    if (failure) {
-        change->failure = *failure;
-        answer(&change->task);
-        return;
+    if (receipt) {
+        change->id = change->made->id;
+        api_key_remember(base->domain, TAKE_PTR(change->made));
     }
-    change->made = NULL;
-    api_key_remember(change->domain, key);
-    event_kept(change->domain, receipt);
-    change->done(change->context, NULL, key, *change->secret ? change->secret : NULL);
-    change_free(change);
+    key_change_end(change, failure);
 }
 
-static void keep(struct change *change, const struct caller *caller)
+static void key_keep(struct api_key_change *change)
 {
-    struct store_transaction *transaction = store_begin(change->domain->options.store);
+    struct store_transaction *rows = store_begin(change->base.domain->options.store);
 
-    api_key_put(transaction, change->made, true);
-    add_event(change, transaction, caller, change->made, "key.created");
-    domain_commit(change->domain, transaction, kept, change);
+    api_key_put(rows, change->made, true);
+    key_add_event(change, rows, change->made, "key.created");
+    domain_change_commit(&change->base, rows);
 }
 
 static void set_secret(struct api_key *key, const char *secret)
@@ -114,7 +97,7 @@ static void set_secret(struct api_key *key, const char *secret)
     (void) snprintf(key->prefix, sizeof(key->prefix), "%s", secret);
 }
 
-static void make_secret(struct change *change)
+static void make_secret(struct api_key_change *change)
 {
     uint8_t random[SECRET_RANDOM];
     size_t length = sizeof(SECRET_PREFIX) - 1;
@@ -124,20 +107,6 @@ static void make_secret(struct change *change)
     (void) hex_encode(random, sizeof(random), change->secret + length);
     explicit_bzero(random, sizeof(random));
     set_secret(change->made, change->secret);
-}
-
-static int check_name(const char *name, struct error *err)
-{
-    size_t length = name ? strlen(name) : 0;
-
-    if (!length || length > API_KEY_NAME_MAX || !utf8_is_valid(name, length))
-        return error_set(err, ERR_INVALID, 0, "a key's name has 1 to %d bytes of UTF-8",
-                         API_KEY_NAME_MAX);
-    for (size_t i = 0; i < length; i++) {
-        if ((unsigned char) name[i] < ' ' || name[i] == 0x7f)
-            return error_set(err, ERR_INVALID, 0, "a key's name has no control characters");
-    }
-    return 0;
 }
 
 /* The fields a scope needs, and no others. */
@@ -156,16 +125,17 @@ static int check_place(const struct api_key_spec *spec, struct error *err)
 }
 
 /* A sandbox's key belongs to the sandbox's owner, also when an administrator makes it. */
-static int find_owner(struct change *change, const struct caller *caller,
-                      const struct api_key_spec *spec, struct error *err)
+static int find_owner(struct api_key_change *change, const struct api_key_spec *spec,
+                      struct error *err)
 {
+    const struct caller *caller = &change->base.caller;
     struct api_key *made = change->made;
     const struct sandbox *sandbox;
     const struct owner *owner;
 
     made->owner = *spec->owner.text ? spec->owner : caller->owner;
     if (*spec->sandbox.text) {
-        sandbox = domain_find_sandbox(change->domain, caller, spec->sandbox.text, err);
+        sandbox = domain_find_sandbox(change->base.domain, caller, spec->sandbox.text, err);
         if (!sandbox)
             return -1;
         if (*spec->owner.text && !id_equal(&spec->owner, &sandbox->owner))
@@ -173,7 +143,7 @@ static int find_owner(struct change *change, const struct caller *caller,
         made->sandbox = sandbox->id;
         made->owner = sandbox->owner;
     }
-    owner = owner_find(change->domain, &made->owner);
+    owner = owner_find(change->base.domain, &made->owner);
     if (!owner || !caller_sees_owner(caller, &made->owner))
         return error_set(err, ERR_NOT_FOUND, 0, "no such user");
     if (made->scope == CALLER_ADMIN && !owner->is_admin)
@@ -181,12 +151,12 @@ static int find_owner(struct change *change, const struct caller *caller,
     return 0;
 }
 
-static int set_expiry(struct change *change, const struct caller *caller, int64_t expires_ms,
-                      struct error *err)
+static int set_expiry(struct api_key_change *change, int64_t expires_ms, struct error *err)
 {
-    const struct api_key *own = api_key_find_id(change->domain, &caller->credential);
+    const struct domain *domain = change->base.domain;
+    const struct api_key *own = api_key_find_id(domain, &change->base.caller.credential);
 
-    if (expires_ms && expires_ms <= domain_wall_ms(change->domain))
+    if (expires_ms && expires_ms <= domain_wall_ms(domain))
         return error_set(err, ERR_INVALID, 0, "a key expires in the future");
     if (own && own->expires_ms && !expires_ms)
         expires_ms = own->expires_ms;
@@ -208,22 +178,24 @@ static int check_count(const struct domain *domain, const struct id *owner, stru
     return 0;
 }
 
-static int plan(struct change *change, const struct caller *caller, const struct api_key_spec *spec,
-                struct error *err)
+static int plan_key(struct api_key_change *change, const struct api_key_spec *spec,
+                    struct error *err)
 {
-    if (!domain_is_open(change->domain, err))
+    const struct caller *caller = &change->base.caller;
+
+    if (!domain_is_open(change->base.domain, err))
         return -1;
     if (!caller_may_write(caller) || (spec->scope == CALLER_ADMIN && caller->scope < CALLER_ADMIN))
         return error_set(err, ERR_FORBIDDEN, 0, "nobody makes a key wider than the own one");
-    if (check_name(spec->name, err) < 0 || check_place(spec, err) < 0)
+    if (domain_check_name(spec->name, API_KEY_NAME_MAX, "a key's name", err) < 0 ||
+        check_place(spec, err) < 0)
         return -1;
     change->made->name = mem_copy_text(spec->name);
     change->made->scope = spec->scope;
     change->made->port = spec->port;
-    if (find_owner(change, caller, spec, err) < 0 ||
-        set_expiry(change, caller, spec->expires_ms, err) < 0)
+    if (find_owner(change, spec, err) < 0 || set_expiry(change, spec->expires_ms, err) < 0)
         return -1;
-    return check_count(change->domain, &change->made->owner, err);
+    return check_count(change->base.domain, &change->made->owner, err);
 }
 
 static struct api_key *key_new(const struct domain *domain)
@@ -238,22 +210,23 @@ static struct api_key *key_new(const struct domain *domain)
 void api_key_create(struct domain *domain, const struct caller *caller,
                     const struct api_key_spec *spec, api_key_done *done, void *context)
 {
-    struct change *change = change_new(domain, done, context);
+    struct api_key_change *change = key_change_new(domain, caller, key_created, done, context);
 
     change->made = key_new(domain);
-    if (plan(change, caller, spec, &change->failure) < 0) {
-        answer_later(change);
+    if (plan_key(change, spec, &change->base.failure) < 0) {
+        domain_change_refuse(&change->base);
         return;
     }
     make_secret(change);
-    keep(change, caller);
+    key_keep(change);
 }
 
 void api_key_adopt(struct domain *domain, const struct id *owner, const char *name,
                    const char *secret, api_key_done *done, void *context)
 {
-    struct change *change = change_new(domain, done, context);
     const struct caller system = caller_system();
+    struct api_key_change *change = key_change_new(domain, &system, key_created, done, context);
+    struct error *failure = &change->base.failure;
     const struct api_key *known;
     uint8_t hash[HASH_SIZE];
 
@@ -262,9 +235,10 @@ void api_key_adopt(struct domain *domain, const struct id *owner, const char *na
     if (known)
         change->id = known->id;
     else if (strlen(secret) < SECRET_MIN)
-        (void) error_set(&change->failure, ERR_INVALID, 0, "this key is too short to be one");
-    if (known || change->failure.code != ERR_NONE || !domain_is_open(domain, &change->failure)) {
-        answer_later(change);
+        (void) error_set(failure, ERR_INVALID, 0, "a key must have at least %d characters",
+                         SECRET_MIN);
+    if (known || failure->code != ERR_NONE || !domain_is_open(domain, failure)) {
+        domain_change_refuse(&change->base);
         return;
     }
     change->made = key_new(domain);
@@ -272,46 +246,44 @@ void api_key_adopt(struct domain *domain, const struct id *owner, const char *na
     change->made->scope = CALLER_ADMIN;
     change->made->name = mem_copy_text(name);
     set_secret(change->made, secret);
-    keep(change, &system);
+    key_keep(change);
 }
 
 /* --- revoke ---------------------------------------------------------------------------------- */
 
-static void revoked(void *context, const struct error *failure, const struct store_receipt *receipt)
+static void key_revoked(struct domain_change *base, const struct error *failure,
+                        const struct store_receipt *receipt)
 {
-    struct change *change = context;
-    struct api_key *key = api_key_find_id(change->domain, &change->id);
+    struct api_key_change *change = CONTAINER_OF(base, struct api_key_change, base);
+    struct api_key *key = api_key_find_id(base->domain, &change->id);
 
-    if (failure) {
-        if (key)
-            key->revoked_ms = 0;
-        change->failure = *failure;
-    } else {
-        event_kept(change->domain, receipt);
-    }
-    answer(&change->task);
+    (void) receipt;
+    if (failure && !base->is_refused && key)
+        key->revoked_ms = 0;
+    key_change_end(change, failure);
 }
 
 void api_key_revoke(struct domain *domain, const struct caller *caller, struct api_key *key,
                     api_key_done *done, void *context)
 {
-    struct change *change = change_new(domain, done, context);
-    struct store_transaction *transaction;
+    struct api_key_change *change = key_change_new(domain, caller, key_revoked, done, context);
+    struct error *failure = &change->base.failure;
+    struct store_transaction *rows;
 
     change->id = key->id;
-    if (domain_is_open(domain, &change->failure) && !caller_may_write(caller))
-        (void) error_set(&change->failure, ERR_FORBIDDEN, 0, "this key may only look");
+    if (domain_is_open(domain, failure) && !caller_may_write(caller))
+        (void) error_set(failure, ERR_FORBIDDEN, 0, "this key may only look");
     else if (key->scope == CALLER_ADMIN && caller->scope < CALLER_ADMIN)
-        (void) error_set(&change->failure, ERR_FORBIDDEN, 0,
+        (void) error_set(failure, ERR_FORBIDDEN, 0,
                          "only administrators revoke an administrator's key");
-    if (change->failure.code != ERR_NONE || key->revoked_ms) {
-        answer_later(change);
+    if (failure->code != ERR_NONE || key->revoked_ms) {
+        domain_change_refuse(&change->base);
         return;
     }
     /* From now on, not from the commit on: whoever revokes is in a hurry. */
     key->revoked_ms = domain_wall_ms(domain);
-    transaction = store_begin(domain->options.store);
-    api_key_put(transaction, key, false);
-    add_event(change, transaction, caller, key, "key.revoked");
-    domain_commit(domain, transaction, revoked, change);
+    rows = store_begin(domain->options.store);
+    api_key_put(rows, key, false);
+    key_add_event(change, rows, key, "key.revoked");
+    domain_change_commit(&change->base, rows);
 }

@@ -4,7 +4,7 @@
 
 #include "base/encoding/encode.h"
 #include "base/memory.h"
-#include "domain/domain_internal.h"
+#include "domain/domain_change.h"
 #include "domain/domain_modules.h"
 
 #define TOKEN_RANDOM  32
@@ -119,7 +119,7 @@ static int load_row(struct domain *domain, const struct store_value *row, struct
     return 0;
 }
 
-static void load(struct domain *domain, domain_done *done, void *context)
+static void logins_load(struct domain *domain, domain_done *done, void *context)
 {
     domain_load(domain, STORE_LOGIN, STORE_LOGIN_ID, load_row, done, context);
 }
@@ -164,64 +164,37 @@ int login_check(struct domain *domain, const char *token, struct caller *caller,
 
 /* --- changes --------------------------------------------------------------------------------- */
 
-struct change {
-    struct domain_task task;
-    struct domain *domain;
+struct login_change {
+    struct domain_change base;
     struct login *made;      /* owned, until it is kept */
-    uint8_t hash[HASH_SIZE]; /* of the one that ends */
-    uint8_t oldest[HASH_SIZE];
-    bool has_oldest;
+    uint8_t hash[HASH_SIZE]; /* of the one that ends, or is one too many */
     char token[LOGIN_TOKEN_SIZE];
     login_done *done;
     void *context;
-    struct error failure;
 };
 
-static struct change *change_new(struct domain *domain, login_done *done, void *context)
-{
-    struct change *change = mem_alloc(sizeof(*change));
-
-    change->domain = domain;
-    change->done = done;
-    change->context = context;
-    return change;
-}
-
-static void change_free(struct change *change)
+static void login_change_free(struct login_change *change)
 {
     explicit_bzero(change->token, sizeof(change->token));
     login_free(change->made);
     free(change);
 }
 
-static void answer(struct domain_task *task)
+static void login_created(struct domain_change *base, const struct error *failure,
+                          const struct store_receipt *receipt)
 {
-    struct change *change = CONTAINER_OF(task, struct change, task);
-    bool failed = change->failure.code != ERR_NONE;
-
-    if (change->done)
-        change->done(change->context, failed ? &change->failure : NULL, NULL, NULL);
-    change_free(change);
-}
-
-static void created(void *context, const struct error *failure, const struct store_receipt *receipt)
-{
-    struct change *change = context;
-    struct login *login = change->made, *oldest;
+    struct login_change *change = CONTAINER_OF(base, struct login_change, base);
+    struct login *login = failure ? NULL : TAKE_PTR(change->made), *oldest;
 
     (void) receipt;
-    if (failure) {
-        change->failure = *failure;
-        answer(&change->task);
-        return;
+    if (login) {
+        oldest = find_hash(base->domain, change->hash);
+        remember(base->domain, login);
+        if (oldest)
+            forget(base->domain, oldest);
     }
-    change->made = NULL;
-    remember(change->domain, login);
-    oldest = change->has_oldest ? find_hash(change->domain, change->oldest) : NULL;
-    if (oldest)
-        forget(change->domain, oldest);
-    change->done(change->context, NULL, login, change->token);
-    change_free(change);
+    change->done(change->context, failure, login, login ? change->token : NULL);
+    login_change_free(change);
 }
 
 /* The oldest of an owner that has as many as it may have; else NULL. */
@@ -260,16 +233,18 @@ static struct login *login_new(const struct domain *domain, const struct owner *
 void login_create(struct domain *domain, const struct caller *caller, struct owner *owner,
                   const char *program, login_done *done, void *context)
 {
-    struct change *change = change_new(domain, done, context);
-    struct store_transaction *transaction;
+    struct login_change *change = domain_change_new(sizeof(*change), domain, caller, login_created);
     struct login *oldest = one_too_many(domain, &owner->id);
+    struct store_transaction *rows;
     uint8_t random[TOKEN_RANDOM];
 
+    change->done = done;
+    change->context = context;
     /* While a new password is on its way an old one opens nothing. */
-    if (domain_is_open(domain, &change->failure) && owner->is_unkept)
-        (void) error_set(&change->failure, ERR_CONFLICT, 0, "this user is being changed");
-    if (change->failure.code != ERR_NONE) {
-        domain_defer(domain, &change->task, answer);
+    if (domain_is_open(domain, &change->base.failure) && owner->is_unkept)
+        (void) error_set(&change->base.failure, ERR_CONFLICT, 0, "this user is being changed");
+    if (change->base.failure.code != ERR_NONE) {
+        domain_change_refuse(&change->base);
         return;
     }
     change->made = login_new(domain, owner, caller, program);
@@ -277,68 +252,67 @@ void login_create(struct domain *domain, const struct caller *caller, struct own
     (void) hex_encode(random, sizeof(random), change->token);
     explicit_bzero(random, sizeof(random));
     hash_bytes(change->token, strlen(change->token), change->made->hash);
-    transaction = store_begin(domain->options.store);
-    put(transaction, change->made, true);
+    rows = store_begin(domain->options.store);
+    put(rows, change->made, true);
     if (oldest) {
-        memcpy(change->oldest, oldest->hash, HASH_SIZE);
-        change->has_oldest = true;
-        delete_row(transaction, oldest);
+        memcpy(change->hash, oldest->hash, HASH_SIZE);
+        delete_row(rows, oldest);
     }
-    domain_commit(domain, transaction, created, change);
+    domain_change_commit(&change->base, rows);
 }
 
-static void ended(void *context, const struct error *failure, const struct store_receipt *receipt)
+static void login_ended(struct domain_change *base, const struct error *failure,
+                        const struct store_receipt *receipt)
 {
-    struct change *change = context;
-    struct login *login = find_hash(change->domain, change->hash);
+    struct login_change *change = CONTAINER_OF(base, struct login_change, base);
+    struct login *login = base->is_refused ? NULL : find_hash(base->domain, change->hash);
 
     (void) receipt;
-    if (failure) {
-        change->failure = *failure;
-        if (login)
-            login->is_ended = false;
-    } else if (login) {
-        forget(change->domain, login);
-    }
-    answer(&change->task);
+    if (login && failure)
+        login->is_ended = false;
+    else if (login)
+        forget(base->domain, login);
+    if (change->done)
+        change->done(change->context, failure, NULL, NULL);
+    login_change_free(change);
 }
 
 void login_end(struct domain *domain, struct login *login, login_done *done, void *context)
 {
-    struct change *change = change_new(domain, done, context);
-    struct store_transaction *transaction;
+    struct login_change *change = domain_change_new(sizeof(*change), domain, NULL, login_ended);
+    struct store_transaction *rows;
 
-    if (!domain_is_open(domain, &change->failure)) {
-        domain_defer(domain, &change->task, answer);
+    change->done = done;
+    change->context = context;
+    if (!domain_is_open(domain, &change->base.failure)) {
+        domain_change_refuse(&change->base);
         return;
     }
     login->is_ended = true; /* from now on, not from the commit on */
     memcpy(change->hash, login->hash, HASH_SIZE);
-    transaction = store_begin(domain->options.store);
-    delete_row(transaction, login);
-    domain_commit(domain, transaction, ended, change);
+    rows = store_begin(domain->options.store);
+    delete_row(rows, login);
+    domain_change_commit(&change->base, rows);
 }
 
 void login_end_all(struct domain *domain, const struct id *owner)
 {
-    const struct store_condition mine = {
-        .column = STORE_LOGIN_OWNER, .comparison = STORE_EQUAL, .value = store_text(owner->text)};
     struct store_transaction *transaction = store_begin(domain->options.store);
 
-    store_delete(transaction, STORE_LOGIN, &mine, 1);
+    domain_delete_rows(transaction, STORE_LOGIN, STORE_LOGIN_OWNER, owner);
     domain_commit(domain, transaction, NULL, NULL);
     login_forget_all(domain, owner);
 }
 
 /* --- the module ------------------------------------------------------------------------------ */
 
-static void begin(struct domain *domain)
+static void logins_begin(struct domain *domain)
 {
     domain->logins = mem_alloc(sizeof(*domain->logins));
     list_init(&domain->logins->all);
 }
 
-static void end(struct domain *domain)
+static void logins_end(struct domain *domain)
 {
     struct logins *logins = TAKE_PTR(domain->logins);
 
@@ -351,7 +325,7 @@ static void end(struct domain *domain)
 }
 
 /* Expired ones open nothing; once an hour their rows go too. */
-static void tick(struct domain *domain)
+static void logins_tick(struct domain *domain)
 {
     uint64_t now_ns = domain_now_ns(domain);
     int64_t now_ms = domain_wall_ms(domain);
@@ -374,5 +348,8 @@ static void tick(struct domain *domain)
     domain_commit(domain, transaction, NULL, NULL);
 }
 
-const struct domain_module domain_logins = {
-    .name = "logins", .begin = begin, .load = load, .tick = tick, .end = end};
+const struct domain_module domain_logins = {.name = "logins",
+                                            .begin = logins_begin,
+                                            .load = logins_load,
+                                            .tick = logins_tick,
+                                            .end = logins_end};

@@ -207,18 +207,18 @@ static int load_row(struct domain *domain, const struct store_value *row, struct
     return 0;
 }
 
-static void load(struct domain *domain, domain_done *done, void *context)
+static void owners_load(struct domain *domain, domain_done *done, void *context)
 {
     domain_load(domain, STORE_OWNER, STORE_OWNER_CREATED, load_row, done, context);
 }
 
-static void begin(struct domain *domain)
+static void owners_begin(struct domain *domain)
 {
     domain->owners = mem_alloc(sizeof(*domain->owners));
     list_init(&domain->owners->all);
 }
 
-static void end(struct domain *domain)
+static void owners_end(struct domain *domain)
 {
     struct owners *owners = TAKE_PTR(domain->owners);
 
@@ -232,4 +232,4 @@ static void end(struct domain *domain)
 }
 
 const struct domain_module domain_owners = {
-    .name = "users", .begin = begin, .load = load, .end = end};
+    .name = "users", .begin = owners_begin, .load = owners_load, .end = owners_end};

@@ -1,9 +1,8 @@
 /* What is done to owners: planned on a copy, kept in the store, then applied. */
 #include <string.h>
 
-#include "base/encoding/utf8.h"
 #include "base/memory.h"
-#include "domain/domain_internal.h"
+#include "domain/domain_change.h"
 #include "domain/event/event.h"
 #include "domain/identity/api_key.h"
 #include "domain/identity/login.h"
@@ -12,62 +11,40 @@
 
 #define EVENT_TEXT_MAX ((size_t) 4096)
 
-struct change {
-    struct domain_task task;
-    struct domain *domain;
+struct owner_change {
+    struct domain_change base;
     struct owner *owner;  /* borrowed; NULL for a new one */
     struct owner *wished; /* owned: as it shall be; NULL: it shall go */
     bool ends_logins;
     bool was_disabled;
     owner_done *done;
     void *context;
-    struct error failure;
 };
 
-static void change_free(struct change *change)
+static struct owner_change *owner_change_new(struct domain *domain, const struct caller *caller,
+                                             domain_change_end *end, owner_done *done,
+                                             void *context)
 {
-    if (!change)
-        return;
-    owner_free(change->wished);
-    free(change);
-}
+    struct owner_change *change = domain_change_new(sizeof(*change), domain, caller, end);
 
-static void answer_failure(struct domain_task *task)
-{
-    struct change *change = CONTAINER_OF(task, struct change, task);
-
-    change->done(change->context, &change->failure, NULL);
-    change_free(change);
-}
-
-static void fail(struct change *change)
-{
-    domain_defer(change->domain, &change->task, answer_failure);
-}
-
-static struct change *change_new(struct domain *domain, struct owner *owner, owner_done *done,
-                                 void *context)
-{
-    struct change *change = mem_alloc(sizeof(*change));
-
-    change->domain = domain;
-    change->owner = owner;
     change->done = done;
     change->context = context;
     return change;
 }
 
-static int check_name(const char *name, struct error *err)
+static void owner_change_end(struct owner_change *change, const struct error *failure,
+                             struct owner *owner)
 {
-    size_t length = strlen(name);
+    struct error err;
 
-    if (!length || length > OWNER_NAME_MAX || !utf8_is_valid(name, length))
-        return error_set(err, ERR_INVALID, 0, "a name has 1 to %d bytes of UTF-8", OWNER_NAME_MAX);
-    for (size_t i = 0; i < length; i++) {
-        if ((unsigned char) name[i] < ' ' || name[i] == 0x7f)
-            return error_set(err, ERR_INVALID, 0, "a name has no control characters");
+    /* The store's own sentence names an index. */
+    if (failure && failure->code == ERR_CONFLICT && change->wished && !change->base.is_refused) {
+        (void) error_set(&err, ERR_CONFLICT, 0, "this email is taken");
+        failure = &err;
     }
-    return 0;
+    change->done(change->context, failure, failure ? NULL : owner);
+    owner_free(change->wished);
+    free(change);
 }
 
 /* Just enough to keep nonsense out; whether mail arrives there nobody can tell by looking. */
@@ -86,14 +63,14 @@ static int check_email(const char *email, struct error *err)
 }
 
 /* What is given replaces what is there. */
-static int wish(struct change *change, const struct owner_spec *spec, struct error *err)
+static int owner_wish(struct owner_change *change, const struct owner_spec *spec, struct error *err)
 {
     struct owner *wished = change->wished;
     const struct owner *taken;
     char email[OWNER_EMAIL_MAX + 1];
 
     if (spec->name) {
-        if (check_name(spec->name, err) < 0)
+        if (domain_check_name(spec->name, OWNER_NAME_MAX, "a user's name", err) < 0)
             return -1;
         free(wished->name);
         wished->name = mem_copy_text(spec->name);
@@ -101,7 +78,7 @@ static int wish(struct change *change, const struct owner_spec *spec, struct err
     if (spec->email) {
         if (check_email(spec->email, err) < 0)
             return -1;
-        taken = owner_find_email(change->domain, spec->email);
+        taken = owner_find_email(change->base.domain, spec->email);
         if (taken && taken != change->owner)
             return error_set(err, ERR_CONFLICT, 0, "this email is taken");
         owner_lower(spec->email, email, sizeof(email));
@@ -112,7 +89,7 @@ static int wish(struct change *change, const struct owner_spec *spec, struct err
         free(wished->password);
         wished->password = mem_copy_text(spec->password);
     }
-    if (spec->quotas && owner_set_quotas(change->domain, wished, spec->quotas, err) < 0)
+    if (spec->quotas && owner_set_quotas(change->base.domain, wished, spec->quotas, err) < 0)
         return -1;
     if (spec->is_admin >= 0)
         wished->is_admin = spec->is_admin;
@@ -121,7 +98,8 @@ static int wish(struct change *change, const struct owner_spec *spec, struct err
 
 /* --- keeping --------------------------------------------------------------------------------- */
 
-static void add_row(struct store_transaction *transaction, const struct owner *owner, bool is_new)
+static void owner_add_row(struct store_transaction *transaction, const struct owner *owner,
+                          bool is_new)
 {
     struct store_value row[STORE_OWNER_COLUMN_COUNT] = {
         [STORE_OWNER_ID] = store_text(owner->id.text),
@@ -143,8 +121,8 @@ static void add_row(struct store_transaction *transaction, const struct owner *o
         store_update(transaction, STORE_OWNER, row);
 }
 
-static void add_event(struct change *change, struct store_transaction *transaction,
-                      const struct caller *caller, const struct owner *owner, const char *type)
+static void owner_add_event(struct owner_change *change, struct store_transaction *rows,
+                            const struct owner *owner, const char *type)
 {
     AUTO(text) struct text data = TEXT_INIT(EVENT_TEXT_MAX);
     struct json_writer json;
@@ -157,44 +135,32 @@ static void add_event(struct change *change, struct store_transaction *transacti
     json_add_boolean(&json, "disabled", owner->is_disabled);
     json_end_object(&json);
     (void) json_writer_finish(&json); /* all of its parts are bounded */
-    event_add(change->domain, transaction, caller, &owner->id, "system", type, text_string(&data));
-}
-
-/* The store's own sentence names an index. */
-static void explain(struct error *failure)
-{
-    if (failure->code == ERR_CONFLICT)
-        (void) error_set(failure, ERR_CONFLICT, 0, "this email is taken");
+    event_add(change->base.domain, rows, &change->base.caller, &owner->id, "system", type,
+              text_string(&data));
 }
 
 /* --- create ---------------------------------------------------------------------------------- */
 
-static void created(void *context, const struct error *failure, const struct store_receipt *receipt)
+static void owner_created(struct domain_change *base, const struct error *failure,
+                          const struct store_receipt *receipt)
 {
-    struct change *change = context;
-    struct owner *owner = change->wished;
+    struct owner_change *change = CONTAINER_OF(base, struct owner_change, base);
+    struct owner *owner = failure ? NULL : TAKE_PTR(change->wished);
 
-    if (failure) {
-        change->failure = *failure;
-        explain(&change->failure);
-        answer_failure(&change->task);
-        return;
-    }
-    change->wished = NULL;
-    owner_remember(change->domain, owner);
-    event_kept(change->domain, receipt);
-    change->done(change->context, NULL, owner);
-    change_free(change);
+    (void) receipt;
+    if (owner)
+        owner_remember(base->domain, owner);
+    owner_change_end(change, failure, owner);
 }
 
-static int plan_create(struct change *change, const struct caller *caller,
-                       const struct owner_spec *spec, struct error *err)
+static int owner_plan_create(struct owner_change *change, const struct owner_spec *spec,
+                             struct error *err)
 {
-    struct domain *domain = change->domain;
+    struct domain *domain = change->base.domain;
 
     if (!domain_is_open(domain, err))
         return -1;
-    if (caller->scope < CALLER_ADMIN)
+    if (change->base.caller.scope < CALLER_ADMIN)
         return error_set(err, ERR_FORBIDDEN, 0, "only administrators make users");
     if (domain->owners->count >= OWNERS_MAX)
         return error_set(err, ERR_QUOTA, 0, "there are %d users, and that is the limit",
@@ -203,31 +169,31 @@ static int plan_create(struct change *change, const struct caller *caller,
         return error_set(err, ERR_INVALID, 0, "a user needs a name");
     if (owner_set_quotas(domain, change->wished, "{}", err) < 0)
         return -1;
-    return wish(change, spec, err);
+    return owner_wish(change, spec, err);
 }
 
 void owner_create(struct domain *domain, const struct caller *caller, const struct owner_spec *spec,
                   owner_done *done, void *context)
 {
-    struct change *change = change_new(domain, NULL, done, context);
-    struct store_transaction *transaction;
+    struct owner_change *change = owner_change_new(domain, caller, owner_created, done, context);
+    struct store_transaction *rows;
 
     change->wished = mem_alloc(sizeof(*change->wished));
     change->wished->id = id_new();
     change->wished->created_ms = change->wished->updated_ms = domain_wall_ms(domain);
-    if (plan_create(change, caller, spec, &change->failure) < 0) {
-        fail(change);
+    if (owner_plan_create(change, spec, &change->base.failure) < 0) {
+        domain_change_refuse(&change->base);
         return;
     }
-    transaction = store_begin(domain->options.store);
-    add_row(transaction, change->wished, true);
-    add_event(change, transaction, caller, change->wished, "user.created");
-    domain_commit(domain, transaction, created, change);
+    rows = store_begin(domain->options.store);
+    owner_add_row(rows, change->wished, true);
+    owner_add_event(change, rows, change->wished, "user.created");
+    domain_change_commit(&change->base, rows);
 }
 
 /* --- update ---------------------------------------------------------------------------------- */
 
-static struct owner *copy(const struct owner *owner)
+static struct owner *owner_copy(const struct owner *owner)
 {
     struct owner *twin = mem_alloc(sizeof(*twin));
 
@@ -240,11 +206,11 @@ static struct owner *copy(const struct owner *owner)
 }
 
 /* The owner's place in lists and tables stays; what it says is exchanged. */
-static void apply(struct change *change)
+static void owner_apply(struct owner_change *change)
 {
     struct owner *owner = change->owner, *wished = change->wished, before = *owner;
 
-    owner_leave_tables(change->domain, owner);
+    owner_leave_tables(change->base.domain, owner);
     owner->name = wished->name;
     owner->email = wished->email;
     owner->password = wished->password;
@@ -257,27 +223,23 @@ static void apply(struct change *change)
     wished->email = before.email;
     wished->password = before.password;
     wished->quotas = before.quotas;
-    owner_enter_tables(change->domain, owner);
+    owner_enter_tables(change->base.domain, owner);
 }
 
-static void updated(void *context, const struct error *failure, const struct store_receipt *receipt)
+static void owner_updated(struct domain_change *base, const struct error *failure,
+                          const struct store_receipt *receipt)
 {
-    struct change *change = context;
+    struct owner_change *change = CONTAINER_OF(base, struct owner_change, base);
     struct owner *owner = change->owner;
 
-    owner->is_unkept = false;
-    if (failure) {
-        change->failure = *failure;
-        explain(&change->failure);
-        answer_failure(&change->task);
-        return;
-    }
-    apply(change);
-    if (change->ends_logins)
-        login_forget_all(change->domain, &owner->id);
-    event_kept(change->domain, receipt);
-    change->done(change->context, NULL, owner);
-    change_free(change);
+    (void) receipt;
+    if (!base->is_refused)
+        owner->is_unkept = false;
+    if (!failure)
+        owner_apply(change);
+    if (!failure && change->ends_logins)
+        login_forget_all(base->domain, &owner->id);
+    owner_change_end(change, failure, owner);
 }
 
 static bool is_last_admin(const struct domain *domain, const struct owner *owner)
@@ -294,13 +256,14 @@ static bool is_last_admin(const struct domain *domain, const struct owner *owner
     return true;
 }
 
-static int check_update(const struct change *change, const struct caller *caller,
-                        const struct owner_spec *spec, int is_disabled, struct error *err)
+static int check_update(const struct owner_change *change, const struct owner_spec *spec,
+                        int is_disabled, struct error *err)
 {
+    const struct caller *caller = &change->base.caller;
     const struct owner *owner = change->owner;
     bool is_wide = spec->is_admin >= 0 || spec->quotas || is_disabled >= 0;
 
-    if (!domain_is_open(change->domain, err))
+    if (!domain_is_open(change->base.domain, err))
         return -1;
     if (caller->scope < CALLER_ADMIN &&
         (!caller_may_write(caller) || !caller_sees_owner(caller, &owner->id)))
@@ -309,7 +272,7 @@ static int check_update(const struct change *change, const struct caller *caller
         return error_set(err, ERR_FORBIDDEN, 0, "only administrators may change this");
     if (owner->is_unkept)
         return error_set(err, ERR_CONFLICT, 0, "another change of this user is under way");
-    if ((spec->is_admin == 0 || is_disabled > 0) && is_last_admin(change->domain, owner))
+    if ((spec->is_admin == 0 || is_disabled > 0) && is_last_admin(change->base.domain, owner))
         return error_set(err, ERR_CONFLICT, 0,
                          "this is the last administrator; make another one first");
     return 0;
@@ -318,13 +281,14 @@ static int check_update(const struct change *change, const struct caller *caller
 void owner_update(struct domain *domain, const struct caller *caller, struct owner *owner,
                   const struct owner_spec *spec, int is_disabled, owner_done *done, void *context)
 {
-    struct change *change = change_new(domain, owner, done, context);
-    struct store_transaction *transaction;
+    struct owner_change *change = owner_change_new(domain, caller, owner_updated, done, context);
+    struct store_transaction *rows;
 
-    change->wished = copy(owner);
-    if (check_update(change, caller, spec, is_disabled, &change->failure) < 0 ||
-        wish(change, spec, &change->failure) < 0) {
-        fail(change);
+    change->owner = owner;
+    change->wished = owner_copy(owner);
+    if (check_update(change, spec, is_disabled, &change->base.failure) < 0 ||
+        owner_wish(change, spec, &change->base.failure) < 0) {
+        domain_change_refuse(&change->base);
         return;
     }
     if (is_disabled >= 0)
@@ -332,59 +296,58 @@ void owner_update(struct domain *domain, const struct caller *caller, struct own
     change->ends_logins = spec->password || is_disabled > 0;
     change->wished->updated_ms = domain_wall_ms(domain);
     owner->is_unkept = true;
-    transaction = store_begin(domain->options.store);
-    add_row(transaction, change->wished, false);
+    rows = store_begin(domain->options.store);
+    owner_add_row(rows, change->wished, false);
     if (change->ends_logins)
-        domain_delete_rows(transaction, STORE_LOGIN, STORE_LOGIN_OWNER, &owner->id);
-    add_event(change, transaction, caller, change->wished, "user.updated");
-    domain_commit(domain, transaction, updated, change);
+        domain_delete_rows(rows, STORE_LOGIN, STORE_LOGIN_OWNER, &owner->id);
+    owner_add_event(change, rows, change->wished, "user.updated");
+    domain_change_commit(&change->base, rows);
 }
 
 /* --- delete ---------------------------------------------------------------------------------- */
 
-static void deleted(void *context, const struct error *failure, const struct store_receipt *receipt)
+static void owner_deleted(struct domain_change *base, const struct error *failure,
+                          const struct store_receipt *receipt)
 {
-    struct change *change = context;
-    struct domain *domain = change->domain;
+    struct owner_change *change = CONTAINER_OF(base, struct owner_change, base);
+    struct domain *domain = base->domain;
     struct owner *owner = change->owner;
 
-    owner->is_unkept = false;
-    if (failure) {
+    if (!base->is_refused) {
+        owner->is_unkept = false;
         owner->is_disabled = change->was_disabled;
-        change->failure = *failure;
-        answer_failure(&change->task);
-        return;
     }
-    login_forget_all(domain, &owner->id);
-    api_key_forget_all(domain, &owner->id);
-    for (size_t i = 0; domain_modules[i]; i++)
-        if (domain_modules[i]->owner_deleted)
-            domain_modules[i]->owner_deleted(domain, &owner->id);
-    owner_leave_tables(domain, owner);
-    list_remove(&owner->link);
-    domain->owners->count--;
-    event_kept(domain, receipt);
-    change->done(change->context, NULL, NULL);
-    owner_free(owner);
-    change_free(change);
+    if (receipt) {
+        login_forget_all(domain, &owner->id);
+        api_key_forget_all(domain, &owner->id);
+        for (size_t i = 0; domain_modules[i]; i++)
+            if (domain_modules[i]->owner_deleted)
+                domain_modules[i]->owner_deleted(domain, &owner->id);
+        owner_leave_tables(domain, owner);
+        list_remove(&owner->link);
+        domain->owners->count--;
+        owner_free(owner);
+    }
+    owner_change_end(change, failure, NULL);
 }
 
-static int check_delete(const struct change *change, const struct caller *caller, struct error *err)
+static int check_delete(const struct owner_change *change, struct error *err)
 {
+    const struct domain *domain = change->base.domain;
     const struct owner *owner = change->owner;
 
-    if (!domain_is_open(change->domain, err))
+    if (!domain_is_open(domain, err))
         return -1;
-    if (caller->scope < CALLER_ADMIN)
+    if (change->base.caller.scope < CALLER_ADMIN)
         return error_set(err, ERR_FORBIDDEN, 0, "only administrators remove users");
     if (owner->is_unkept)
         return error_set(err, ERR_CONFLICT, 0, "another change of this user is under way");
-    if (is_last_admin(change->domain, owner))
+    if (is_last_admin(domain, owner))
         return error_set(err, ERR_CONFLICT, 0,
                          "this is the last administrator; make another one first");
     for (size_t i = 0; domain_modules[i]; i++)
         if (domain_modules[i]->owner_check &&
-            domain_modules[i]->owner_check(change->domain, &owner->id, err) < 0)
+            domain_modules[i]->owner_check(domain, &owner->id, err) < 0)
             return -1;
     return 0;
 }
@@ -392,26 +355,27 @@ static int check_delete(const struct change *change, const struct caller *caller
 void owner_delete(struct domain *domain, const struct caller *caller, struct owner *owner,
                   owner_done *done, void *context)
 {
-    struct change *change = change_new(domain, owner, done, context);
-    struct store_transaction *transaction;
+    struct owner_change *change = owner_change_new(domain, caller, owner_deleted, done, context);
+    struct store_transaction *rows;
 
-    if (check_delete(change, caller, &change->failure) < 0) {
-        fail(change);
+    change->owner = owner;
+    if (check_delete(change, &change->base.failure) < 0) {
+        domain_change_refuse(&change->base);
         return;
     }
     /* Nothing new comes in its name from here on. */
     change->was_disabled = owner->is_disabled;
     owner->is_disabled = true;
     owner->is_unkept = true;
-    transaction = store_begin(domain->options.store);
-    domain_delete_rows(transaction, STORE_LOGIN, STORE_LOGIN_OWNER, &owner->id);
-    domain_delete_rows(transaction, STORE_API_KEY, STORE_API_KEY_OWNER, &owner->id);
-    domain_delete_rows(transaction, STORE_IDEMPOTENCY, STORE_IDEMPOTENCY_OWNER, &owner->id);
-    domain_delete_rows(transaction, STORE_SECRET, STORE_SECRET_OWNER, &owner->id);
+    rows = store_begin(domain->options.store);
+    domain_delete_rows(rows, STORE_LOGIN, STORE_LOGIN_OWNER, &owner->id);
+    domain_delete_rows(rows, STORE_API_KEY, STORE_API_KEY_OWNER, &owner->id);
+    domain_delete_rows(rows, STORE_IDEMPOTENCY, STORE_IDEMPOTENCY_OWNER, &owner->id);
+    domain_delete_rows(rows, STORE_SECRET, STORE_SECRET_OWNER, &owner->id);
     for (size_t i = 0; domain_modules[i]; i++)
         if (domain_modules[i]->owner_deleting)
-            domain_modules[i]->owner_deleting(domain, transaction, &owner->id);
-    domain_delete_rows(transaction, STORE_OWNER, STORE_OWNER_ID, &owner->id);
-    add_event(change, transaction, caller, owner, "user.deleted");
-    domain_commit(domain, transaction, deleted, change);
+            domain_modules[i]->owner_deleting(domain, rows, &owner->id);
+    domain_delete_rows(rows, STORE_OWNER, STORE_OWNER_ID, &owner->id);
+    owner_add_event(change, rows, owner, "user.deleted");
+    domain_change_commit(&change->base, rows);
 }

@@ -7,7 +7,7 @@
 #include "base/encoding/hash.h"
 #include "base/encoding/utf8.h"
 #include "base/memory.h"
-#include "domain/domain_internal.h"
+#include "domain/domain_change.h"
 #include "domain/domain_modules.h"
 #include "domain/event/audit.h"
 #include "domain/event/event.h"
@@ -113,25 +113,21 @@ static int load_one(struct domain *domain, const struct store_value *row, struct
     return 0;
 }
 
-static void load(struct domain *domain, domain_done *done, void *context)
+static void ports_load(struct domain *domain, domain_done *done, void *context)
 {
     domain_load(domain, STORE_PORT, STORE_PORT_SANDBOX, load_one, done, context);
 }
 
-static void begin(struct domain *domain)
+static void ports_begin(struct domain *domain)
 {
     domain->ports = mem_alloc(sizeof(*domain->ports));
 }
 
-static void destroying(struct domain *domain, struct store_transaction *change,
-                       const struct sandbox *sandbox)
+static void ports_destroying(struct domain *domain, struct store_transaction *change,
+                             const struct sandbox *sandbox)
 {
-    const struct store_condition condition = {.column = STORE_PORT_SANDBOX,
-                                              .comparison = STORE_EQUAL,
-                                              .value = store_text(sandbox->id.text)};
-
     (void) domain;
-    store_delete(change, STORE_PORT, &condition, 1);
+    domain_delete_rows(change, STORE_PORT, STORE_PORT_SANDBOX, &sandbox->id);
 }
 
 static void forget_all(struct domain *domain, const struct id *sandbox)
@@ -147,7 +143,7 @@ static void forget_all(struct domain *domain, const struct id *sandbox)
     }
 }
 
-static void end(struct domain *domain)
+static void ports_end(struct domain *domain)
 {
     struct ports *ports = TAKE_PTR(domain->ports);
 
@@ -168,57 +164,49 @@ static void end(struct domain *domain)
 
 const struct domain_module domain_ports = {
     .name = "ports",
-    .begin = begin,
-    .load = load,
-    .destroying = destroying,
+    .begin = ports_begin,
+    .load = ports_load,
+    .destroying = ports_destroying,
     .destroyed = forget_all,
-    .end = end,
+    .end = ports_end,
 };
 
 /* --- changing -------------------------------------------------------------------------------- */
 
-struct change {
-    struct domain_task task; /* for refusals */
-    struct domain *domain;
-    struct port *port;
+struct port_change {
+    struct domain_change base;
+    struct port *port;  /* NULL when it is refused */
     struct port wished; /* its name is owned */
-    struct caller caller;
     const char *action;
     port_done *done;
     void *context;
-    struct error failure;
 };
 
-static struct change *change_new(struct domain *domain, const struct caller *caller,
-                                 const char *action, port_done *done, void *context)
+static struct port_change *port_change_new(struct domain *domain, const struct caller *caller,
+                                           domain_change_end *end, const char *action,
+                                           port_done *done, void *context)
 {
-    struct change *change = mem_alloc(sizeof(*change));
+    struct port_change *change = domain_change_new(sizeof(*change), domain, caller, end);
 
-    change->domain = domain;
-    change->caller = *caller;
     change->action = action;
     change->done = done;
     change->context = context;
     return change;
 }
 
-static void change_free(struct change *change)
+/* What was done is in the audit log already, with its event. */
+static void port_change_end(struct port_change *change, const struct error *failure)
 {
+    struct domain *domain = change->base.domain;
+    struct port *port = change->port;
+
+    if (failure && port)
+        audit_add(domain, &change->base.caller, change->action, port->sandbox.text, failure);
+    change->done(change->context, failure, failure ? NULL : port);
+    if (port)
+        port_release(domain, port);
     free(change->wished.name);
     free(change);
-}
-
-static void tell_refusal(struct domain_task *task)
-{
-    struct change *change = CONTAINER_OF(task, struct change, task);
-
-    change->done(change->context, &change->failure, NULL);
-    change_free(change);
-}
-
-static void refuse(struct change *change)
-{
-    domain_defer(change->domain, &change->task, tell_refusal);
 }
 
 static int check_token(const struct domain *domain, const struct sandbox *sandbox,
@@ -286,7 +274,7 @@ static void make_token(char ret_token[static PORT_TOKEN_SIZE])
     ret_token[PORT_TOKEN_MAX] = '\0';
 }
 
-static void add_row(struct store_transaction *rows, const struct port *port)
+static void port_add_row(struct store_transaction *rows, const struct port *port)
 {
     const struct store_value values[STORE_PORT_COLUMN_COUNT] = {
         [STORE_PORT_SANDBOX] = store_text(port->sandbox.text),
@@ -302,26 +290,16 @@ static void add_row(struct store_transaction *rows, const struct port *port)
     store_put(rows, STORE_PORT, values);
 }
 
-static void add_event(struct change *change, struct store_transaction *rows, const char *type)
+static void port_add_event(struct port_change *change, struct store_transaction *rows,
+                           const char *type)
 {
     const struct port *port = change->port;
     char data[EVENT_DATA_MAX];
 
     (void) snprintf(data, sizeof(data), "{\"sandboxId\":\"%s\",\"port\":%u}", port->sandbox.text,
                     port->number);
-    event_add(change->domain, rows, &change->caller, &port->owner, port->sandbox.text, type, data);
-}
-
-/* What was done is in the audit log already, with its event. */
-static void answer(struct change *change, const struct error *failure)
-{
-    struct port *port = change->port;
-
-    if (failure)
-        audit_add(change->domain, &change->caller, change->action, port->sandbox.text, failure);
-    change->done(change->context, failure, failure ? NULL : port);
-    port_release(change->domain, port);
-    change_free(change);
+    event_add(change->base.domain, rows, &change->base.caller, &port->owner, port->sandbox.text,
+              type, data);
 }
 
 /* The sandbox was destroyed meanwhile, and its ports before this one came: it goes after them. */
@@ -337,20 +315,21 @@ static void delete_stray(struct domain *domain, const struct port *port)
     domain_commit(domain, rows, NULL, NULL);
 }
 
-static void exposed(void *context, const struct error *failure, const struct store_receipt *receipt)
+static void port_exposed(struct domain_change *base, const struct error *failure,
+                         const struct store_receipt *receipt)
 {
-    struct change *change = context;
+    struct port_change *change = CONTAINER_OF(base, struct port_change, base);
     struct port *port = change->port;
     struct error gone;
 
-    port->under_way--;
-    if (!failure)
-        event_kept(change->domain, receipt);
-    if (!failure && !sandbox_set_by_id(change->domain, port->sandbox.text)) {
+    (void) receipt;
+    if (!base->is_refused)
+        port->under_way--;
+    if (!failure && !sandbox_set_by_id(base->domain, port->sandbox.text)) {
         (void) error_set(&gone, ERR_NOT_FOUND, 0, "sandbox %s was destroyed", port->sandbox.text);
         failure = &gone;
         port->is_kept = false;
-        delete_stray(change->domain, port);
+        delete_stray(base->domain, port);
     }
     if (!failure) {
         free(port->name);
@@ -360,18 +339,19 @@ static void exposed(void *context, const struct error *failure, const struct sto
         memcpy(port->token, change->wished.token, sizeof(port->token));
         port->is_kept = true;
     }
-    answer(change, failure);
+    port_change_end(change, failure);
 }
 
 void port_expose(struct domain *domain, const struct caller *caller, struct sandbox *sandbox,
                  const struct port_spec *spec, port_done *done, void *context)
 {
-    struct change *change = change_new(domain, caller, "port.expose", done, context);
+    struct port_change *change =
+        port_change_new(domain, caller, port_exposed, "port.expose", done, context);
     struct store_transaction *rows;
     struct port *port;
 
-    if (check_spec(domain, caller, sandbox, spec, &change->failure) < 0) {
-        refuse(change);
+    if (check_spec(domain, caller, sandbox, spec, &change->base.failure) < 0) {
+        domain_change_refuse(&change->base);
         return;
     }
     port = find_any(domain, &sandbox->id, spec->number);
@@ -390,52 +370,48 @@ void port_expose(struct domain *domain, const struct caller *caller, struct sand
         (void) snprintf(change->wished.token, sizeof(change->wished.token), "%s", spec->token);
     port->under_way++;
     rows = store_begin(domain_store(domain));
-    add_row(rows, &change->wished);
-    add_event(change, rows, "port.exposed");
-    domain_commit(domain, rows, exposed, change);
+    port_add_row(rows, &change->wished);
+    port_add_event(change, rows, "port.exposed");
+    domain_change_commit(&change->base, rows);
 }
 
-static void closed(void *context, const struct error *failure, const struct store_receipt *receipt)
+static void port_closed(struct domain_change *base, const struct error *failure,
+                        const struct store_receipt *receipt)
 {
-    struct change *change = context;
-    struct port *port = change->port;
+    struct port_change *change = CONTAINER_OF(base, struct port_change, base);
 
-    port->under_way--;
-    if (!failure) {
-        event_kept(change->domain, receipt);
-        port->is_kept = false;
-    }
-    answer(change, failure);
+    if (change->port)
+        change->port->under_way--;
+    if (receipt)
+        change->port->is_kept = false;
+    port_change_end(change, failure);
 }
 
 void port_unexpose(struct domain *domain, const struct caller *caller, struct sandbox *sandbox,
                    uint16_t number, port_done *done, void *context)
 {
-    struct change *change = change_new(domain, caller, "port.close", done, context);
+    struct port_change *change =
+        port_change_new(domain, caller, port_closed, "port.close", done, context);
+    struct error *failure = &change->base.failure;
+    struct port *port = port_find(domain, &sandbox->id, number);
     const struct store_condition conditions[] = {
         {STORE_PORT_SANDBOX, STORE_EQUAL, store_text(sandbox->id.text)},
         {STORE_PORT_PORT, STORE_EQUAL, store_integer(number)},
     };
     struct store_transaction *rows;
 
-    if (!domain_is_open(domain, &change->failure)) {
-        refuse(change);
+    if (domain_is_open(domain, failure) && !port)
+        (void) error_set(failure, ERR_NOT_FOUND, 0, "port %u is not exposed", number);
+    else if (!caller_may_enter(caller) || caller->scope == CALLER_PORT)
+        (void) error_set(failure, ERR_FORBIDDEN, 0, "this key may not close ports");
+    if (failure->code != ERR_NONE) {
+        domain_change_refuse(&change->base);
         return;
     }
-    change->port = port_find(domain, &sandbox->id, number);
-    if (!change->port) {
-        (void) error_set(&change->failure, ERR_NOT_FOUND, 0, "port %u is not exposed", number);
-        refuse(change);
-        return;
-    }
-    if (!caller_may_enter(caller) || caller->scope == CALLER_PORT) {
-        (void) error_set(&change->failure, ERR_FORBIDDEN, 0, "this key may not close ports");
-        refuse(change);
-        return;
-    }
-    change->port->under_way++;
+    change->port = port;
+    port->under_way++;
     rows = store_begin(domain_store(domain));
     store_delete(rows, STORE_PORT, conditions, ARRAY_COUNT(conditions));
-    add_event(change, rows, "port.closed");
-    domain_commit(domain, rows, closed, change);
+    port_add_event(change, rows, "port.closed");
+    domain_change_commit(&change->base, rows);
 }

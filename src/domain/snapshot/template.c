@@ -7,8 +7,7 @@
 #include "base/auto.h"
 #include "base/encoding/utf8.h"
 #include "base/memory.h"
-#include "domain/domain_internal.h"
-#include "domain/domain_life.h"
+#include "domain/domain_change.h"
 #include "domain/domain_modules.h"
 #include "domain/event/event.h"
 #include "domain/sandbox/sandbox_record.h"
@@ -126,18 +125,18 @@ static int load_one(struct domain *domain, const struct store_value *row, struct
 }
 
 /* An owner has at most TEMPLATES_PER_OWNER, so that a page does not hold too many of one. */
-static void load(struct domain *domain, domain_done *done, void *context)
+static void templates_load(struct domain *domain, domain_done *done, void *context)
 {
     domain_load(domain, STORE_TEMPLATE, STORE_TEMPLATE_OWNER, load_one, done, context);
 }
 
-static void begin(struct domain *domain)
+static void templates_begin(struct domain *domain)
 {
     domain->templates = mem_alloc(sizeof(*domain->templates));
     list_init(&domain->templates->all);
 }
 
-static void end(struct domain *domain)
+static void templates_end(struct domain *domain)
 {
     if (!domain->templates)
         return;
@@ -148,14 +147,14 @@ static void end(struct domain *domain)
     domain->templates = NULL;
 }
 
-static void owner_deleting(struct domain *domain, struct store_transaction *change,
-                           const struct id *owner)
+static void templates_owner_deleting(struct domain *domain, struct store_transaction *change,
+                                     const struct id *owner)
 {
     (void) domain;
     domain_delete_rows(change, STORE_TEMPLATE, STORE_TEMPLATE_OWNER, owner);
 }
 
-static void owner_deleted(struct domain *domain, const struct id *owner)
+static void templates_owner_deleted(struct domain *domain, const struct id *owner)
 {
     LIST_EACH (&domain->templates->all, at) {
         struct template *template = CONTAINER_OF(at, struct template, link);
@@ -167,82 +166,59 @@ static void owner_deleted(struct domain *domain, const struct id *owner)
 
 const struct domain_module domain_templates = {
     .name = "templates",
-    .begin = begin,
-    .load = load,
-    .owner_deleting = owner_deleting,
-    .owner_deleted = owner_deleted,
-    .end = end,
+    .begin = templates_begin,
+    .load = templates_load,
+    .owner_deleting = templates_owner_deleting,
+    .owner_deleted = templates_owner_deleted,
+    .end = templates_end,
 };
 
 /* --- changing -------------------------------------------------------------------------------- */
 
-struct change {
-    struct domain_task task; /* for refusals */
-    struct domain *domain;
-    struct caller caller;
+struct template_change {
+    struct domain_change base;
     struct template *wished; /* owned; of a delete: only its owner and name count */
     bool is_delete;
     template_done *done;
     void *context;
-    struct error failure;
 };
 
-static struct change *change_new(struct domain *domain, const struct caller *caller,
-                                 const char *name, template_done *done, void *context)
+/* Answers of the store come in the order of the calls: the last one asked for is what is there. */
+static void template_change_end(struct domain_change *base, const struct error *failure,
+                                const struct store_receipt *receipt)
 {
-    struct change *change = mem_alloc(sizeof(*change));
+    struct template_change *change = CONTAINER_OF(base, struct template_change, base);
+    struct template *wished = change->wished;
+    struct template *known = find(base->domain, &wished->owner, wished->name);
 
-    *change =
-        (struct change){.domain = domain, .caller = *caller, .done = done, .context = context};
+    if (receipt && known)
+        forget(base->domain, known);
+    if (receipt && !change->is_delete)
+        add(base->domain, TAKE_PTR(change->wished));
+    change->done(change->context, failure, change->wished ? NULL : wished);
+    if (change->wished)
+        template_free(change->wished);
+    free(change);
+}
+
+static struct template_change *template_change_new(struct domain *domain,
+                                                   const struct caller *caller, const char *name,
+                                                   template_done *done, void *context)
+{
+    struct template_change *change =
+        domain_change_new(sizeof(*change), domain, caller, template_change_end);
+
+    change->done = done;
+    change->context = context;
     change->wished = mem_alloc(sizeof(*change->wished));
     change->wished->owner = caller->owner;
     change->wished->name = mem_copy_text(name);
     list_init(&change->wished->link);
-    domain->works++;
     return change;
 }
 
-static void answer(struct change *change, const struct error *failure,
-                   const struct template *template)
-{
-    struct domain *domain = change->domain;
-
-    change->done(change->context, failure, failure ? NULL : template);
-    if (change->wished)
-        template_free(change->wished);
-    free(change);
-    domain->works--;
-    domain_check_gone(domain);
-}
-
-static void tell_refusal(struct domain_task *task)
-{
-    struct change *change = CONTAINER_OF(task, struct change, task);
-
-    answer(change, &change->failure, NULL);
-}
-
-/* Answers of the store come in the order of the calls: the last one asked for is what is there. */
-static void on_kept(void *context, const struct error *failure, const struct store_receipt *receipt)
-{
-    struct change *change = context;
-    struct domain *domain = change->domain;
-    struct template *known = find(domain, &change->wished->owner, change->wished->name);
-    struct template *wished = NULL;
-
-    if (!failure) {
-        event_kept(domain, receipt);
-        if (known)
-            forget(domain, known);
-        if (!change->is_delete) {
-            wished = TAKE_PTR(change->wished);
-            add(domain, wished);
-        }
-    }
-    answer(change, failure, wished);
-}
-
-static void add_event(struct change *change, struct store_transaction *rows, const char *type)
+static void template_add_event(struct template_change *change, struct store_transaction *rows,
+                               const char *type)
 {
     AUTO(text) struct text data = TEXT_INIT(EVENT_DATA_MAX);
     struct json_writer json;
@@ -252,12 +228,12 @@ static void add_event(struct change *change, struct store_transaction *rows, con
     json_add_text(&json, "template", change->wished->name);
     json_end_object(&json);
     (void) json_writer_finish(&json); /* a name is short: it fits */
-    event_add(change->domain, rows, &change->caller, &change->wished->owner, "system", type,
-              text_string(&data));
+    event_add(change->base.domain, rows, &change->base.caller, &change->wished->owner, "system",
+              type, text_string(&data));
 }
 
-static void add_row(struct store_transaction *rows, const struct template *template,
-                    const struct sandbox_spec *spec)
+static void template_add_row(struct store_transaction *rows, const struct template *template,
+                             const struct sandbox_spec *spec)
 {
     const struct store_value values[STORE_TEMPLATE_COLUMN_COUNT] = {
         [STORE_TEMPLATE_OWNER] = store_text(template->owner.text),
@@ -282,7 +258,7 @@ static size_t count_of(const struct domain *domain, const struct id *owner)
     return count;
 }
 
-static int check_writer(const struct change *change, struct error *err)
+static int check_writer(const struct domain_change *change, struct error *err)
 {
     if (!domain_is_open(change->domain, err))
         return -1;
@@ -291,13 +267,15 @@ static int check_writer(const struct change *change, struct error *err)
     return 0;
 }
 
-static int check_put(const struct change *change, const struct sandbox_spec *spec,
+static int check_put(const struct template_change *change, const struct sandbox_spec *spec,
                      const struct snapshot *snapshot, struct error *err)
 {
+    const struct domain *domain = change->base.domain;
+    const struct id *owner = &change->wished->owner;
     const char *name = change->wished->name;
     size_t length = strlen(name);
 
-    if (check_writer(change, err) < 0)
+    if (check_writer(&change->base, err) < 0)
         return -1;
     if (length == 0 || length > TEMPLATE_NAME_MAX || !utf8_is_valid(name, length) ||
         strpbrk(name, "\n\r\t/"))
@@ -306,8 +284,7 @@ static int check_put(const struct change *change, const struct sandbox_spec *spe
                          TEMPLATE_NAME_MAX);
     if (sandbox_spec_check(spec, err) < 0)
         return -1;
-    if (!find(change->domain, &change->caller.owner, name) &&
-        count_of(change->domain, &change->caller.owner) >= TEMPLATES_PER_OWNER)
+    if (!find(domain, owner, name) && count_of(domain, owner) >= TEMPLATES_PER_OWNER)
         return error_set(err, ERR_QUOTA, 0, "templates: there are %d of at most %d",
                          TEMPLATES_PER_OWNER, TEMPLATES_PER_OWNER);
     if (!snapshot)
@@ -325,14 +302,14 @@ void template_put(struct domain *domain, const struct caller *caller, const char
                   const struct sandbox_spec *spec, struct snapshot *snapshot, template_done *done,
                   void *context)
 {
-    struct change *change = change_new(domain, caller, name, done, context);
+    struct template_change *change = template_change_new(domain, caller, name, done, context);
     AUTO(text) struct text json = TEXT_INIT(SANDBOX_SPEC_MAX);
     const struct template *known = find(domain, &caller->owner, name);
     struct template *wished = change->wished;
     struct store_transaction *rows;
 
-    if (check_put(change, spec, snapshot, &change->failure) < 0) {
-        domain_defer(domain, &change->task, tell_refusal);
+    if (check_put(change, spec, snapshot, &change->base.failure) < 0) {
+        domain_change_refuse(&change->base);
         return;
     }
     sandbox_spec_write(spec, &json);
@@ -342,15 +319,15 @@ void template_put(struct domain *domain, const struct caller *caller, const char
     wished->updated_ms = domain_wall_ms(domain);
     wished->created_ms = known ? known->created_ms : wished->updated_ms;
     rows = store_begin(domain->options.store);
-    add_row(rows, wished, spec);
-    add_event(change, rows, "template.put");
-    domain_commit(domain, rows, on_kept, change);
+    template_add_row(rows, wished, spec);
+    template_add_event(change, rows, "template.put");
+    domain_change_commit(&change->base, rows);
 }
 
 void template_delete(struct domain *domain, const struct caller *caller, const char *name,
                      template_done *done, void *context)
 {
-    struct change *change = change_new(domain, caller, name, done, context);
+    struct template_change *change = template_change_new(domain, caller, name, done, context);
     const struct store_condition conditions[] = {
         {STORE_TEMPLATE_OWNER, STORE_EQUAL, store_text(caller->owner.text)},
         {STORE_TEMPLATE_NAME, STORE_EQUAL, store_text(name)},
@@ -358,13 +335,13 @@ void template_delete(struct domain *domain, const struct caller *caller, const c
     struct store_transaction *rows;
 
     change->is_delete = true;
-    if (check_writer(change, &change->failure) < 0 ||
-        !template_find(domain, caller, name, &change->failure)) {
-        domain_defer(domain, &change->task, tell_refusal);
+    if (check_writer(&change->base, &change->base.failure) < 0 ||
+        !template_find(domain, caller, name, &change->base.failure)) {
+        domain_change_refuse(&change->base);
         return;
     }
     rows = store_begin(domain->options.store);
     store_delete(rows, STORE_TEMPLATE, conditions, ARRAY_COUNT(conditions));
-    add_event(change, rows, "template.deleted");
-    domain_commit(domain, rows, on_kept, change);
+    template_add_event(change, rows, "template.deleted");
+    domain_change_commit(&change->base, rows);
 }

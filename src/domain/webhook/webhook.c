@@ -6,6 +6,7 @@
 #include "base/auto.h"
 #include "base/encoding/encode.h"
 #include "base/memory.h"
+#include "domain/domain_change.h"
 #include "domain/domain_modules.h"
 #include "domain/event/audit.h"
 #include "domain/event/event_log.h"
@@ -120,7 +121,7 @@ static void webhooks_loaded(void *context, const struct error *failure)
         webhook_deliveries_load(loading.domain, loading.done, loading.context);
 }
 
-static void load(struct domain *domain, domain_done *done, void *context)
+static void webhooks_load(struct domain *domain, domain_done *done, void *context)
 {
     struct loading *loading = mem_alloc(sizeof(*loading));
 
@@ -128,7 +129,7 @@ static void load(struct domain *domain, domain_done *done, void *context)
     domain_load(domain, STORE_WEBHOOK, STORE_WEBHOOK_CREATED, load_one, webhooks_loaded, loading);
 }
 
-static void begin(struct domain *domain)
+static void webhooks_begin(struct domain *domain)
 {
     domain->webhooks = mem_alloc(sizeof(*domain->webhooks));
     list_init(&domain->webhooks->all);
@@ -144,7 +145,7 @@ static void begin(struct domain *domain)
 }
 
 /* Also what begins to follow: the log can be followed only once the domain is open. */
-static void tick(struct domain *domain)
+static void webhooks_tick(struct domain *domain)
 {
     LIST_EACH (&domain->webhooks->all, at)
         webhook_follow(CONTAINER_OF(at, struct webhook, link));
@@ -152,7 +153,7 @@ static void tick(struct domain *domain)
         retention_tick(domain, &domain->webhooks->old);
 }
 
-static void end(struct domain *domain)
+static void webhooks_end(struct domain *domain)
 {
     if (!domain->webhooks)
         return;
@@ -161,15 +162,15 @@ static void end(struct domain *domain)
     free(TAKE_PTR(domain->webhooks));
 }
 
-static void owner_deleting(struct domain *domain, struct store_transaction *change,
-                           const struct id *owner)
+static void webhooks_owner_deleting(struct domain *domain, struct store_transaction *change,
+                                    const struct id *owner)
 {
     (void) domain;
     domain_delete_rows(change, STORE_DELIVERY, STORE_DELIVERY_OWNER, owner);
     domain_delete_rows(change, STORE_WEBHOOK, STORE_WEBHOOK_OWNER, owner);
 }
 
-static void owner_deleted(struct domain *domain, const struct id *owner)
+static void webhooks_owner_deleted(struct domain *domain, const struct id *owner)
 {
     LIST_EACH (&domain->webhooks->all, at) {
         struct webhook *webhook = CONTAINER_OF(at, struct webhook, link);
@@ -185,12 +186,12 @@ static void owner_deleted(struct domain *domain, const struct id *owner)
 
 const struct domain_module domain_webhooks = {
     .name = "webhooks",
-    .begin = begin,
-    .load = load,
-    .owner_deleting = owner_deleting,
-    .owner_deleted = owner_deleted,
-    .tick = tick,
-    .end = end,
+    .begin = webhooks_begin,
+    .load = webhooks_load,
+    .owner_deleting = webhooks_owner_deleting,
+    .owner_deleted = webhooks_owner_deleted,
+    .tick = webhooks_tick,
+    .end = webhooks_end,
 };
 
 /* --- finding --------------------------------------------------------------------------------- */
@@ -245,40 +246,48 @@ void webhook_each(const struct domain *domain, const struct caller *caller,
 
 /* --- changing -------------------------------------------------------------------------------- */
 
-/* One change on its way to the store. */
-struct change {
-    struct domain_task task; /* for refusals */
-    struct domain *domain;
-    struct webhook *webhook;
-    struct caller caller;
+struct webhook_change {
+    struct domain_change base;
+    struct webhook *webhook; /* NULL when it is refused */
     const char *action;
     webhook_done *done;
     void *context;
-    struct error failure;
     int64_t disabled_before_ms; /* for when it fails */
 };
 
-static struct change *change_new(struct domain *domain, const struct caller *caller,
-                                 const char *action, webhook_done *done, void *context)
+static struct webhook_change *webhook_change_new(struct domain *domain, const struct caller *caller,
+                                                 domain_change_end *end, const char *action,
+                                                 webhook_done *done, void *context)
 {
-    struct change *change = mem_alloc(sizeof(*change));
+    struct webhook_change *change = domain_change_new(sizeof(*change), domain, caller, end);
 
-    *change = (struct change){
-        .domain = domain, .caller = *caller, .action = action, .done = done, .context = context};
+    change->action = action;
+    change->done = done;
+    change->context = context;
     return change;
 }
 
-static void tell_refusal(struct domain_task *task)
+/* What was done is in the audit log already, with its event. */
+static void webhook_change_end(struct webhook_change *change, const struct error *failure)
 {
-    struct change *change = CONTAINER_OF(task, struct change, task);
+    struct webhook *webhook = change->webhook;
 
-    change->done(change->context, &change->failure, NULL);
+    if (failure && webhook)
+        audit_add(change->base.domain, &change->base.caller, change->action, webhook->id.text,
+                  failure);
+    change->done(change->context, failure, failure ? NULL : webhook);
+    if (webhook)
+        webhook_release(webhook);
     free(change);
 }
 
-static void refuse(struct change *change)
+/* The change gets to the store; the webhook stays until its answer. */
+static struct store_transaction *change_begin(struct webhook_change *change,
+                                              struct webhook *webhook)
 {
-    domain_defer(change->domain, &change->task, tell_refusal);
+    change->webhook = webhook;
+    webhook->under_way++;
+    return store_begin(domain_store(change->base.domain));
 }
 
 static bool is_type(const char *type)
@@ -386,64 +395,55 @@ static int check_caller(const struct domain *domain, const struct caller *caller
 }
 
 /* An event of the owner's own, so that a webhook's coming and going can be followed, too. */
-static void add_event(struct change *change, struct store_transaction *rows, const char *type)
+static void webhook_add_event(struct webhook_change *change, struct store_transaction *rows,
+                              const char *type)
 {
     char data[64 + ID_LENGTH];
 
     (void) snprintf(data, sizeof(data), "{\"webhookId\":\"%s\"}", change->webhook->id.text);
-    event_add(change->domain, rows, &change->caller, &change->webhook->owner, "system", type, data);
+    event_add(change->base.domain, rows, &change->base.caller, &change->webhook->owner, "system",
+              type, data);
 }
 
-/* What was done is in the audit log already, with its event. */
-static void answer(struct change *change, const struct error *failure)
+static void webhook_created(struct domain_change *base, const struct error *failure,
+                            const struct store_receipt *receipt)
 {
-    if (failure)
-        audit_add(change->domain, &change->caller, change->action, change->webhook->id.text,
-                  failure);
-    change->done(change->context, failure, failure ? NULL : change->webhook);
-}
-
-static void created(void *context, const struct error *failure, const struct store_receipt *receipt)
-{
-    struct change *change = context;
+    struct webhook_change *change = CONTAINER_OF(base, struct webhook_change, base);
     struct webhook *webhook = change->webhook;
 
-    webhook->under_way--;
-    if (failure) {
-        webhook->is_gone = true;
-    } else {
-        event_kept(change->domain, receipt);
+    if (webhook)
+        webhook->under_way--;
+    if (receipt) {
         /* Its own creation is the last event it is not told of. */
         webhook->cursor = receipt->cursors[0];
         webhook->is_made = true;
         if (!webhook->is_gone)
             webhook_write_row(webhook);
+    } else if (webhook) {
+        webhook->is_gone = true;
     }
-    answer(change, failure);
-    webhook_release(webhook);
-    free(change);
+    webhook_change_end(change, failure);
 }
 
 void webhook_create(struct domain *domain, const struct caller *caller,
                     const struct webhook_spec *spec, webhook_done *done, void *context)
 {
-    struct change *change = change_new(domain, caller, "webhook.create", done, context);
+    struct webhook_change *change =
+        webhook_change_new(domain, caller, webhook_created, "webhook.create", done, context);
+    struct error *failure = &change->base.failure;
     struct store_value values[STORE_WEBHOOK_COLUMN_COUNT];
     struct store_transaction *rows;
     struct webhook *webhook;
 
-    if (check_caller(domain, caller, &change->failure) < 0 ||
-        check_spec(spec, &change->failure) < 0) {
-        refuse(change);
-        return;
-    }
-    if (count_of(domain, &caller->owner) >= WEBHOOKS_PER_OWNER) {
-        (void) error_set(&change->failure, ERR_QUOTA, 0, "there are %d webhooks already, the most",
+    if (check_caller(domain, caller, failure) == 0 && check_spec(spec, failure) == 0 &&
+        count_of(domain, &caller->owner) >= WEBHOOKS_PER_OWNER)
+        (void) error_set(failure, ERR_QUOTA, 0, "there are %d webhooks already, the most",
                          WEBHOOKS_PER_OWNER);
-        refuse(change);
+    if (failure->code != ERR_NONE) {
+        domain_change_refuse(&change->base);
         return;
     }
-    webhook = change->webhook = webhook_new(domain);
+    webhook = webhook_new(domain);
     webhook->id = id_new();
     webhook->owner = caller->owner;
     webhook->url = mem_copy_text(spec->url);
@@ -452,98 +452,86 @@ void webhook_create(struct domain *domain, const struct caller *caller,
     webhook->bearer = spec->bearer ? mem_copy_text(spec->bearer) : NULL;
     webhook->created_ms = domain_wall_ms(domain);
     webhook->cursor = domain->events->head; /* until the receipt says from where exactly */
-    webhook->under_way++;
     list_append(&domain->webhooks->all, &webhook->link);
-    rows = store_begin(domain_store(domain));
+    rows = change_begin(change, webhook);
     webhook_values(webhook, values);
     store_insert(rows, STORE_WEBHOOK, values);
-    add_event(change, rows, "webhook.created");
-    domain_commit(domain, rows, created, change);
+    webhook_add_event(change, rows, "webhook.created");
+    domain_change_commit(&change->base, rows);
 }
 
-static void enabled(void *context, const struct error *failure, const struct store_receipt *receipt)
+static void webhook_enabled(struct domain_change *base, const struct error *failure,
+                            const struct store_receipt *receipt)
 {
-    struct change *change = context;
+    struct webhook_change *change = CONTAINER_OF(base, struct webhook_change, base);
     struct webhook *webhook = change->webhook;
 
-    webhook->under_way--;
-    if (!failure) {
-        event_kept(change->domain, receipt);
-    } else {
-        webhook->disabled_ms = change->disabled_before_ms;
-        if (!webhook->is_gone)
+    (void) receipt;
+    if (webhook) {
+        webhook->under_way--;
+        if (failure)
+            webhook->disabled_ms = change->disabled_before_ms;
+        if (failure && !webhook->is_gone)
             webhook_write_row(webhook); /* a batch may have written what was wished for */
+        if (webhook->disabled_ms)
+            webhook_unfollow(webhook);
     }
-    if (webhook->disabled_ms)
-        webhook_unfollow(webhook);
-    answer(change, failure);
-    webhook_release(webhook);
-    free(change);
+    webhook_change_end(change, failure);
 }
 
 void webhook_enable(struct domain *domain, const struct caller *caller, struct webhook *webhook,
                     bool is_enabled, webhook_done *done, void *context)
 {
-    struct change *change = change_new(
-        domain, caller, is_enabled ? "webhook.enable" : "webhook.disable", done, context);
+    struct webhook_change *change =
+        webhook_change_new(domain, caller, webhook_enabled,
+                           is_enabled ? "webhook.enable" : "webhook.disable", done, context);
     struct store_value values[STORE_WEBHOOK_COLUMN_COUNT];
     struct store_transaction *rows;
 
-    if (check_caller(domain, caller, &change->failure) < 0) {
-        refuse(change);
+    if (check_caller(domain, caller, &change->base.failure) < 0) {
+        domain_change_refuse(&change->base);
         return;
     }
-    change->webhook = webhook;
     change->disabled_before_ms = webhook->disabled_ms;
     webhook->disabled_ms = is_enabled ? 0 : domain_wall_ms(domain);
     webhook->is_row_behind = webhook->is_keeping;
-    webhook->under_way++;
-    rows = store_begin(domain_store(domain));
+    rows = change_begin(change, webhook);
     webhook_values(webhook, values);
     store_update(rows, STORE_WEBHOOK, values);
-    add_event(change, rows, "webhook.updated");
-    domain_commit(domain, rows, enabled, change);
+    webhook_add_event(change, rows, "webhook.updated");
+    domain_change_commit(&change->base, rows);
 }
 
-static void deleted(void *context, const struct error *failure, const struct store_receipt *receipt)
+static void webhook_deleted(struct domain_change *base, const struct error *failure,
+                            const struct store_receipt *receipt)
 {
-    struct change *change = context;
+    struct webhook_change *change = CONTAINER_OF(base, struct webhook_change, base);
     struct webhook *webhook = change->webhook;
 
-    if (!failure)
-        event_kept(change->domain, receipt);
-    webhook->under_way--;
-    answer(change, failure);
-    if (!failure) {
+    if (webhook)
+        webhook->under_way--;
+    if (receipt) {
         webhook->is_gone = true;
         webhook_unfollow(webhook);
         webhook_forget_deliveries(webhook);
     }
-    webhook_release(webhook);
-    free(change);
+    webhook_change_end(change, failure);
 }
 
 void webhook_delete(struct domain *domain, const struct caller *caller, struct webhook *webhook,
                     webhook_done *done, void *context)
 {
-    struct change *change = change_new(domain, caller, "webhook.delete", done, context);
-    const struct store_condition deliveries = {.column = STORE_DELIVERY_WEBHOOK,
-                                               .comparison = STORE_EQUAL,
-                                               .value = store_text(webhook->id.text)};
-    const struct store_condition row = {.column = STORE_WEBHOOK_ID,
-                                        .comparison = STORE_EQUAL,
-                                        .value = store_text(webhook->id.text)};
+    struct webhook_change *change =
+        webhook_change_new(domain, caller, webhook_deleted, "webhook.delete", done, context);
     struct store_transaction *rows;
 
-    if (check_caller(domain, caller, &change->failure) < 0) {
-        refuse(change);
+    if (check_caller(domain, caller, &change->base.failure) < 0) {
+        domain_change_refuse(&change->base);
         return;
     }
-    change->webhook = webhook;
-    webhook->under_way++;
-    rows = store_begin(domain_store(domain));
-    store_delete(rows, STORE_DELIVERY, &deliveries, 1);
-    store_delete(rows, STORE_WEBHOOK, &row, 1);
-    add_event(change, rows, "webhook.deleted");
-    domain_commit(domain, rows, deleted, change);
+    rows = change_begin(change, webhook);
+    domain_delete_rows(rows, STORE_DELIVERY, STORE_DELIVERY_WEBHOOK, &webhook->id);
+    domain_delete_rows(rows, STORE_WEBHOOK, STORE_WEBHOOK_ID, &webhook->id);
+    webhook_add_event(change, rows, "webhook.deleted");
+    domain_change_commit(&change->base, rows);
 }
