@@ -45,7 +45,6 @@ SERVER_ERRORS = (501, 502, 503, 504, 505, 507)
 # What refuses a request before any dialect is asked says it in our own words.
 SHAPES = {
     "native": ("error.code", "error.message", "error.requestId"),
-    "identity": ("error.code", "error.message", "error.requestId"),
     "operations": ("error.code", "error.message", "error.requestId"),
     "bridge": ("error", "code"),
     "stackmemory": ("ok", "error", "details"),

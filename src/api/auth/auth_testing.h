@@ -5,7 +5,7 @@
 #include "api/access/admission.h"
 #include "api/auth/auth.h"
 #include "api/http/error_body.h"
-#include "api/native/identity.h"
+#include "api/native/native.h"
 #include "domain/identity/identity_testing.h"
 #include "net/http/http_testing.h"
 
@@ -49,7 +49,7 @@ static inline void office_begin(struct office *office, enum auth_sign_up sign_up
     (void) auth_new(&auth);
     office->router = http_router_new();
     office->mounts[0] = auth_mount(&office->api);
-    office->mounts[1] = identity_mount(&office->api);
+    office->mounts[1] = native_mount(&office->api);
     for (size_t i = 0; i < ARRAY_COUNT(office->mounts); i++)
         assert_int_equal(http_router_mount(office->router, &office->mounts[i], NULL), 0);
     options.router = office->router;

@@ -135,7 +135,7 @@ static void the_document_is_whole(void **state)
     AUTO(text) struct text document = TEXT_INIT(1 << 20);
     json_t *root, *terminal, *replies;
 
-    assert_int_equal(openapi_write(&mount, 1, "Title", "1", &document), 0);
+    assert_int_equal(openapi_write(mount, 1, "Title", "1", &document), 0);
     root = json_loads(text_string(&document), JSON_REJECT_DUPLICATES, NULL);
     assert_non_null(root);
     assert_int_equal(json_object_size(json_object_get(root, "paths")), 19);

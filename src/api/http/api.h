@@ -31,7 +31,10 @@ struct api {
     struct log *log;
     struct api_counters *counters;
     struct idempotency *idempotency; /* NULL: the header Idempotency-Key is ignored */
-    const char *backup_folder;       /* where copies of the store go; NULL: there are none */
+    /* The tables of all dialects: what the documents describe. */
+    const struct http_mount *mounts;
+    size_t mount_count;
+    const char *backup_folder; /* where copies of the store go; NULL: there are none */
     const struct bridge_pool_ops *bridge_pool; /* NULL: no stock of ready sandboxes */
 };
 

@@ -4,11 +4,14 @@
 #include <string.h>
 
 #include "api/access/access.h"
+#include "api/http/api.h"
 #include "base/auto.h"
 #include "json/json_write.h"
 
+#define OPENAPI_MAX ((size_t) 4 * 1024 * 1024)
+
 struct document {
-    const struct http_mount *const *mounts;
+    const struct http_mount *mounts;
     size_t count;
     struct json_writer json;
 };
@@ -130,13 +133,13 @@ static void write_operation(struct json_writer *json, const struct http_mount *m
 /* All methods of a path belong into one object, whichever dialect and row they come from. */
 static bool is_first_of_path(const struct document *document, size_t mount, size_t route)
 {
-    const char *pattern = document->mounts[mount]->routes[route].pattern;
+    const char *pattern = document->mounts[mount].routes[route].pattern;
 
     for (size_t m = 0; m <= mount; m++) {
-        size_t end = m == mount ? route : document->mounts[m]->route_count;
+        size_t end = m == mount ? route : document->mounts[m].route_count;
 
         for (size_t r = 0; r < end; r++) {
-            if (strcmp(document->mounts[m]->routes[r].pattern, pattern) == 0)
+            if (strcmp(document->mounts[m].routes[r].pattern, pattern) == 0)
                 return false;
         }
     }
@@ -151,7 +154,7 @@ static void write_path_item(struct document *document, const char *pattern)
     json_key(&document->json, text_string(&path));
     json_begin_object(&document->json);
     for (size_t m = 0; m < document->count; m++) {
-        const struct http_mount *mount = document->mounts[m];
+        const struct http_mount *mount = &document->mounts[m];
 
         for (size_t r = 0; r < mount->route_count; r++) {
             if (strcmp(mount->routes[r].pattern, pattern) == 0)
@@ -166,9 +169,9 @@ static void write_paths(struct document *document)
     json_key(&document->json, "paths");
     json_begin_object(&document->json);
     for (size_t m = 0; m < document->count; m++) {
-        for (size_t r = 0; r < document->mounts[m]->route_count; r++) {
+        for (size_t r = 0; r < document->mounts[m].route_count; r++) {
             if (is_first_of_path(document, m, r))
-                write_path_item(document, document->mounts[m]->routes[r].pattern);
+                write_path_item(document, document->mounts[m].routes[r].pattern);
         }
     }
     json_end_object(&document->json);
@@ -189,7 +192,7 @@ static void write_components(struct json_writer *json)
     json_put_raw(json, "[{\"key\":[]}]", 12);
 }
 
-int openapi_write(const struct http_mount *const *mounts, size_t count, const char *title,
+int openapi_write(const struct http_mount *mounts, size_t count, const char *title,
                   const char *version, struct text *out)
 {
     struct document document = {.mounts = mounts, .count = count};
@@ -207,4 +210,15 @@ int openapi_write(const struct http_mount *const *mounts, size_t count, const ch
     write_components(json);
     json_end_object(json);
     return json_writer_finish(json);
+}
+
+void openapi_answer(struct http_request *request, const struct http_mount *mounts, size_t count,
+                    const char *title, const char *type)
+{
+    AUTO(text) struct text document = TEXT_INIT(OPENAPI_MAX);
+
+    if (openapi_write(mounts, count, title, BURROW_VERSION, &document) < 0)
+        api_fail(request, ERR_INTERNAL, "the document does not fit");
+    else
+        http_reply(request, 200, type, text_string(&document), document.length);
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "api/access/access.h"
+#include "api/http/api.h"
 #include "base/auto.h"
 
 static const char head[] =
@@ -73,7 +74,7 @@ static void add_mount(struct text *out, const struct http_mount *mount)
     text_append(out, "</section>\n");
 }
 
-int openapi_page_write(const struct http_mount *const *mounts, size_t count, const char *title,
+int openapi_page_write(const struct http_mount *mounts, size_t count, const char *title,
                        const char *version, const char *document, struct text *out)
 {
     text_append(out, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
@@ -91,7 +92,24 @@ int openapi_page_write(const struct http_mount *const *mounts, size_t count, con
     add_escaped(out, document);
     text_append(out, "</a></p>\n");
     for (size_t i = 0; i < count; i++)
-        add_mount(out, mounts[i]);
+        add_mount(out, &mounts[i]);
     text_append(out, "</body></html>\n");
     return out->overflowed ? -EOVERFLOW : 0;
+}
+
+/* Whole in itself: nothing but its own style is allowed. */
+#define PAGE_MAX    ((size_t) 4 * 1024 * 1024)
+#define PAGE_POLICY "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+
+void openapi_page_answer(struct http_request *request, const struct http_mount *mounts,
+                         size_t count, const char *title, const char *document)
+{
+    AUTO(text) struct text page = TEXT_INIT(PAGE_MAX);
+
+    if (openapi_page_write(mounts, count, title, BURROW_VERSION, document, &page) < 0) {
+        api_fail(request, ERR_INTERNAL, "the page does not fit");
+        return;
+    }
+    (void) http_reply_header(request, "Content-Security-Policy", PAGE_POLICY);
+    http_reply(request, 200, OPENAPI_PAGE_TYPE, text_string(&page), page.length);
 }

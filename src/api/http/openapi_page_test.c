@@ -15,8 +15,7 @@ static const struct http_route routes[] = {
      .reply_schema = "{\"type\":\"object\"}"},
     {"PUT", "/b", NULL, NULL, .request_schema = "{\"x\":1}"},
 };
-static const struct http_mount mount = {.name = "test", .routes = routes, .route_count = 2};
-static const struct http_mount *const mounts[] = {&mount};
+static const struct http_mount mounts[] = {{.name = "test", .routes = routes, .route_count = 2}};
 
 static void every_route_is_on_the_page_and_nothing_in_it_is_markup(void **state)
 {

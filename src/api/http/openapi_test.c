@@ -28,15 +28,13 @@ static const struct http_route second_routes[] = {
      .replies = "{\"101\":{\"description\":\"a WebSocket\"}}"},
 };
 
-static const struct http_mount first = {
-    .name = "first", .routes = first_routes, .route_count = ARRAY_COUNT(first_routes)};
-static const struct http_mount second = {
-    .name = "second",
-    .routes = second_routes,
-    .route_count = ARRAY_COUNT(second_routes),
-    .error_schema = "{\"type\":\"string\"}",
+static const struct http_mount mounts[] = {
+    {.name = "first", .routes = first_routes, .route_count = ARRAY_COUNT(first_routes)},
+    {.name = "second",
+     .routes = second_routes,
+     .route_count = ARRAY_COUNT(second_routes),
+     .error_schema = "{\"type\":\"string\"}"},
 };
-static const struct http_mount *const mounts[] = {&first, &second};
 
 static json_t *document(void)
 {

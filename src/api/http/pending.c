@@ -45,3 +45,11 @@ struct http_request *pending_take_good(struct pending *pending, const struct err
     http_reply_error(request, failure);
     return NULL;
 }
+
+void pending_end(struct pending *pending, const struct error *failure)
+{
+    struct http_request *request = pending_take_good(pending, failure);
+
+    if (request)
+        http_reply(request, 204, NULL, NULL, 0);
+}

@@ -27,3 +27,6 @@ struct http_request *pending_take(struct pending *pending);
 
 /* The same, and a failure is answered: NULL then, too. */
 struct http_request *pending_take_good(struct pending *pending, const struct error *failure);
+
+/* For what has nothing to show: 204, or the failure. */
+void pending_end(struct pending *pending, const struct error *failure);

@@ -5,7 +5,7 @@
 #include "base/number.h"
 #include "domain/sandbox/sandboxes.h"
 
-#define EXPIRY_MAX_MS ((uint64_t) 3650 * 24 * 3600 * 1000)
+#define EXPIRY_MAX_MS ((uint64_t) 36500 * 24 * 3600 * 1000)
 
 /* In the request's pool. */
 struct taking {
@@ -107,16 +107,41 @@ void native_add_time(struct json_writer *json, const char *key, int64_t wall_ms)
     json_add_text(json, key, text);
 }
 
-void native_answer_begin(struct native_answer *answer)
+int native_read_limit(struct http_request *request, int64_t max, int64_t *ret_limit,
+                      struct error *err)
+{
+    const char *limit = http_request_query(request, "limit");
+
+    if (limit && number_parse(limit, 1, max, ret_limit) < 0)
+        return error_set(err, ERR_INVALID, 0, "'limit' must be a number from 1 to %lld",
+                         (long long) max);
+    return 0;
+}
+
+void native_answer_begin_value(struct native_answer *answer)
 {
     answer->body = (struct text) TEXT_INIT(NATIVE_REPLY_MAX);
     json_writer_init_text(&answer->json, &answer->body);
+}
+
+void native_answer_begin(struct native_answer *answer)
+{
+    native_answer_begin_value(answer);
     json_begin_object(&answer->json);
+}
+
+void native_answer_begin_list(struct native_answer *answer, const char *key)
+{
+    native_answer_begin(answer);
+    json_begin_array_at(&answer->json, key);
 }
 
 void native_answer_send(struct native_answer *answer, struct http_request *request, int status)
 {
-    json_end_object(&answer->json);
+    if (answer->json.depth == 2)
+        json_end_array(&answer->json);
+    if (answer->json.depth == 1)
+        json_end_object(&answer->json);
     if (json_writer_finish(&answer->json) < 0) {
         api_fail(request, ERR_TOO_LARGE, "the answer is too large: ask for fewer at once");
         return;

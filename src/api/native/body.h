@@ -28,17 +28,31 @@ struct sandbox *native_find_sandbox(struct http_request *request);
 int native_read_expiry(struct http_request *request, const struct json_place *body, const char *key,
                        int64_t *ret_expires_ms, struct error *err);
 
+/* How many a list is to have at the most: ?limit=, or `ret_limit` as it was. Returns 0, or -1 with
+ * ERR_INVALID. */
+int native_read_limit(struct http_request *request, int64_t max, int64_t *ret_limit,
+                      struct error *err);
+
 /* A time, unless it is 0. */
 void native_add_time(struct json_writer *json, const char *key, int64_t wall_ms);
 
-/* An answer: begin, write the fields of an object, finish. */
+/* An answer in JSON: begin it, write it, send it.
+ *
+ *     AUTO(native_answer) struct native_answer answer;
+ *
+ *     native_answer_begin_list(&answer, "ports");
+ *     ... one value per port
+ *     native_answer_send(&answer, request, 200); */
 struct native_answer {
     struct json_writer json;
     struct text body;
 };
 
-void native_answer_begin(struct native_answer *answer);
-/* Ends the request. */
+void native_answer_begin_value(struct native_answer *answer); /* one value is to be written */
+void native_answer_begin(struct native_answer *answer);       /* fields of an object */
+void native_answer_begin_list(struct native_answer *answer, const char *key); /* a list in one */
+
+/* Ends what is open, and the request. */
 void native_answer_send(struct native_answer *answer, struct http_request *request, int status);
 void native_answer_done(struct native_answer *answer);
 

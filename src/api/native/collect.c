@@ -12,18 +12,17 @@
 static void collected(void *context, const struct error *failure, const struct collected *collected)
 {
     struct http_request *request = pending_take_good(context, failure);
-    struct native_answer answer;
+    AUTO(native_answer) struct native_answer answer;
 
+    native_answer_begin(&answer);
     if (!request)
         return;
-    native_answer_begin(&answer);
     json_add_integer(&answer.json, "layers", (int64_t) collected->layers);
     json_add_integer(&answer.json, "objects", (int64_t) collected->objects);
     json_add_integer(&answer.json, "snapshots", (int64_t) collected->snapshots);
     json_add_integer(&answer.json, "bytes", (int64_t) collected->bytes);
     json_add_integer(&answer.json, "kept", (int64_t) collected->kept);
     native_answer_send(&answer, request, 200);
-    native_answer_done(&answer);
 }
 
 static int read_collect(struct http_request *request, const struct json_place *body,
@@ -109,9 +108,7 @@ static int read_inspect(struct http_request *request, const struct json_place *b
         json_field_boolean(body, "deep", JSON_OPTIONAL, &is_deep, err) < 0)
         return -1;
     inspecting = mem_alloc(sizeof(*inspecting));
-    native_answer_begin(&inspecting->answer);
-    json_key(&inspecting->answer.json, "findings");
-    json_begin_array(&inspecting->answer.json);
+    native_answer_begin_list(&inspecting->answer, "findings");
     inspecting->pending = pending_new(request);
     inspection_run(api_of(request)->domain, is_deep, found, inspected, inspecting);
     return 0;

@@ -148,19 +148,16 @@ static void page_read(void *context, const struct error *failure, const struct e
                       size_t count, int64_t next)
 {
     struct http_request *request = pending_take_good(context, failure);
-    struct native_answer answer;
+    AUTO(native_answer) struct native_answer answer;
 
+    native_answer_begin_list(&answer, "events");
     if (!request)
         return;
-    native_answer_begin(&answer);
-    json_key(&answer.json, "events");
-    json_begin_array(&answer.json);
     for (size_t i = 0; i < count; i++)
         write_event(&answer.json, &events[i]);
     json_end_array(&answer.json);
     json_add_integer(&answer.json, "next", next);
     native_answer_send(&answer, request, 200);
-    native_answer_done(&answer);
 }
 
 /* --- both ------------------------------------------------------------------------------------ */

@@ -61,8 +61,7 @@ static void list_folder(struct visit *visit)
 
     agent_body_begin(&body);
     json_add_text(&body.json, "path", path_of(request));
-    json_key(&body.json, "options");
-    json_begin_object(&body.json);
+    json_begin_object_at(&body.json, "options");
     json_add_boolean(&body.json, "recursive", has_flag(request, "recursive"));
     json_add_boolean(&body.json, "includeHidden", true);
     json_end_object(&body.json);
@@ -130,8 +129,7 @@ static void removed(struct visit *visit, const struct agent_reply *reply,
 /* A folder with all that is in it: rm's job, which the agent leaves to it, too. */
 static void write_rm(struct json_writer *json, const char *path)
 {
-    json_key(json, "argv");
-    json_begin_array(json);
+    json_begin_array_at(json, "argv");
     json_put_text(json, "rm");
     json_put_text(json, "-rf");
     json_put_text(json, "--");

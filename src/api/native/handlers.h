@@ -60,3 +60,71 @@ void native_inspect(struct http_request *request);
 
 /* backup.c */
 void native_backup(struct http_request *request);
+
+/* snapshots.c */
+void native_make_snapshot(struct http_request *request);
+void native_list_sandbox_snapshots(struct http_request *request);
+void native_fork_sandbox(struct http_request *request);
+void native_roll_back(struct http_request *request);
+void native_diff_sandbox(struct http_request *request);
+void native_list_snapshots(struct http_request *request);
+void native_get_snapshot(struct http_request *request);
+void native_delete_snapshot(struct http_request *request);
+void native_fork_snapshot(struct http_request *request);
+void native_diff_snapshot(struct http_request *request);
+
+/* templates.c */
+void native_list_templates(struct http_request *request);
+void native_get_template(struct http_request *request);
+void native_put_template(struct http_request *request);
+void native_delete_template(struct http_request *request);
+
+/* backups.c */
+void native_make_backup(struct http_request *request);
+void native_list_sandbox_backups(struct http_request *request);
+void native_restore_backup(struct http_request *request);
+void native_list_backups(struct http_request *request);
+void native_get_backup(struct http_request *request);
+void native_delete_backup(struct http_request *request);
+
+/* workspaces.c */
+void native_sync_workspace(struct http_request *request);
+void native_get_workspace(struct http_request *request);
+void native_restore_workspace(struct http_request *request);
+
+/* mounts.c: buckets */
+void native_list_mounts(struct http_request *request);
+void native_mount_bucket(struct http_request *request);
+void native_unmount_bucket(struct http_request *request);
+
+/* ports.c */
+void native_list_ports(struct http_request *request);
+void native_expose_port(struct http_request *request);
+void native_close_port(struct http_request *request);
+
+/* webhooks.c */
+void native_list_webhooks(struct http_request *request);
+void native_create_webhook(struct http_request *request);
+void native_get_webhook(struct http_request *request);
+void native_change_webhook(struct http_request *request);
+void native_delete_webhook(struct http_request *request);
+void native_get_deliveries(struct http_request *request);
+
+/* identity.c, identity_user.c, identity_user_change.c, identity_key.c: people and their keys. An
+ * administrator sees everybody; others themselves. A key's secret is in the answer to its making and
+ * nowhere else. */
+void native_get_whoami(struct http_request *request);
+void native_list_users(struct http_request *request);
+void native_create_user(struct http_request *request);
+void native_get_user(struct http_request *request);
+void native_update_user(struct http_request *request);
+void native_delete_user(struct http_request *request);
+void native_list_keys(struct http_request *request);
+void native_create_key(struct http_request *request);
+void native_revoke_key(struct http_request *request);
+void native_get_audit(struct http_request *request);
+
+/* documents.c */
+void native_get_version(struct http_request *request);
+void native_get_openapi(struct http_request *request);
+void native_get_docs(struct http_request *request);

@@ -1,10 +1,7 @@
-#include "api/native/identity.h"
-
 #include <string.h>
 
-#include "api/access/access.h"
-#include "api/http/error_body.h"
 #include "api/http/pending.h"
+#include "api/native/handlers.h"
 #include "api/native/identity_internal.h"
 #include "base/auto.h"
 #include "base/number.h"
@@ -21,31 +18,16 @@ void identity_add_time(struct json_writer *json, const char *key, int64_t wall_m
     json_add_text(json, key, wall_ms ? text : NULL);
 }
 
-void identity_reply(struct http_request *request, int status, struct json_writer *json,
-                    struct text *body)
-{
-    if (json_writer_finish(json) < 0)
-        api_fail(request, ERR_INTERNAL, "the answer does not fit");
-    else
-        http_reply(request, status, "application/json", text_string(body), body->length);
-}
-
 int identity_page_begin(struct identity_page *page, struct http_request *request, const char *name,
-                        struct text *body, struct error *err)
+                        struct error *err)
 {
-    const char *limit = http_request_query(request, "limit");
-
-    *page = (struct identity_page){.left = IDENTITY_PAGE_DEFAULT};
+    page->left = IDENTITY_PAGE_DEFAULT;
     page->after = http_request_query(request, "after");
-    if (limit && number_parse(limit, 1, IDENTITY_PAGE_MAX, &page->left) < 0)
-        return error_set(err, ERR_INVALID, 0, "limit is a number from 1 to %d", IDENTITY_PAGE_MAX);
+    native_answer_begin_list(&page->answer, name);
     if (page->after && !id_is_valid(page->after))
-        return error_set(err, ERR_INVALID, 0, "after is the id of the last one that was seen");
-    json_writer_init_text(&page->json, body);
-    json_begin_object(&page->json);
-    json_key(&page->json, name);
-    json_begin_array(&page->json);
-    return 0;
+        return error_set(err, ERR_INVALID, 0,
+                         "'after' must be the id of the last one that was seen");
+    return native_read_limit(request, IDENTITY_PAGE_MAX, &page->left, err);
 }
 
 bool identity_page_takes(struct identity_page *page, const struct id *id)
@@ -64,41 +46,43 @@ bool identity_page_takes(struct identity_page *page, const struct id *id)
     return true;
 }
 
-void identity_page_end(struct identity_page *page, struct http_request *request, struct text *body)
+void identity_page_end(struct identity_page *page, struct http_request *request,
+                       const struct error *failure)
 {
-    json_end_array(&page->json);
-    json_add_text(&page->json, "next", page->has_more ? page->last : NULL);
-    json_end_object(&page->json);
-    identity_reply(request, 200, &page->json, body);
+    json_end_array(&page->answer.json);
+    json_add_text(&page->answer.json, "next", page->has_more ? page->last : NULL);
+    if (failure->code != ERR_NONE)
+        http_reply_error(request, failure);
+    else
+        native_answer_send(&page->answer, request, 200);
+    native_answer_done(&page->answer);
 }
 
 /* --- who am I -------------------------------------------------------------------------------- */
 
-static void get_whoami(struct http_request *request)
+void native_get_whoami(struct http_request *request)
 {
     const struct caller *caller = request_caller(request);
     struct domain *domain = api_of(request)->domain;
     const struct owner *owner = owner_find(domain, &caller->owner);
     const struct api_key *key = api_key_find(domain, caller, caller->credential.text, NULL);
-    AUTO(text) struct text body = TEXT_INIT(IDENTITY_REPLY_MAX);
-    struct json_writer json;
+    AUTO(native_answer) struct native_answer answer;
+    struct json_writer *json = &answer.json;
 
-    json_writer_init_text(&json, &body);
-    json_begin_object(&json);
-    json_add_text(&json, "scope", api_key_scope_text(caller->scope));
-    json_add_text(&json, "credential", !*caller->credential.text ? "none" : key ? "key" : "login");
-    json_add_text(&json, "credentialId", *caller->credential.text ? caller->credential.text : NULL);
+    native_answer_begin(&answer);
+    json_add_text(json, "scope", api_key_scope_text(caller->scope));
+    json_add_text(json, "credential", !*caller->credential.text ? "none" : key ? "key" : "login");
+    json_add_text(json, "credentialId", *caller->credential.text ? caller->credential.text : NULL);
     if (*caller->sandbox.text)
-        json_add_text(&json, "sandboxId", caller->sandbox.text);
+        json_add_text(json, "sandboxId", caller->sandbox.text);
     if (caller->port)
-        json_add_integer(&json, "port", caller->port);
-    json_key(&json, "user");
+        json_add_integer(json, "port", caller->port);
+    json_key(json, "user");
     if (owner)
-        identity_write_user(&json, owner);
+        identity_write_user(json, owner);
     else
-        json_put_null(&json);
-    json_end_object(&json);
-    identity_reply(request, 200, &json, &body);
+        json_put_null(json);
+    native_answer_send(&answer, request, 200);
 }
 
 /* --- the audit log --------------------------------------------------------------------------- */
@@ -123,27 +107,22 @@ static void audit_found(void *context, const struct error *failure,
                         const struct audit_entry *entries, size_t count)
 {
     struct http_request *request = pending_take_good(context, failure);
-    AUTO(text) struct text body = TEXT_INIT(IDENTITY_REPLY_MAX);
-    struct json_writer json;
+    AUTO(native_answer) struct native_answer answer;
 
+    native_answer_begin_list(&answer, "entries");
     if (!request)
         return;
-    json_writer_init_text(&json, &body);
-    json_begin_object(&json);
-    json_key(&json, "entries");
-    json_begin_array(&json);
     for (size_t i = 0; i < count; i++)
-        write_entry(&json, &entries[i]);
-    json_end_array(&json);
+        write_entry(&answer.json, &entries[i]);
+    json_end_array(&answer.json);
     if (count)
-        json_add_integer(&json, "next", entries[count - 1].number);
+        json_add_integer(&answer.json, "next", entries[count - 1].number);
     else
-        json_add_null(&json, "next");
-    json_end_object(&json);
-    identity_reply(request, 200, &json, &body);
+        json_add_null(&answer.json, "next");
+    native_answer_send(&answer, request, 200);
 }
 
-static void get_audit(struct http_request *request)
+void native_get_audit(struct http_request *request)
 {
     const char *before_text = http_request_query(request, "before");
     const char *limit_text = http_request_query(request, "limit");
@@ -157,57 +136,4 @@ static void get_audit(struct http_request *request)
     }
     audit_page(api_of(request)->domain, request_caller(request), before, (size_t) limit,
                audit_found, pending_new(request));
-}
-
-/* --- the table ------------------------------------------------------------------------------- */
-
-#define TEXT_FIELD(name) "\"" name "\":{\"type\":\"string\"}"
-#define USER_FIELDS                                                                                \
-    TEXT_FIELD("name")                                                                             \
-    "," TEXT_FIELD("email") "," TEXT_FIELD(                                                        \
-        "password") ","                                                                            \
-                    "\"role\":{\"enum\":[\"admin\",\"user\"]},\"quotas\":{\"type\":\"object\"}"
-#define CREATE_USER_SCHEMA                                                                         \
-    "{\"type\":\"object\",\"required\":[\"name\"],\"properties\":{" USER_FIELDS "}}"
-#define UPDATE_USER_SCHEMA                                                                         \
-    "{\"type\":\"object\",\"properties\":{" USER_FIELDS                                            \
-    "," TEXT_FIELD("currentPassword") ",\"disabled\":{\"type\":\"boolean\"}}}"
-#define CREATE_KEY_SCHEMA                                                                          \
-    "{\"type\":\"object\",\"required\":[\"name\"],\"properties\":{" TEXT_FIELD(                    \
-        "name") ","                                                                                \
-                "\"scope\":{\"enum\":[\"admin\",\"write\",\"read\",\"sandbox\",\"port\"]}"         \
-                "," TEXT_FIELD(                                                                    \
-                    "sandbox") ",\"port\":{\"type\":\"integer\"},"                                 \
-                               "\"expiresIn\":{\"type\":[\"string\",\"integer\"]}," TEXT_FIELD(    \
-                                   "user") "}}"
-
-static const struct http_route routes[] = {
-    {"GET", "/burrow/v1/whoami", get_whoami, "Whom the key or login belongs to, and its scope",
-     .access = ACCESS_SIGNED_IN},
-    {"GET", "/burrow/v1/users", identity_list_users, "List users", .access = ACCESS_READ},
-    {"POST", "/burrow/v1/users", identity_create_user, "Make a user", .access = ACCESS_ADMIN,
-     .request_schema = CREATE_USER_SCHEMA},
-    {"GET", "/burrow/v1/users/{user}", identity_get_user, "Read one user; me is oneself",
-     .access = ACCESS_READ},
-    {"PATCH", "/burrow/v1/users/{user}", identity_update_user, "Change a user",
-     .access = ACCESS_WRITE, .request_schema = UPDATE_USER_SCHEMA},
-    {"DELETE", "/burrow/v1/users/{user}", identity_delete_user,
-     "Remove a user that owns no sandbox any more", .access = ACCESS_ADMIN},
-    {"GET", "/burrow/v1/keys", identity_list_keys, "List keys", .access = ACCESS_READ},
-    {"POST", "/burrow/v1/keys", identity_create_key, "Make a key; its secret is told only here",
-     .access = ACCESS_WRITE, .request_schema = CREATE_KEY_SCHEMA},
-    {"DELETE", "/burrow/v1/keys/{key}", identity_revoke_key, "Revoke a key by id or prefix",
-     .access = ACCESS_WRITE},
-    {"GET", "/burrow/v1/audit", get_audit, "The audit log, newest first", .access = ACCESS_ADMIN},
-};
-
-struct http_mount identity_mount(struct api *api)
-{
-    return (struct http_mount){
-        .name = "identity",
-        .routes = routes,
-        .route_count = ARRAY_COUNT(routes),
-        .context = api,
-        .encode_error = error_body_write,
-    };
 }

@@ -3,13 +3,11 @@
 
 #include "api/http/json_body.h"
 #include "api/http/pending.h"
+#include "api/native/handlers.h"
 #include "api/native/identity_internal.h"
 #include "base/auto.h"
-#include "base/number.h"
 #include "domain/identity/api_key.h"
 #include "domain/sandbox/sandboxes.h"
-
-#define EXPIRY_MAX_MS ((uint64_t) 100 * 365 * 24 * 3600 * 1000)
 
 /* --- shown ----------------------------------------------------------------------------------- */
 
@@ -44,25 +42,20 @@ static void list_one(void *context, struct api_key *key)
 
     if ((!listing->owner || strcmp(listing->owner->id.text, key->owner.text) == 0) &&
         identity_page_takes(&listing->page, &key->id))
-        write_key(&listing->page.json, key, NULL);
+        write_key(&listing->page.answer.json, key, NULL);
 }
 
-void identity_list_keys(struct http_request *request)
+void native_list_keys(struct http_request *request)
 {
-    AUTO(text) struct text body = TEXT_INIT(IDENTITY_REPLY_MAX);
     const char *user = http_request_query(request, "user");
     struct listing listing = {.owner = NULL};
     struct error err = ERROR_INIT;
 
     if (user)
         listing.owner = identity_user_of(request, user, &err);
-    if ((user && !listing.owner) ||
-        identity_page_begin(&listing.page, request, "keys", &body, &err) < 0) {
-        http_reply_error(request, &err);
-        return;
-    }
-    api_key_each(api_of(request)->domain, request_caller(request), list_one, &listing);
-    identity_page_end(&listing.page, request, &body);
+    if (identity_page_begin(&listing.page, request, "keys", &err) == 0 && (!user || listing.owner))
+        api_key_each(api_of(request)->domain, request_caller(request), list_one, &listing);
+    identity_page_end(&listing.page, request, &err);
 }
 
 /* --- made ------------------------------------------------------------------------------------ */
@@ -71,38 +64,15 @@ static void made(void *context, const struct error *failure, struct api_key *key
                  const char *secret)
 {
     struct http_request *request = pending_take_good(context, failure);
-    AUTO(text) struct text body = TEXT_INIT(IDENTITY_REPLY_MAX);
-    struct json_writer json;
+    AUTO(native_answer) struct native_answer answer;
 
+    native_answer_begin_value(&answer);
     if (!request)
         return;
-    json_writer_init_text(&json, &body);
-    write_key(&json, key, secret);
+    write_key(&answer.json, key, secret);
     (void) http_reply_header(request, "Cache-Control", "no-store");
-    identity_reply(request, 201, &json, &body);
-    explicit_bzero(body.data, body.capacity);
-}
-
-/* "30d", "12h", or seconds. */
-static int read_expiry(struct http_request *request, const struct json_place *body,
-                       int64_t *ret_expires_ms, struct error *err)
-{
-    json_t *value = json_object_get(body->value, "expiresIn");
-    uint64_t length_ms = 0;
-    bool is_good = true;
-
-    if (!value || json_is_null(value))
-        return 0;
-    if (json_is_string(value))
-        is_good = number_parse_duration(json_string_value(value), EXPIRY_MAX_MS, &length_ms) == 0;
-    else if (json_is_integer(value) && json_integer_value(value) > 0 &&
-             (uint64_t) json_integer_value(value) <= EXPIRY_MAX_MS / 1000)
-        length_ms = (uint64_t) json_integer_value(value) * 1000;
-    if (!is_good || !length_ms)
-        return error_set(err, ERR_INVALID, 0,
-                         "field 'expiresIn' must be a time such as \"30d\" or \"12h\", or seconds");
-    *ret_expires_ms = clock_wall_ms(api_of(request)->clock) + (int64_t) length_ms;
-    return 0;
+    native_answer_send(&answer, request, 201);
+    explicit_bzero(answer.body.data, answer.body.capacity);
 }
 
 static int read_place(struct http_request *request, const struct json_place *body,
@@ -151,14 +121,14 @@ static int read_key(struct http_request *request, const struct json_place *body,
     if (json_known_fields(body, known, ARRAY_COUNT(known), err) < 0 ||
         json_field_text(body, "name", JSON_REQUIRED, API_KEY_NAME_MAX, &spec.name, err) < 0 ||
         read_place(request, body, &spec, err) < 0 || read_scope(body, &spec, err) < 0 ||
-        read_expiry(request, body, &spec.expires_ms, err) < 0)
+        native_read_expiry(request, body, "expiresIn", &spec.expires_ms, err) < 0)
         return -1;
     api_key_create(api_of(request)->domain, request_caller(request), &spec, made,
                    pending_new(request));
     return 0;
 }
 
-void identity_create_key(struct http_request *request)
+void native_create_key(struct http_request *request)
 {
     json_body_take(request, read_key);
 }
@@ -168,15 +138,12 @@ void identity_create_key(struct http_request *request)
 static void revoked(void *context, const struct error *failure, struct api_key *key,
                     const char *secret)
 {
-    struct http_request *request = pending_take_good(context, failure);
-
     (void) key;
     (void) secret;
-    if (request)
-        http_reply(request, 204, NULL, NULL, 0);
+    pending_end(context, failure);
 }
 
-void identity_revoke_key(struct http_request *request)
+void native_revoke_key(struct http_request *request)
 {
     const struct api *api = api_of(request);
     struct error err = ERROR_INIT;

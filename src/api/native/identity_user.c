@@ -1,6 +1,7 @@
 /* Users, as they are shown. */
 #include <string.h>
 
+#include "api/native/handlers.h"
 #include "api/native/identity_internal.h"
 #include "base/auto.h"
 #include "domain/event/audit.h"
@@ -61,36 +62,31 @@ static void list_one(void *context, struct owner *owner)
     struct listing *listing = context;
 
     if (is_seen(listing->caller, owner) && identity_page_takes(&listing->page, &owner->id))
-        identity_write_user(&listing->page.json, owner);
+        identity_write_user(&listing->page.answer.json, owner);
 }
 
-void identity_list_users(struct http_request *request)
+void native_list_users(struct http_request *request)
 {
-    AUTO(text) struct text body = TEXT_INIT(IDENTITY_REPLY_MAX);
     struct listing listing = {.caller = request_caller(request)};
     struct error err = ERROR_INIT;
 
-    if (identity_page_begin(&listing.page, request, "users", &body, &err) < 0) {
-        http_reply_error(request, &err);
-        return;
-    }
-    owner_each(api_of(request)->domain, list_one, &listing);
-    identity_page_end(&listing.page, request, &body);
+    if (identity_page_begin(&listing.page, request, "users", &err) == 0)
+        owner_each(api_of(request)->domain, list_one, &listing);
+    identity_page_end(&listing.page, request, &err);
 }
 
-void identity_get_user(struct http_request *request)
+void native_get_user(struct http_request *request)
 {
-    AUTO(text) struct text body = TEXT_INIT(IDENTITY_REPLY_MAX);
+    AUTO(native_answer) struct native_answer answer;
     struct error err = ERROR_INIT;
     const struct owner *owner =
         identity_user_of(request, http_request_parameter(request, "user"), &err);
-    struct json_writer json;
 
+    native_answer_begin_value(&answer);
     if (!owner) {
         http_reply_error(request, &err);
         return;
     }
-    json_writer_init_text(&json, &body);
-    identity_write_user(&json, owner);
-    identity_reply(request, 200, &json, &body);
+    identity_write_user(&answer.json, owner);
+    native_answer_send(&answer, request, 200);
 }

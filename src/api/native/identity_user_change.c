@@ -7,6 +7,7 @@
 #include "api/auth/auth.h"
 #include "api/http/json_body.h"
 #include "api/http/pending.h"
+#include "api/native/handlers.h"
 #include "api/native/identity_internal.h"
 #include "base/auto.h"
 #include "base/memory.h"
@@ -50,19 +51,18 @@ static void refuse(struct user_change *change, const struct error *failure)
 static void kept(void *context, const struct error *failure, struct owner *owner)
 {
     struct user_change *change = context;
-    AUTO(text) struct text body = TEXT_INIT(IDENTITY_REPLY_MAX);
+    AUTO(native_answer) struct native_answer answer;
     struct http_request *request;
-    struct json_writer json;
 
+    native_answer_begin_value(&answer);
     if (failure) {
         refuse(change, failure);
         return;
     }
     request = pending_take(change->pending);
     if (request) {
-        json_writer_init_text(&json, &body);
-        identity_write_user(&json, owner);
-        identity_reply(request, change->is_new ? 201 : 200, &json, &body);
+        identity_write_user(&answer.json, owner);
+        native_answer_send(&answer, request, change->is_new ? 201 : 200);
     }
     change_free(change);
 }
@@ -247,12 +247,12 @@ static int read_update(struct http_request *request, const struct json_place *bo
     return owner ? read_change(request, owner, body, err) : -1;
 }
 
-void identity_create_user(struct http_request *request)
+void native_create_user(struct http_request *request)
 {
     json_body_take(request, read_create);
 }
 
-void identity_update_user(struct http_request *request)
+void native_update_user(struct http_request *request)
 {
     json_body_take(request, read_update);
 }
@@ -261,14 +261,11 @@ void identity_update_user(struct http_request *request)
 
 static void removed(void *context, const struct error *failure, struct owner *owner)
 {
-    struct http_request *request = pending_take_good(context, failure);
-
     (void) owner;
-    if (request)
-        http_reply(request, 204, NULL, NULL, 0);
+    pending_end(context, failure);
 }
 
-void identity_delete_user(struct http_request *request)
+void native_delete_user(struct http_request *request)
 {
     struct error err = ERROR_INIT;
     struct owner *owner = identity_user_of(request, http_request_parameter(request, "user"), &err);

@@ -1,24 +1,16 @@
-#include "api/native/mounts.h"
-
 #include <string.h>
 
-#include "api/access/access.h"
-#include "api/http/error_body.h"
 #include "api/mount_work.h"
 #include "api/native/body.h"
+#include "api/native/handlers.h"
 #include "base/auto.h"
-#include "base/clock.h"
 #include "domain/bucket/bucket_mount.h"
-#include "domain/sandbox/sandboxes.h"
 
 /* --- shown ----------------------------------------------------------------------------------- */
 
 /* Never the secret, nor who it belongs to. */
 static void write_mount(struct json_writer *json, const struct bucket_mount *mount)
 {
-    char time[CLOCK_TEXT_SIZE];
-
-    clock_format(mount->created_ms, time);
     json_begin_object(json);
     json_add_text(json, "path", mount->place);
     json_add_text(json, "bucket", mount->bucket.bucket);
@@ -28,7 +20,7 @@ static void write_mount(struct json_writer *json, const struct bucket_mount *mou
     json_add_text(json, "state", bucket_mount_state_text(mount->state));
     if (mount->state == BUCKET_MOUNT_FAILED)
         json_add_text(json, "error", mount->failure.message);
-    json_add_text(json, "createdAt", time);
+    native_add_time(json, "createdAt", mount->created_ms);
     json_end_object(json);
 }
 
@@ -37,25 +29,16 @@ static void list_one(void *context, const struct bucket_mount *mount)
     write_mount(context, mount);
 }
 
-static void list_mounts(struct http_request *request)
+void native_list_mounts(struct http_request *request)
 {
-    struct api *api = api_of(request);
-    struct error err = ERROR_INIT;
-    struct sandbox *sandbox = sandbox_find(api->domain, request_caller(request),
-                                           http_request_parameter(request, "id"), &err);
-    struct native_answer answer;
+    struct sandbox *sandbox = native_find_sandbox(request);
+    AUTO(native_answer) struct native_answer answer;
 
-    if (!sandbox) {
-        http_reply_error(request, &err);
+    native_answer_begin_list(&answer, "mounts");
+    if (!sandbox)
         return;
-    }
-    native_answer_begin(&answer);
-    json_key(&answer.json, "mounts");
-    json_begin_array(&answer.json);
-    bucket_mount_each(api->domain, &sandbox->id, list_one, &answer.json);
-    json_end_array(&answer.json);
+    bucket_mount_each(api_of(request)->domain, &sandbox->id, list_one, &answer.json);
     native_answer_send(&answer, request, 200);
-    native_answer_done(&answer);
 }
 
 /* --- changed --------------------------------------------------------------------------------- */
@@ -63,17 +46,15 @@ static void list_mounts(struct http_request *request)
 static void mounted(struct visit *visit, const struct error *failure,
                     const struct bucket_mount *mount)
 {
-    AUTO(text) struct text body = TEXT_INIT(NATIVE_REPLY_MAX);
-    struct json_writer json;
+    AUTO(native_answer) struct native_answer answer;
 
+    native_answer_begin_value(&answer);
     if (failure) {
         http_reply_error(visit->request, failure);
         return;
     }
-    json_writer_init_text(&json, &body);
-    write_mount(&json, mount);
-    (void) json_writer_finish(&json);
-    http_reply(visit->request, 201, "application/json", text_string(&body), body.length);
+    write_mount(&answer.json, mount);
+    native_answer_send(&answer, visit->request, 201);
 }
 
 static void unmounted(struct visit *visit, const struct error *failure,
@@ -153,12 +134,12 @@ static int read_mount(struct http_request *request, const struct json_place *bod
     return 0;
 }
 
-static void mount_bucket(struct http_request *request)
+void native_mount_bucket(struct http_request *request)
 {
     native_take(request, read_mount, NULL);
 }
 
-static void unmount_bucket(struct http_request *request)
+void native_unmount_bucket(struct http_request *request)
 {
     const char *path = http_request_query(request, "path");
 
@@ -167,35 +148,4 @@ static void unmount_bucket(struct http_request *request)
         api_fail(request, ERR_INVALID, "the query must have the path of a mount");
     else
         visit_begin(request, http_request_parameter(request, "id"), 0, ready_to_unmount);
-}
-
-/* --- the table ------------------------------------------------------------------------------- */
-
-#define TEXT_FIELD(name) "\"" name "\":{\"type\":\"string\"}"
-
-#define MOUNT_SCHEMA                                                                                                                                                   \
-    "{\"type\":\"object\",\"required\":[\"path\",\"bucket\"],\"properties\":{" TEXT_FIELD("path") "," TEXT_FIELD(                                                      \
-        "bucket") "," TEXT_FIELD("prefix") ",\"readOnly\":{\"type\":"                                                                                                  \
-                                           "\"boolean\"}," TEXT_FIELD("endpoint") "," TEXT_FIELD("region") ",\"style\":{\"enum\":[\"path\",\"virtual\"]}," TEXT_FIELD( \
-                                               "accessKeyId") "," TEXT_FIELD("secretAccessKey") "," TEXT_FIELD("sessionToken") "}}"
-
-#define MOUNTS "/burrow/v1/sandboxes/{id}/mounts"
-
-static const struct http_route routes[] = {
-    {"GET", MOUNTS, list_mounts, "Buckets that are mounted in it", .access = ACCESS_READ},
-    {"POST", MOUNTS, mount_bucket,
-     "Mount a part of a bucket as a folder; of ours, or with an endpoint of somebody else",
-     .access = ACCESS_ENTER, .request_schema = MOUNT_SCHEMA},
-    {"DELETE", MOUNTS, unmount_bucket, "Unmount the one at ?path=", .access = ACCESS_ENTER},
-};
-
-struct http_mount mounts_mount(struct api *api)
-{
-    return (struct http_mount){
-        .name = "native",
-        .routes = routes,
-        .route_count = ARRAY_COUNT(routes),
-        .context = api,
-        .encode_error = error_body_write,
-    };
 }

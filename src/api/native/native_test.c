@@ -15,8 +15,7 @@ struct bench {
     struct http_router *router;
     struct agents *agents;
     struct api api;
-    struct http_mount mounts[2];
-    struct native native;
+    struct http_mount mount;
     struct caller caller;
     char folder[64];
     char socket[128]; /* of the agent that listens */
@@ -38,12 +37,10 @@ static void serve(struct bench *bench)
     struct error error = ERROR_INIT;
 
     bench->router = http_router_new();
-    bench->mounts[0] = native_mount(&bench->native);
-    bench->mounts[1] = native_sandboxes_mount(&bench->api);
-    for (size_t i = 0; i < ARRAY_COUNT(bench->mounts); i++) {
-        bench->native.mounts[bench->native.mount_count++] = &bench->mounts[i];
-        assert_int_equal(http_router_mount(bench->router, &bench->mounts[i], &error), 0);
-    }
+    bench->mount = native_mount(&bench->api);
+    bench->api.mounts = &bench->mount;
+    bench->api.mount_count = 1;
+    assert_int_equal(http_router_mount(bench->router, &bench->mount, &error), 0);
     options.router = bench->router;
     options.clock = clock_system();
     options.authorize = authorize;

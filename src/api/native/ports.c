@@ -1,12 +1,9 @@
-#include "api/native/ports.h"
-
 #include <string.h>
 
-#include "api/access/access.h"
 #include "api/agent/agent_call.h"
-#include "api/http/error_body.h"
 #include "api/http/pending.h"
 #include "api/native/body.h"
+#include "api/native/handlers.h"
 #include "api/preview/preview.h"
 #include "base/auto.h"
 #include "base/memory.h"
@@ -55,9 +52,7 @@ static void answer_list(struct http_request *request, const struct id *sandbox, 
     AUTO(native_answer) struct native_answer answer;
     struct listing listing = {.json = &answer.json, .api = api_of(request)};
 
-    native_answer_begin(&answer);
-    json_key(&answer.json, "ports");
-    json_begin_array(&answer.json);
+    native_answer_begin_list(&answer, "ports");
     port_each(api_of(request)->domain, sandbox, list_one, &listing);
     json_end_array(&answer.json);
     if (listening) {
@@ -82,7 +77,7 @@ static void visit_ready(struct visit *visit)
     agent_call(visit, &request, listening_told);
 }
 
-static void list_ports(struct http_request *request)
+void native_list_ports(struct http_request *request)
 {
     struct sandbox *sandbox = native_find_sandbox(request);
 
@@ -107,18 +102,16 @@ static void exposed(void *context, const struct error *failure, struct port *por
 {
     AUTO(free) struct exposing *exposing = context;
     struct http_request *request;
-    AUTO(text) struct text body = TEXT_INIT(NATIVE_REPLY_MAX);
-    struct json_writer json;
+    AUTO(native_answer) struct native_answer answer;
 
+    native_answer_begin_value(&answer);
     if (!failure && exposing->has_other_token && exposing->api->preview)
         preview_forget(exposing->api->preview, &port->sandbox, port->number);
     request = pending_take_good(exposing->pending, failure);
     if (!request)
         return;
-    json_writer_init_text(&json, &body);
-    write_port(&json, api_of(request), port);
-    (void) json_writer_finish(&json);
-    http_reply(request, 201, "application/json", text_string(&body), body.length);
+    write_port(&answer.json, api_of(request), port);
+    native_answer_send(&answer, request, 201);
 }
 
 static int read_port(struct http_request *request, const struct json_place *body,
@@ -155,7 +148,7 @@ static int read_port(struct http_request *request, const struct json_place *body
     return 0;
 }
 
-static void expose_port(struct http_request *request)
+void native_expose_port(struct http_request *request)
 {
     native_take(request, read_port, NULL);
 }
@@ -171,16 +164,13 @@ struct closing {
 static void closed(void *context, const struct error *failure, struct port *port)
 {
     AUTO(free) struct closing *closing = context;
-    struct http_request *request;
 
     if (!failure && closing->api->preview)
         preview_forget(closing->api->preview, &port->sandbox, port->number);
-    request = pending_take_good(closing->pending, failure);
-    if (request)
-        http_reply(request, 204, NULL, NULL, 0);
+    pending_end(closing->pending, failure);
 }
 
-static void close_port(struct http_request *request)
+void native_close_port(struct http_request *request)
 {
     const char *text = http_request_parameter(request, "port");
     struct sandbox *sandbox = native_find_sandbox(request);
@@ -197,34 +187,4 @@ static void close_port(struct http_request *request)
     *closing = (struct closing){.pending = pending_new(request), .api = api_of(request)};
     port_unexpose(closing->api->domain, request_caller(request), sandbox, (uint16_t) number, closed,
                   closing);
-}
-
-/* --- the table ------------------------------------------------------------------------------- */
-
-#define EXPOSE_SCHEMA                                                                              \
-    "{\"type\":\"object\",\"required\":[\"port\"],\"properties\":{"                                \
-    "\"port\":{\"type\":\"integer\",\"minimum\":1024,\"maximum\":65535},"                          \
-    "\"name\":{\"type\":\"string\"},\"token\":{\"type\":\"string\",\"pattern\":"                   \
-    "\"^[a-z0-9_]{1,16}$\"},\"wake\":{\"type\":\"boolean\"},"                                      \
-    "\"expiresIn\":{\"type\":[\"string\",\"integer\"]}}}"
-
-static const struct http_route routes[] = {
-    {"GET", "/burrow/v1/sandboxes/{id}/ports", list_ports,
-     "Exposed ports with their URLs, and what listens inside", .access = ACCESS_READ},
-    {"POST", "/burrow/v1/sandboxes/{id}/ports", expose_port,
-     "Expose a port; again: the same token, or the one given", .access = ACCESS_ENTER,
-     .request_schema = EXPOSE_SCHEMA},
-    {"DELETE", "/burrow/v1/sandboxes/{id}/ports/{port}", close_port,
-     "Close an exposed port and cut what is open to it", .access = ACCESS_ENTER},
-};
-
-struct http_mount ports_mount(struct api *api)
-{
-    return (struct http_mount){
-        .name = "native",
-        .routes = routes,
-        .route_count = ARRAY_COUNT(routes),
-        .context = api,
-        .encode_error = error_body_write,
-    };
 }

@@ -1,4 +1,5 @@
-/* The one route table of this dialect. */
+/* The one route table of our own dialect: what there is under /burrow/v1, who may use it and what
+ * the documents say about it. Handlers are in handlers.h, schemas in schemas.h. */
 #include "api/access/access.h"
 #include "api/http/error_body.h"
 #include "api/native/handlers.h"
@@ -6,10 +7,13 @@
 #include "api/native/schemas.h"
 #include "base/auto.h"
 
-#define SANDBOXES "/burrow/v1/sandboxes"
+#define ROOT      "/burrow/v1"
+#define SANDBOXES ROOT "/sandboxes"
 #define SANDBOX   SANDBOXES "/{id}"
 #define CONTAINER SANDBOX "/container/{path...}"
 #define FILES     SANDBOX "/files/{path...}"
+#define SNAPSHOTS ROOT "/snapshots"
+#define SNAPSHOT  SNAPSHOTS "/{snapshot}"
 
 #define SPEC_MAX    ((uint64_t) 512 * 1024)
 #define COMMAND_MAX ((uint64_t) 8 * 1024 * 1024)
@@ -28,6 +32,10 @@
     QUERY("status", "a status; sleeping is frozen or hibernated") ","                              \
     QUERY("owner", "an id, for administrators") ","                                                \
     QUERY("prefix", "of the name") ","                                                             \
+    QUERY("cursor", "nextCursor of the page before") ","                                           \
+    QUERY("limit", "1 to 1000; 100 if not given")
+
+#define PAGE_QUERY                                                                                 \
     QUERY("cursor", "nextCursor of the page before") ","                                           \
     QUERY("limit", "1 to 1000; 100 if not given")
 
@@ -134,13 +142,13 @@ static const struct http_route routes[] = {
 
     {"GET", SANDBOX "/events", native_get_sandbox_events, "What happened to it",
      .access = ACCESS_READ, .reply_schema = EVENTS_SCHEMA, .parameters = EVENTS_QUERY},
-    {"GET", "/burrow/v1/events", native_get_events, "What happened", .access = ACCESS_READ,
+    {"GET", ROOT "/events", native_get_events, "What happened", .access = ACCESS_READ,
      .reply_schema = EVENTS_SCHEMA, .parameters = EVENTS_QUERY},
-    {"POST", "/burrow/v1/db/backup", native_backup, "Copy all that the daemon keeps into a file",
+    {"POST", ROOT "/db/backup", native_backup, "Copy all that the daemon keeps into a file",
      .access = ACCESS_ADMIN, .request_schema = BACKUP_SCHEMA},
-    {"POST", "/burrow/v1/gc", native_collect, "Take away what is stored and nobody names",
+    {"POST", ROOT "/gc", native_collect, "Take away what is stored and nobody names",
      .access = ACCESS_ADMIN, .request_schema = COLLECT_SCHEMA},
-    {"POST", "/burrow/v1/fsck", native_inspect,
+    {"POST", ROOT "/fsck", native_inspect,
      "Look whether everything that is promised is there; changes nothing", .access = ACCESS_ADMIN,
      .request_schema = INSPECT_SCHEMA},
 
@@ -154,9 +162,122 @@ static const struct http_route routes[] = {
      .access = ACCESS_ENTER, .body_limit = HTTP_BODY_UNLIMITED},
     {"DELETE", CONTAINER, native_container, "The sandbox's own container API",
      .access = ACCESS_ENTER, .body_limit = HTTP_BODY_UNLIMITED},
+
+    {"POST", SANDBOX "/snapshots", native_make_snapshot,
+     "Keep its disk as it is now; pauseMs says how long it stood still", .access = ACCESS_WRITE,
+     .request_schema = SNAPSHOT_ORDER_SCHEMA, .reply_schema = SNAPSHOT_SCHEMA},
+    {"GET", SANDBOX "/snapshots", native_list_sandbox_snapshots, "Its snapshots, the newest first",
+     .access = ACCESS_READ, .reply_schema = SNAPSHOTS_SCHEMA, .parameters = PAGE_QUERY},
+    {"POST", SANDBOX "/fork", native_fork_sandbox,
+     "New sandboxes that begin with its disk as it is now: all of them, or none",
+     .access = ACCESS_WRITE, .body_limit = SPEC_MAX, .request_schema = FORK_SCHEMA,
+     .reply_schema = FORKED_SCHEMA},
+    {"POST", SANDBOX "/rollback", native_roll_back,
+     "Its disk becomes what it was; what it is now is kept as a snapshot", .access = ACCESS_WRITE,
+     .request_schema = ROLLBACK_SCHEMA, .reply_schema = ROLLED_BACK_SCHEMA},
+    {"GET", SANDBOX "/diff", native_diff_sandbox, "What changed since a snapshot",
+     .access = ACCESS_READ, .reply_schema = DIFF_SCHEMA,
+     .parameters = QUERY("from", "a snapshot, by id or name")},
+    {"GET", SNAPSHOTS, native_list_snapshots, "List snapshots, the newest first",
+     .access = ACCESS_READ, .reply_schema = SNAPSHOTS_SCHEMA, .parameters = PAGE_QUERY},
+    {"GET", SNAPSHOT, native_get_snapshot, "Read one, by id or name", .access = ACCESS_READ,
+     .reply_schema = SNAPSHOT_SCHEMA},
+    {"DELETE", SNAPSHOT, native_delete_snapshot, "Delete it; sandboxes made from it stay",
+     .access = ACCESS_WRITE},
+    {"POST", SNAPSHOT "/fork", native_fork_snapshot,
+     "New sandboxes that begin with this disk: all of them, or none", .access = ACCESS_WRITE,
+     .body_limit = SPEC_MAX, .request_schema = FORK_SCHEMA, .reply_schema = FORKED_SCHEMA},
+    {"GET", SNAPSHOT "/diff", native_diff_snapshot,
+     "What changed since this one, until another or until now", .access = ACCESS_READ,
+     .reply_schema = DIFF_SCHEMA,
+     .parameters = QUERY("against", "a snapshot; without it the sandbox as it is now")},
+
+    {"GET", ROOT "/templates", native_list_templates, "List templates", .access = ACCESS_READ},
+    {"GET", ROOT "/templates/{name}", native_get_template, "Read one template",
+     .access = ACCESS_READ, .reply_schema = TEMPLATE_SCHEMA},
+    {"PUT", ROOT "/templates/{name}", native_put_template,
+     "Make or replace one: what new sandboxes are made from, with `template` in their spec",
+     .access = ACCESS_WRITE, .body_limit = SPEC_MAX, .request_schema = TEMPLATE_ORDER_SCHEMA,
+     .reply_schema = TEMPLATE_SCHEMA},
+    {"DELETE", ROOT "/templates/{name}", native_delete_template,
+     "Delete it; sandboxes made from it stay", .access = ACCESS_WRITE},
+
+    {"POST", SANDBOX "/backups", native_make_backup,
+     "Keep a folder of it in the object store, as it is now", .access = ACCESS_ENTER,
+     .body_limit = COMMAND_MAX, .request_schema = BACKUP_ORDER_SCHEMA},
+    {"GET", SANDBOX "/backups", native_list_sandbox_backups, "Backups that were made of it",
+     .access = ACCESS_READ},
+    {"POST", SANDBOX "/restore", native_restore_backup,
+     "Make a folder what a backup holds; the one it was of, or another", .access = ACCESS_ENTER,
+     .request_schema = RESTORE_SCHEMA},
+    {"GET", ROOT "/backups", native_list_backups, "All backups", .access = ACCESS_READ},
+    {"GET", ROOT "/backups/{backup}", native_get_backup, "Read one", .access = ACCESS_READ},
+    {"DELETE", ROOT "/backups/{backup}", native_delete_backup, "Delete it", .access = ACCESS_WRITE},
+
+    {"POST", SANDBOX "/sync", native_sync_workspace,
+     "Mirror its working folder in the object store, file by file", .access = ACCESS_ENTER,
+     .request_schema = SYNC_SCHEMA},
+    {"GET", SANDBOX "/sync", native_get_workspace, "What the mirror holds", .access = ACCESS_READ},
+    {"POST", SANDBOX "/sync/restore", native_restore_workspace,
+     "Make its working folder what the mirror holds", .access = ACCESS_ENTER,
+     .request_schema = EMPTY_SCHEMA},
+
+    {"GET", SANDBOX "/mounts", native_list_mounts, "Buckets that are mounted in it",
+     .access = ACCESS_READ},
+    {"POST", SANDBOX "/mounts", native_mount_bucket,
+     "Mount a part of a bucket as a folder; of ours, or with an endpoint of somebody else",
+     .access = ACCESS_ENTER, .request_schema = MOUNT_SCHEMA},
+    {"DELETE", SANDBOX "/mounts", native_unmount_bucket,
+     "Unmount the one at ?path=", .access = ACCESS_ENTER},
+
+    {"GET", SANDBOX "/ports", native_list_ports,
+     "Exposed ports with their URLs, and what listens inside", .access = ACCESS_READ},
+    {"POST", SANDBOX "/ports", native_expose_port,
+     "Expose a port; again: the same token, or the one given", .access = ACCESS_ENTER,
+     .request_schema = EXPOSE_SCHEMA},
+    {"DELETE", SANDBOX "/ports/{port}", native_close_port,
+     "Close an exposed port and cut what is open to it", .access = ACCESS_ENTER},
+
+    {"GET", ROOT "/webhooks", native_list_webhooks, "List webhooks", .access = ACCESS_READ},
+    {"POST", ROOT "/webhooks", native_create_webhook,
+     "Make a webhook; its secret is told only here", .access = ACCESS_WRITE,
+     .request_schema = WEBHOOK_SCHEMA},
+    {"GET", ROOT "/webhooks/{webhook}", native_get_webhook, "Read one webhook",
+     .access = ACCESS_READ},
+    {"PATCH", ROOT "/webhooks/{webhook}", native_change_webhook, "Stop a webhook, or let it go on",
+     .access = ACCESS_WRITE, .request_schema = WEBHOOK_CHANGE_SCHEMA},
+    {"DELETE", ROOT "/webhooks/{webhook}", native_delete_webhook, "Remove a webhook",
+     .access = ACCESS_WRITE},
+    {"GET", ROOT "/webhooks/{webhook}/deliveries", native_get_deliveries,
+     "What was sent, and how that went, newest first", .access = ACCESS_READ},
+
+    {"GET", ROOT "/whoami", native_get_whoami, "Whom the key or login belongs to, and its scope",
+     .access = ACCESS_SIGNED_IN},
+    {"GET", ROOT "/users", native_list_users, "List users", .access = ACCESS_READ},
+    {"POST", ROOT "/users", native_create_user, "Make a user", .access = ACCESS_ADMIN,
+     .request_schema = CREATE_USER_SCHEMA},
+    {"GET", ROOT "/users/{user}", native_get_user, "Read one user; me is oneself",
+     .access = ACCESS_READ},
+    {"PATCH", ROOT "/users/{user}", native_update_user, "Change a user", .access = ACCESS_WRITE,
+     .request_schema = UPDATE_USER_SCHEMA},
+    {"DELETE", ROOT "/users/{user}", native_delete_user,
+     "Remove a user that owns no sandbox any more", .access = ACCESS_ADMIN},
+    {"GET", ROOT "/keys", native_list_keys, "List keys", .access = ACCESS_READ},
+    {"POST", ROOT "/keys", native_create_key, "Make a key; its secret is told only here",
+     .access = ACCESS_WRITE, .request_schema = CREATE_KEY_SCHEMA},
+    {"DELETE", ROOT "/keys/{key}", native_revoke_key, "Revoke a key by id or prefix",
+     .access = ACCESS_WRITE},
+    {"GET", ROOT "/audit", native_get_audit, "The audit log, newest first", .access = ACCESS_ADMIN},
+
+    {"GET", ROOT "/version", native_get_version, "The version of this daemon",
+     .access = ACCESS_PUBLIC,
+     .reply_schema = "{\"type\":\"object\",\"properties\":{\"version\":{\"type\":\"string\"}}}"},
+    {"GET", ROOT "/openapi.json", native_get_openapi, "This document", .access = ACCESS_PUBLIC},
+    {"GET", ROOT "/docs", native_get_docs, "The same for people", .access = ACCESS_PUBLIC,
+     .reply_type = "text/html"},
 };
 
-struct http_mount native_sandboxes_mount(struct api *api)
+struct http_mount native_mount(struct api *api)
 {
     return (struct http_mount){
         .name = "native",

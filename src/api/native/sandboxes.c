@@ -179,7 +179,6 @@ static int read_filter(struct http_request *request, struct sandbox_filter *filt
     const char *status = http_request_query(request, "status");
     const char *label = http_request_query(request, "label");
     const char *owner = http_request_query(request, "owner");
-    const char *limit = http_request_query(request, "limit");
     int64_t count = LIST_DEFAULT;
 
     *filter = (struct sandbox_filter){
@@ -187,9 +186,8 @@ static int read_filter(struct http_request *request, struct sandbox_filter *filt
         .name_prefix = http_request_query(request, "prefix"),
         .after = http_request_query(request, "cursor"),
     };
-    if (limit && number_parse(limit, 1, SANDBOX_LIST_MAX, &count) < 0)
-        return error_set(err, ERR_INVALID, 0, "'limit' must be a number from 1 to %d",
-                         SANDBOX_LIST_MAX);
+    if (native_read_limit(request, SANDBOX_LIST_MAX, &count, err) < 0)
+        return -1;
     filter->limit = (size_t) count;
     if (label)
         read_label(request, label, filter);
@@ -210,9 +208,7 @@ void native_list_sandboxes(struct http_request *request)
         http_reply_error(request, &error);
         return;
     }
-    native_answer_begin(&listing.answer);
-    json_key(&listing.answer.json, "sandboxes");
-    json_begin_array(&listing.answer.json);
+    native_answer_begin_list(&listing.answer, "sandboxes");
     r = sandbox_list(api_of(request)->domain, listing.caller, &filter, &request->pool, list_one,
                      &listing, &next, &error);
     json_end_array(&listing.answer.json);
@@ -265,11 +261,8 @@ void native_change_sandbox(struct http_request *request)
 
 static void destroyed(void *context, const struct error *failure, struct sandbox *sandbox)
 {
-    struct http_request *request = pending_take_good(context, failure);
-
     (void) sandbox;
-    if (request)
-        http_reply(request, 204, NULL, "", 0);
+    pending_end(context, failure);
 }
 
 typedef void sandbox_act(struct domain *domain, const struct caller *caller,

@@ -205,3 +205,64 @@
     "{\"type\":\"object\",\"required\":[\"name\"],\"properties\":{\"name\":{\"type\":\"string\""   \
     "},\"snapshot\":{\"type\":[\"string\",\"null\"]},\"image\":{\"type\":[\"string\",\"null\"]}"   \
     ",\"createdAt\":{\"type\":\"string\"},\"updatedAt\":{\"type\":\"string\"}}}"
+
+/* --- ports, backups, mounts, webhooks, workspaces, people ------------------------------------ */
+
+#define TEXT_FIELD(name) "\"" name "\":{\"type\":\"string\"}"
+
+#define EXPOSE_SCHEMA                                                                              \
+    "{\"type\":\"object\",\"required\":[\"port\"],\"properties\":{"                                \
+    "\"port\":{\"type\":\"integer\",\"minimum\":1024,\"maximum\":65535},"                          \
+    "\"name\":{\"type\":\"string\"},\"token\":{\"type\":\"string\",\"pattern\":"                   \
+    "\"^[a-z0-9_]{1,16}$\"},\"wake\":{\"type\":\"boolean\"},"                                      \
+    "\"expiresIn\":{\"type\":[\"string\",\"integer\"]}}}"
+
+#define BACKUP_ORDER_SCHEMA                                                                        \
+    "{\"type\":\"object\",\"properties\":{\"dir\":{\"type\":\"string\"},"                          \
+    "\"name\":{\"type\":\"string\",\"maxLength\":256},\"ttl\":{\"type\":[\"integer\",\"string\"]}" \
+    ","                                                                                            \
+    "\"gitignore\":{\"type\":\"boolean\"},\"excludes\":{\"type\":\"array\",\"items\":"             \
+    "{\"type\":\"string\"}},\"compression\":{\"enum\":[\"lz4\",\"zstd\",\"gzip\",\"xz\"]},"        \
+    "\"freeze\":" FREEZE_SCHEMA "}}"
+
+#define RESTORE_SCHEMA                                                                             \
+    "{\"type\":\"object\",\"required\":[\"backup\"],\"properties\":{"                              \
+    "\"backup\":{\"type\":[\"object\",\"string\"]},\"dir\":{\"type\":\"string\"}}}"
+
+#define MOUNT_SCHEMA                                                                                                                                                   \
+    "{\"type\":\"object\",\"required\":[\"path\",\"bucket\"],\"properties\":{" TEXT_FIELD("path") "," TEXT_FIELD(                                                      \
+        "bucket") "," TEXT_FIELD("prefix") ",\"readOnly\":{\"type\":"                                                                                                  \
+                                           "\"boolean\"}," TEXT_FIELD("endpoint") "," TEXT_FIELD("region") ",\"style\":{\"enum\":[\"path\",\"virtual\"]}," TEXT_FIELD( \
+                                               "accessKeyId") "," TEXT_FIELD("secretAccessKey") "," TEXT_FIELD("sessionToken") "}}"
+
+#define WEBHOOK_SCHEMA                                                                             \
+    "{\"type\":\"object\",\"required\":[\"url\"],\"properties\":{\"url\":{\"type\":\"string\"},"   \
+    "\"events\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}},"                             \
+    "\"secret\":{\"type\":\"string\"},\"bearer\":{\"type\":\"string\"}}}"
+#define WEBHOOK_CHANGE_SCHEMA                                                                      \
+    "{\"type\":\"object\",\"required\":[\"enabled\"],"                                             \
+    "\"properties\":{\"enabled\":{\"type\":\"boolean\"}}}"
+
+#define SYNC_SCHEMA                                                                                \
+    "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{"                         \
+    "\"freeze\":" FREEZE_SCHEMA "}}"
+#define EMPTY_SCHEMA "{\"type\":\"object\",\"additionalProperties\":false}"
+
+#define USER_FIELDS                                                                                \
+    TEXT_FIELD("name")                                                                             \
+    "," TEXT_FIELD("email") "," TEXT_FIELD(                                                        \
+        "password") ","                                                                            \
+                    "\"role\":{\"enum\":[\"admin\",\"user\"]},\"quotas\":{\"type\":\"object\"}"
+#define CREATE_USER_SCHEMA                                                                         \
+    "{\"type\":\"object\",\"required\":[\"name\"],\"properties\":{" USER_FIELDS "}}"
+#define UPDATE_USER_SCHEMA                                                                         \
+    "{\"type\":\"object\",\"properties\":{" USER_FIELDS                                            \
+    "," TEXT_FIELD("currentPassword") ",\"disabled\":{\"type\":\"boolean\"}}}"
+#define CREATE_KEY_SCHEMA                                                                          \
+    "{\"type\":\"object\",\"required\":[\"name\"],\"properties\":{" TEXT_FIELD(                    \
+        "name") ","                                                                                \
+                "\"scope\":{\"enum\":[\"admin\",\"write\",\"read\",\"sandbox\",\"port\"]}"         \
+                "," TEXT_FIELD(                                                                    \
+                    "sandbox") ",\"port\":{\"type\":\"integer\"},"                                 \
+                               "\"expiresIn\":{\"type\":[\"string\",\"integer\"]}," TEXT_FIELD(    \
+                                   "user") "}}"

@@ -1,23 +1,18 @@
-#include "api/native/snapshots.h"
-
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/access/access.h"
-#include "api/http/error_body.h"
 #include "api/http/pending.h"
 #include "api/native/body.h"
+#include "api/native/handlers.h"
 #include "api/native/order.h"
 #include "api/native/sandbox_fields.h"
 #include "api/native/schemas.h"
 #include "base/auto.h"
 #include "base/memory.h"
-#include "base/number.h"
 #include "domain/snapshot/snapshot.h"
 #include "json/json_measure.h"
 
 #define LIST_DEFAULT   100
-#define SPEC_MAX       ((uint64_t) 512 * 1024)
 #define DIFF_BYTES_MAX ((size_t) 8 * 1024 * 1024) /* of an answer; more is left out, and said */
 #define DIFF_LINE_MAX  ((size_t) 64 * 1024)
 
@@ -55,18 +50,16 @@ static struct snapshot *find(struct http_request *request)
     return snapshot;
 }
 
-static void get_snapshot(struct http_request *request)
+void native_get_snapshot(struct http_request *request)
 {
     const struct snapshot *snapshot = find(request);
-    AUTO(text) struct text body = TEXT_INIT(NATIVE_REPLY_MAX);
-    struct json_writer json;
+    AUTO(native_answer) struct native_answer answer;
 
+    native_answer_begin_value(&answer);
     if (!snapshot)
         return;
-    json_writer_init_text(&json, &body);
-    write_snapshot(&json, snapshot, NULL);
-    (void) json_writer_finish(&json);
-    http_reply(request, 200, "application/json", text_string(&body), body.length);
+    write_snapshot(&answer.json, snapshot, NULL);
+    native_answer_send(&answer, request, 200);
 }
 
 /* --- listed ---------------------------------------------------------------------------------- */
@@ -79,23 +72,19 @@ static void list_one(void *context, struct snapshot *snapshot)
 static void list(struct http_request *request, const struct id *sandbox)
 {
     AUTO(native_answer) struct native_answer answer;
-    const char *limit = http_request_query(request, "limit"), *next = NULL;
+    const char *next = NULL;
     struct snapshot_filter filter = {.sandbox = sandbox,
                                      .after = http_request_query(request, "cursor")};
     struct error err = ERROR_INIT;
     int64_t count = LIST_DEFAULT;
     int r;
 
-    native_answer_begin(&answer);
-    if (limit && number_parse(limit, 1, SNAPSHOT_LIST_MAX, &count) < 0) {
-        api_fail(request, ERR_INVALID, "'limit' must be a number from 1 to %d", SNAPSHOT_LIST_MAX);
-        return;
-    }
+    native_answer_begin_list(&answer, "snapshots");
+    r = native_read_limit(request, SNAPSHOT_LIST_MAX, &count, &err);
     filter.limit = (size_t) count;
-    json_key(&answer.json, "snapshots");
-    json_begin_array(&answer.json);
-    r = snapshot_list(api_of(request)->domain, request_caller(request), &filter, &request->pool,
-                      list_one, &answer.json, &next, &err);
+    if (r == 0)
+        r = snapshot_list(api_of(request)->domain, request_caller(request), &filter, &request->pool,
+                          list_one, &answer.json, &next, &err);
     json_end_array(&answer.json);
     json_add_text(&answer.json, "nextCursor", next);
     if (r < 0)
@@ -104,13 +93,13 @@ static void list(struct http_request *request, const struct id *sandbox)
         native_answer_send(&answer, request, 200);
 }
 
-static void list_snapshots(struct http_request *request)
+void native_list_snapshots(struct http_request *request)
 {
     list(request, NULL);
 }
 
 /* Also of a sandbox that is gone, by its id. */
-static void list_sandbox_snapshots(struct http_request *request)
+void native_list_sandbox_snapshots(struct http_request *request)
 {
     const char *name = http_request_parameter(request, "id");
     struct id id = {.text = ""};
@@ -166,20 +155,17 @@ static int read_snapshot(struct http_request *request, const struct json_place *
     return 0;
 }
 
-static void make_snapshot(struct http_request *request)
+void native_make_snapshot(struct http_request *request)
 {
     native_take(request, read_snapshot, NULL);
 }
 
 static void gone(void *context, const struct error *failure)
 {
-    struct http_request *request = pending_take_good(context, failure);
-
-    if (request)
-        http_reply(request, 204, NULL, "", 0);
+    pending_end(context, failure);
 }
 
-static void delete_snapshot(struct http_request *request)
+void native_delete_snapshot(struct http_request *request)
 {
     struct snapshot *snapshot = find(request);
 
@@ -246,12 +232,12 @@ static int read_fork(struct http_request *request, const struct json_place *body
     return 0;
 }
 
-static void fork_snapshot(struct http_request *request)
+void native_fork_snapshot(struct http_request *request)
 {
     native_take(request, read_fork, NULL);
 }
 
-static void fork_sandbox(struct http_request *request)
+void native_fork_sandbox(struct http_request *request)
 {
     native_take(request, read_fork, "sandbox");
 }
@@ -300,7 +286,7 @@ static int read_rollback(struct http_request *request, const struct json_place *
     return 0;
 }
 
-static void roll_back(struct http_request *request)
+void native_roll_back(struct http_request *request)
 {
     native_take(request, read_rollback, NULL);
 }
@@ -360,16 +346,14 @@ static void diff(struct http_request *request, struct snapshot_place older,
 {
     struct diffing *diffing = mem_alloc(sizeof(*diffing));
 
-    native_answer_begin(&diffing->answer);
-    json_key(&diffing->answer.json, "changes");
-    json_begin_array(&diffing->answer.json);
+    native_answer_begin_list(&diffing->answer, "changes");
     diffing->pending = pending_new(request);
     snapshot_diff(api_of(request)->domain, request_caller(request), older, newer, take_line, diffed,
                   diffing);
 }
 
 /* From the snapshot to another, or to its sandbox as it is now. */
-static void diff_snapshot(struct http_request *request)
+void native_diff_snapshot(struct http_request *request)
 {
     struct domain *domain = api_of(request)->domain;
     const struct caller *caller = request_caller(request);
@@ -390,7 +374,7 @@ static void diff_snapshot(struct http_request *request)
 }
 
 /* From a snapshot to the sandbox as it is now. */
-static void diff_sandbox(struct http_request *request)
+void native_diff_sandbox(struct http_request *request)
 {
     const char *from = http_request_query(request, "from");
     struct snapshot_place older = {.snapshot = NULL};
@@ -408,62 +392,4 @@ static void diff_sandbox(struct http_request *request)
         diff(request, older, newer);
     else
         http_reply_error(request, &err);
-}
-
-/* --- the table ------------------------------------------------------------------------------- */
-
-#define OF_SANDBOX "/burrow/v1/sandboxes/{id}"
-#define SNAPSHOTS  "/burrow/v1/snapshots"
-#define SNAPSHOT   SNAPSHOTS "/{snapshot}"
-
-/* clang-format off */
-#define QUERY(name, text)                                                                          \
-    "{\"name\":\"" name "\",\"in\":\"query\",\"description\":\"" text                               \
-    "\",\"schema\":{\"type\":\"string\"}}"
-
-#define LIST_QUERY                                                                                 \
-    QUERY("cursor", "nextCursor of the page before") ","                                           \
-    QUERY("limit", "1 to 1000; 100 if not given")
-/* clang-format on */
-
-static const struct http_route routes[] = {
-    {"POST", OF_SANDBOX "/snapshots", make_snapshot,
-     "Keep its disk as it is now; pauseMs says how long it stood still", .access = ACCESS_WRITE,
-     .request_schema = SNAPSHOT_ORDER_SCHEMA, .reply_schema = SNAPSHOT_SCHEMA},
-    {"GET", OF_SANDBOX "/snapshots", list_sandbox_snapshots, "Its snapshots, the newest first",
-     .access = ACCESS_READ, .reply_schema = SNAPSHOTS_SCHEMA, .parameters = LIST_QUERY},
-    {"POST", OF_SANDBOX "/fork", fork_sandbox,
-     "New sandboxes that begin with its disk as it is now: all of them, or none",
-     .access = ACCESS_WRITE, .body_limit = SPEC_MAX, .request_schema = FORK_SCHEMA,
-     .reply_schema = FORKED_SCHEMA},
-    {"POST", OF_SANDBOX "/rollback", roll_back,
-     "Its disk becomes what it was; what it is now is kept as a snapshot", .access = ACCESS_WRITE,
-     .request_schema = ROLLBACK_SCHEMA, .reply_schema = ROLLED_BACK_SCHEMA},
-    {"GET", OF_SANDBOX "/diff", diff_sandbox, "What changed since a snapshot",
-     .access = ACCESS_READ, .reply_schema = DIFF_SCHEMA,
-     .parameters = QUERY("from", "a snapshot, by id or name")},
-    {"GET", SNAPSHOTS, list_snapshots, "List snapshots, the newest first", .access = ACCESS_READ,
-     .reply_schema = SNAPSHOTS_SCHEMA, .parameters = LIST_QUERY},
-    {"GET", SNAPSHOT, get_snapshot, "Read one, by id or name", .access = ACCESS_READ,
-     .reply_schema = SNAPSHOT_SCHEMA},
-    {"DELETE", SNAPSHOT, delete_snapshot, "Delete it; sandboxes made from it stay",
-     .access = ACCESS_WRITE},
-    {"POST", SNAPSHOT "/fork", fork_snapshot,
-     "New sandboxes that begin with this disk: all of them, or none", .access = ACCESS_WRITE,
-     .body_limit = SPEC_MAX, .request_schema = FORK_SCHEMA, .reply_schema = FORKED_SCHEMA},
-    {"GET", SNAPSHOT "/diff", diff_snapshot,
-     "What changed since this one, until another or until now", .access = ACCESS_READ,
-     .reply_schema = DIFF_SCHEMA,
-     .parameters = QUERY("against", "a snapshot; without it the sandbox as it is now")},
-};
-
-struct http_mount snapshots_mount(struct api *api)
-{
-    return (struct http_mount){
-        .name = "native",
-        .routes = routes,
-        .route_count = ARRAY_COUNT(routes),
-        .context = api,
-        .encode_error = error_body_write,
-    };
 }

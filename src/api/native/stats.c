@@ -47,13 +47,8 @@ static void measured(void *context, const struct error *failure, const struct st
 
 void native_get_stats(struct http_request *request)
 {
-    struct domain *domain = api_of(request)->domain;
-    struct error error = ERROR_INIT;
-    struct sandbox *sandbox = sandbox_find(domain, request_caller(request),
-                                           http_request_parameter(request, "id"), &error);
+    struct sandbox *sandbox = native_find_sandbox(request);
 
-    if (!sandbox)
-        http_reply_error(request, &error);
-    else
-        sandbox_stats(domain, sandbox, measured, pending_new(request));
+    if (sandbox)
+        sandbox_stats(api_of(request)->domain, sandbox, measured, pending_new(request));
 }

@@ -1,17 +1,12 @@
-#include "api/native/templates.h"
-
 #include <string.h>
 
-#include "api/access/access.h"
-#include "api/http/error_body.h"
 #include "api/http/pending.h"
 #include "api/native/body.h"
+#include "api/native/handlers.h"
 #include "api/native/sandbox_fields.h"
 #include "api/native/schemas.h"
 #include "base/auto.h"
 #include "domain/snapshot/template.h"
-
-#define SPEC_MAX ((uint64_t) 512 * 1024)
 
 /* --- shown ----------------------------------------------------------------------------------- */
 
@@ -32,13 +27,11 @@ static void write_template(struct json_writer *json, const struct template *temp
 
 static void answer_template(struct http_request *request, const struct template *template)
 {
-    AUTO(text) struct text body = TEXT_INIT(NATIVE_REPLY_MAX);
-    struct json_writer json;
+    AUTO(native_answer) struct native_answer answer;
 
-    json_writer_init_text(&json, &body);
-    write_template(&json, template, request_caller(request));
-    (void) json_writer_finish(&json);
-    http_reply(request, 200, "application/json", text_string(&body), body.length);
+    native_answer_begin_value(&answer);
+    write_template(&answer.json, template, request_caller(request));
+    native_answer_send(&answer, request, 200);
 }
 
 struct listing {
@@ -53,20 +46,17 @@ static void list_one(void *context, const struct template *template)
     write_template(&listing->answer.json, template, listing->caller);
 }
 
-static void list_templates(struct http_request *request)
+void native_list_templates(struct http_request *request)
 {
     struct listing listing = {.caller = request_caller(request)};
 
-    native_answer_begin(&listing.answer);
-    json_key(&listing.answer.json, "templates");
-    json_begin_array(&listing.answer.json);
+    native_answer_begin_list(&listing.answer, "templates");
     template_each(api_of(request)->domain, listing.caller, list_one, &listing);
-    json_end_array(&listing.answer.json);
     native_answer_send(&listing.answer, request, 200);
     native_answer_done(&listing.answer);
 }
 
-static void get_template(struct http_request *request)
+void native_get_template(struct http_request *request)
 {
     struct error err = ERROR_INIT;
     const struct template *template =
@@ -112,49 +102,19 @@ static int read_put(struct http_request *request, const struct json_place *body,
     return 0;
 }
 
-static void put_template(struct http_request *request)
+void native_put_template(struct http_request *request)
 {
     native_take(request, read_put, NULL);
 }
 
 static void gone(void *context, const struct error *failure, const struct template *template)
 {
-    struct http_request *request = pending_take_good(context, failure);
-
     (void) template;
-    if (request)
-        http_reply(request, 204, NULL, "", 0);
+    pending_end(context, failure);
 }
 
-static void delete_template(struct http_request *request)
+void native_delete_template(struct http_request *request)
 {
     template_delete(api_of(request)->domain, request_caller(request),
                     http_request_parameter(request, "name"), gone, pending_new(request));
-}
-
-/* --- the table ------------------------------------------------------------------------------- */
-
-#define TEMPLATES "/burrow/v1/templates"
-
-static const struct http_route routes[] = {
-    {"GET", TEMPLATES, list_templates, "List templates", .access = ACCESS_READ},
-    {"GET", TEMPLATES "/{name}", get_template, "Read one template", .access = ACCESS_READ,
-     .reply_schema = TEMPLATE_SCHEMA},
-    {"PUT", TEMPLATES "/{name}", put_template,
-     "Make or replace one: what new sandboxes are made from, with `template` in their spec",
-     .access = ACCESS_WRITE, .body_limit = SPEC_MAX, .request_schema = TEMPLATE_ORDER_SCHEMA,
-     .reply_schema = TEMPLATE_SCHEMA},
-    {"DELETE", TEMPLATES "/{name}", delete_template, "Delete it; sandboxes made from it stay",
-     .access = ACCESS_WRITE},
-};
-
-struct http_mount templates_mount(struct api *api)
-{
-    return (struct http_mount){
-        .name = "native",
-        .routes = routes,
-        .route_count = ARRAY_COUNT(routes),
-        .context = api,
-        .encode_error = error_body_write,
-    };
 }

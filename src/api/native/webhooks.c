@@ -1,13 +1,9 @@
-#include "api/native/webhooks.h"
-
 #include <string.h>
 
-#include "api/access/access.h"
-#include "api/http/error_body.h"
 #include "api/http/pending.h"
 #include "api/native/body.h"
+#include "api/native/handlers.h"
 #include "base/auto.h"
-#include "base/number.h"
 #include "domain/webhook/webhook.h"
 
 #define LOG_DEFAULT 100
@@ -34,16 +30,14 @@ static void write_webhook(struct json_writer *json, const struct webhook *webhoo
 static void answer_webhook(struct http_request *request, int status, const struct webhook *webhook,
                            bool shows_secret)
 {
-    AUTO(text) struct text body = TEXT_INIT(NATIVE_REPLY_MAX);
-    struct json_writer json;
+    AUTO(native_answer) struct native_answer answer;
 
-    json_writer_init_text(&json, &body);
-    write_webhook(&json, webhook, shows_secret);
-    (void) json_writer_finish(&json);
+    native_answer_begin_value(&answer);
+    write_webhook(&answer.json, webhook, shows_secret);
     if (shows_secret)
         (void) http_reply_header(request, "Cache-Control", "no-store");
-    http_reply(request, status, "application/json", text_string(&body), body.length);
-    explicit_bzero(body.data, body.capacity);
+    native_answer_send(&answer, request, status);
+    explicit_bzero(answer.body.data, answer.body.capacity);
 }
 
 static void list_one(void *context, struct webhook *webhook)
@@ -51,15 +45,12 @@ static void list_one(void *context, struct webhook *webhook)
     write_webhook(context, webhook, false);
 }
 
-static void list_webhooks(struct http_request *request)
+void native_list_webhooks(struct http_request *request)
 {
     AUTO(native_answer) struct native_answer answer;
 
-    native_answer_begin(&answer);
-    json_key(&answer.json, "webhooks");
-    json_begin_array(&answer.json);
+    native_answer_begin_list(&answer, "webhooks");
     webhook_each(api_of(request)->domain, request_caller(request), list_one, &answer.json);
-    json_end_array(&answer.json);
     native_answer_send(&answer, request, 200);
 }
 
@@ -74,7 +65,7 @@ static struct webhook *find(struct http_request *request)
     return webhook;
 }
 
-static void get_webhook(struct http_request *request)
+void native_get_webhook(struct http_request *request)
 {
     struct webhook *webhook = find(request);
 
@@ -114,7 +105,7 @@ static int read_webhook(struct http_request *request, const struct json_place *b
     return 0;
 }
 
-static void create_webhook(struct http_request *request)
+void native_create_webhook(struct http_request *request)
 {
     native_take(request, read_webhook, NULL);
 }
@@ -147,21 +138,18 @@ static int read_change(struct http_request *request, const struct json_place *bo
     return 0;
 }
 
-static void change_webhook(struct http_request *request)
+void native_change_webhook(struct http_request *request)
 {
     native_take(request, read_change, NULL);
 }
 
 static void gone(void *context, const struct error *failure, struct webhook *webhook)
 {
-    struct http_request *request = pending_take_good(context, failure);
-
     (void) webhook;
-    if (request)
-        http_reply(request, 204, NULL, NULL, 0);
+    pending_end(context, failure);
 }
 
-static void delete_webhook(struct http_request *request)
+void native_delete_webhook(struct http_request *request)
 {
     struct webhook *webhook = find(request);
 
@@ -199,60 +187,22 @@ static void logged(void *context, const struct error *failure,
     native_answer_begin(&answer);
     if (!request)
         return;
-    json_key(&answer.json, "deliveries");
-    json_begin_array(&answer.json);
+    json_begin_array_at(&answer.json, "deliveries");
     for (size_t i = 0; i < count; i++)
         write_entry(&answer.json, &entries[i]);
-    json_end_array(&answer.json);
     native_answer_send(&answer, request, 200);
 }
 
-static void get_deliveries(struct http_request *request)
+void native_get_deliveries(struct http_request *request)
 {
-    const char *text = http_request_query(request, "limit");
-    struct webhook *webhook = find(request); /* the last look at the request if there is none */
+    struct webhook *webhook = find(request);
+    struct error err = ERROR_INIT;
     int64_t limit = LOG_DEFAULT;
 
     if (!webhook)
         return;
-    if (text && number_parse(text, 1, WEBHOOK_DELIVERIES_MAX, &limit) < 0) {
-        api_fail(request, ERR_INVALID, "limit must be from 1 to %d", WEBHOOK_DELIVERIES_MAX);
-        return;
-    }
-    webhook_log(api_of(request)->domain, webhook, (size_t) limit, logged, pending_new(request));
-}
-
-/* --- the table ------------------------------------------------------------------------------- */
-
-#define CREATE_SCHEMA                                                                              \
-    "{\"type\":\"object\",\"required\":[\"url\"],\"properties\":{\"url\":{\"type\":\"string\"},"   \
-    "\"events\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}},"                             \
-    "\"secret\":{\"type\":\"string\"},\"bearer\":{\"type\":\"string\"}}}"
-#define CHANGE_SCHEMA                                                                              \
-    "{\"type\":\"object\",\"required\":[\"enabled\"],"                                             \
-    "\"properties\":{\"enabled\":{\"type\":\"boolean\"}}}"
-
-static const struct http_route routes[] = {
-    {"GET", "/burrow/v1/webhooks", list_webhooks, "List webhooks", .access = ACCESS_READ},
-    {"POST", "/burrow/v1/webhooks", create_webhook, "Make a webhook; its secret is told only here",
-     .access = ACCESS_WRITE, .request_schema = CREATE_SCHEMA},
-    {"GET", "/burrow/v1/webhooks/{webhook}", get_webhook, "Read one webhook",
-     .access = ACCESS_READ},
-    {"PATCH", "/burrow/v1/webhooks/{webhook}", change_webhook, "Stop a webhook, or let it go on",
-     .access = ACCESS_WRITE, .request_schema = CHANGE_SCHEMA},
-    {"DELETE", "/burrow/v1/webhooks/{webhook}", delete_webhook, "Remove a webhook",
-     .access = ACCESS_WRITE},
-    {"GET", "/burrow/v1/webhooks/{webhook}/deliveries", get_deliveries,
-     "What was sent, and how that went, newest first", .access = ACCESS_READ},
-};
-
-struct http_mount webhooks_mount(struct api *api)
-{
-    return (struct http_mount){
-        .name = "native",
-        .routes = routes,
-        .route_count = ARRAY_COUNT(routes),
-        .context = api,
-        .encode_error = error_body_write,
-    };
+    if (native_read_limit(request, WEBHOOK_DELIVERIES_MAX, &limit, &err) < 0)
+        http_reply_error(request, &err);
+    else
+        webhook_log(api_of(request)->domain, webhook, (size_t) limit, logged, pending_new(request));
 }

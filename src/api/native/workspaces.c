@@ -1,9 +1,6 @@
-#include "api/native/workspaces.h"
-
-#include "api/access/access.h"
-#include "api/http/error_body.h"
 #include "api/http/pending.h"
 #include "api/native/body.h"
+#include "api/native/handlers.h"
 #include "api/native/schemas.h"
 #include "base/auto.h"
 #include "domain/sandbox/sandboxes.h"
@@ -16,11 +13,11 @@ static void synced(void *context, const struct error *failure,
                    const struct workspace_synced *result)
 {
     struct http_request *request = pending_take_good(context, failure);
-    AUTO(native_answer) struct native_answer answer = {.body = TEXT_INIT(0)};
+    AUTO(native_answer) struct native_answer answer;
 
+    native_answer_begin(&answer);
     if (!request)
         return;
-    native_answer_begin(&answer);
     json_add_integer(&answer.json, "syncedFiles", (int64_t) result->files);
     json_add_integer(&answer.json, "unchangedFiles", (int64_t) result->unchanged);
     json_add_integer(&answer.json, "removedFiles", (int64_t) result->removed);
@@ -50,26 +47,26 @@ static int read_sync(struct http_request *request, const struct json_place *body
     return 0;
 }
 
-static void sync_workspace(struct http_request *request)
+void native_sync_workspace(struct http_request *request)
 {
     native_take(request, read_sync, NULL);
 }
 
 /* --- looking --------------------------------------------------------------------------------- */
 
-static void get_workspace(struct http_request *request)
+void native_get_workspace(struct http_request *request)
 {
     struct sandbox *sandbox = native_find_sandbox(request);
-    AUTO(native_answer) struct native_answer answer = {.body = TEXT_INIT(0)};
+    AUTO(native_answer) struct native_answer answer;
     struct workspace_state state;
 
+    native_answer_begin(&answer);
     if (!sandbox)
         return;
     if (!workspace_find(api_of(request)->domain, &sandbox->id, &state)) {
         api_fail(request, ERR_NOT_FOUND, "the workspace of this sandbox was never synced");
         return;
     }
-    native_answer_begin(&answer);
     json_add_integer(&answer.json, "totalFiles", (int64_t) state.files);
     json_add_integer(&answer.json, "totalSize", (int64_t) state.bytes);
     native_add_time(&answer.json, "syncedAt", state.synced_ms);
@@ -81,11 +78,11 @@ static void get_workspace(struct http_request *request)
 static void restored(void *context, const struct error *failure, uint64_t files, uint64_t bytes)
 {
     struct http_request *request = pending_take_good(context, failure);
-    AUTO(native_answer) struct native_answer answer = {.body = TEXT_INIT(0)};
+    AUTO(native_answer) struct native_answer answer;
 
+    native_answer_begin(&answer);
     if (!request)
         return;
-    native_answer_begin(&answer);
     json_add_integer(&answer.json, "restoredFiles", (int64_t) files);
     json_add_integer(&answer.json, "totalSize", (int64_t) bytes);
     native_answer_send(&answer, request, 200);
@@ -106,36 +103,7 @@ static int read_restore(struct http_request *request, const struct json_place *b
     return 0;
 }
 
-static void restore_workspace(struct http_request *request)
+void native_restore_workspace(struct http_request *request)
 {
     native_take(request, read_restore, NULL);
-}
-
-/* --- the table ------------------------------------------------------------------------------- */
-
-#define SANDBOX "/burrow/v1/sandboxes/{id}"
-#define SYNC_SCHEMA                                                                                \
-    "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{"                         \
-    "\"freeze\":" FREEZE_SCHEMA "}}"
-#define EMPTY_SCHEMA "{\"type\":\"object\",\"additionalProperties\":false}"
-
-static const struct http_route routes[] = {
-    {"POST", SANDBOX "/sync", sync_workspace,
-     "Mirror its working folder in the object store, file by file", .access = ACCESS_ENTER,
-     .request_schema = SYNC_SCHEMA},
-    {"GET", SANDBOX "/sync", get_workspace, "What the mirror holds", .access = ACCESS_READ},
-    {"POST", SANDBOX "/sync/restore", restore_workspace,
-     "Make its working folder what the mirror holds", .access = ACCESS_ENTER,
-     .request_schema = EMPTY_SCHEMA},
-};
-
-struct http_mount workspaces_mount(struct api *api)
-{
-    return (struct http_mount){
-        .name = "native",
-        .routes = routes,
-        .route_count = ARRAY_COUNT(routes),
-        .context = api,
-        .encode_error = error_body_write,
-    };
 }

@@ -8,15 +8,7 @@
 #include "api/agentpod/agentpod.h"
 #include "api/bridge/bridge.h"
 #include "api/http/idempotency.h"
-#include "api/native/backups.h"
-#include "api/native/identity.h"
-#include "api/native/mounts.h"
 #include "api/native/native.h"
-#include "api/native/ports.h"
-#include "api/native/snapshots.h"
-#include "api/native/templates.h"
-#include "api/native/webhooks.h"
-#include "api/native/workspaces.h"
 #include "api/stackmemory/stackmemory.h"
 #include "base/auto.h"
 #include "base/memory.h"
@@ -351,15 +343,7 @@ size_t control_plane_mounts(struct control_plane *plane,
     struct api *api = &plane->api;
     size_t count = 0;
 
-    ret_mounts[count++] = native_sandboxes_mount(api);
-    ret_mounts[count++] = ports_mount(api);
-    ret_mounts[count++] = backups_mount(api);
-    ret_mounts[count++] = mounts_mount(api);
-    ret_mounts[count++] = snapshots_mount(api);
-    ret_mounts[count++] = templates_mount(api);
-    ret_mounts[count++] = webhooks_mount(api);
-    ret_mounts[count++] = workspaces_mount(api);
-    ret_mounts[count++] = identity_mount(api);
+    ret_mounts[count++] = native_mount(api);
     ret_mounts[count++] = auth_mount(api);
     ret_mounts[count++] = bridge_mount(api);
     ret_mounts[count++] = stackmemory_mount(api);

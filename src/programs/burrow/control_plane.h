@@ -68,7 +68,7 @@ int control_plane_open(struct control_plane *plane, struct loop *loop, struct lo
                        void *context, struct error *err);
 
 /* The tables of all dialects, at most CONTROL_PLANE_MOUNTS_MAX. Returns how many. */
-#define CONTROL_PLANE_MOUNTS_MAX 16
+#define CONTROL_PLANE_MOUNTS_MAX 8
 size_t control_plane_mounts(struct control_plane *plane,
                             struct http_mount ret_mounts[static CONTROL_PLANE_MOUNTS_MAX]);
 

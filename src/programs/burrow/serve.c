@@ -7,7 +7,6 @@
 
 #include "api/access/admission.h"
 #include "api/http/error_body.h"
-#include "api/native/native.h"
 #include "api/shared/operations.h"
 #include "base/auto.h"
 #include "base/memory.h"
@@ -20,7 +19,7 @@
 #include "programs/burrow/settings.h"
 
 #define STOP_SIGNALS 2
-#define MOUNTS_MAX   (CONTROL_PLANE_MOUNTS_MAX + 2)
+#define MOUNTS_MAX   (CONTROL_PLANE_MOUNTS_MAX + 1)
 #define HELP_MAX     ((size_t) 64 * 1024)
 
 struct daemon {
@@ -28,7 +27,6 @@ struct daemon {
     struct data_folder data;
     struct admission admission;
     struct operations operations;
-    struct native native;
     struct http_mount mounts[MOUNTS_MAX];
     char *key; /* owned: the administrator's, until the control plane has it */
     struct http_router *router;
@@ -118,13 +116,12 @@ static int open_router(struct daemon *daemon, struct error *err)
         .has_sandboxes = daemon->plane.provider != NULL,
     };
     daemon->mounts[count++] = operations_mount(&daemon->operations);
-    daemon->mounts[count++] = native_mount(&daemon->native);
+    daemon->plane.api.mounts = daemon->mounts;
+    daemon->plane.api.mount_count = count;
     daemon->router = http_router_new();
-    for (size_t i = 0; i < count; i++) {
-        daemon->native.mounts[daemon->native.mount_count++] = &daemon->mounts[i];
+    for (size_t i = 0; i < count; i++)
         if (http_router_mount(daemon->router, &daemon->mounts[i], err) < 0)
             return -1;
-    }
     return 0;
 }
 
