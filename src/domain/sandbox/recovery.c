@@ -21,27 +21,36 @@
 #define LOSE      RECOVERY_LOSE
 #define BREAK     RECOVERY_BREAK
 
-/* Columns: the provider says running, frozen, stopping, stopped, broken, nothing. Rows hold only
- * statuses that last; one that is none of these was written by somebody else, and is looked at as
- * if it said running. */
+/* By what the provider says. One in stock is nobody's, and never shown. */
+#define FOUND(running, frozen, stopping, stopped, broken, absent)                                  \
+    {                                                                                              \
+        [RUN_STATE_POOLED] = BREAK, [RUN_STATE_RUNNING] = (running),                               \
+        [RUN_STATE_FROZEN] = (frozen), [RUN_STATE_STOPPING] = (stopping),                          \
+        [RUN_STATE_STOPPED] = (stopped), [RUN_STATE_BROKEN] = (broken),                            \
+        [RECOVERY_ABSENT] = (absent),                                                              \
+    }
+
+/* Rows hold only statuses that last; one that is none of these was written by somebody else, and is
+ * looked at as if it said running. */
 static const enum recovery_action actions[SANDBOX_STATUS_COUNT][RECOVERY_STATE_COUNT] = {
-    [SANDBOX_CREATING] = {RUN, FREEZE, STOP, STOP, BREAK, LOSE},
-    [SANDBOX_STARTING] = {RUN, FREEZE, STOP, STOP, BREAK, LOSE},
-    [SANDBOX_RUNNING] = {KEEP, FREEZE, STOP, STOP, BREAK, LOSE},
-    [SANDBOX_FROZEN] = {RUN, KEEP, HIBERNATE, HIBERNATE, BREAK, LOSE},
-    [SANDBOX_HIBERNATED] = {RUN, FREEZE, KEEP, KEEP, BREAK, LOSE},
-    [SANDBOX_WAKING] = {RUN, FREEZE, HIBERNATE, HIBERNATE, BREAK, LOSE},
-    [SANDBOX_STOPPING] = {RUN, FREEZE, STOP, STOP, BREAK, LOSE},
-    [SANDBOX_STOPPED] = {RUN, FREEZE, KEEP, KEEP, BREAK, LOSE},
-    [SANDBOX_ERROR] = {KEEP, KEEP, KEEP, KEEP, KEEP, KEEP},
-    [SANDBOX_DESTROYED] = {RUN, FREEZE, STOP, STOP, BREAK, LOSE},
-    [SANDBOX_UNKNOWN] = {RUN, FREEZE, STOP, STOP, BREAK, LOSE},
+    [SANDBOX_CREATING] = FOUND(RUN, FREEZE, STOP, STOP, BREAK, LOSE),
+    [SANDBOX_STARTING] = FOUND(RUN, FREEZE, STOP, STOP, BREAK, LOSE),
+    [SANDBOX_RUNNING] = FOUND(KEEP, FREEZE, STOP, STOP, BREAK, LOSE),
+    [SANDBOX_FROZEN] = FOUND(RUN, KEEP, HIBERNATE, HIBERNATE, BREAK, LOSE),
+    [SANDBOX_HIBERNATED] = FOUND(RUN, FREEZE, KEEP, KEEP, BREAK, LOSE),
+    [SANDBOX_WAKING] = FOUND(RUN, FREEZE, HIBERNATE, HIBERNATE, BREAK, LOSE),
+    [SANDBOX_STOPPING] = FOUND(RUN, FREEZE, STOP, STOP, BREAK, LOSE),
+    [SANDBOX_STOPPED] = FOUND(RUN, FREEZE, KEEP, KEEP, BREAK, LOSE),
+    [SANDBOX_ERROR] = FOUND(KEEP, KEEP, KEEP, KEEP, KEEP, KEEP),
+    [SANDBOX_DESTROYED] = FOUND(RUN, FREEZE, STOP, STOP, BREAK, LOSE),
+    [SANDBOX_UNKNOWN] = FOUND(RUN, FREEZE, STOP, STOP, BREAK, LOSE),
 };
 
 static const char *const state_texts[RECOVERY_STATE_COUNT] = {
-    [RUN_STATE_RUNNING] = "running",   [RUN_STATE_FROZEN] = "frozen",
-    [RUN_STATE_STOPPING] = "stopping", [RUN_STATE_STOPPED] = "stopped",
-    [RUN_STATE_BROKEN] = "broken",     [RECOVERY_ABSENT] = "nothing",
+    [RUN_STATE_POOLED] = "pooled",   [RUN_STATE_RUNNING] = "running",
+    [RUN_STATE_FROZEN] = "frozen",   [RUN_STATE_STOPPING] = "stopping",
+    [RUN_STATE_STOPPED] = "stopped", [RUN_STATE_BROKEN] = "broken",
+    [RECOVERY_ABSENT] = "nothing",
 };
 
 enum recovery_action recovery_action(enum sandbox_status row, unsigned int state)
