@@ -314,16 +314,18 @@ static ssize_t next_text(void *context, char *buffer, size_t size, struct error 
     return (ssize_t) length;
 }
 
-int client_call(struct client *client, const char *method, const char *path, const char *body,
+int client_call(struct client *client, const char *method, const char *path, json_t *body,
                 struct client_reply *reply, struct error *err)
 {
+    AUTO(free) char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+    const char *at = text;
     const struct client_stream stream = {
         .method = method,
         .path = path,
-        .type = body ? "application/json" : NULL,
-        .body_length = body ? (int64_t) strlen(body) : 0,
+        .type = text ? "application/json" : NULL,
+        .body_length = text ? (int64_t) strlen(text) : 0,
         .next = next_text,
-        .context = &body,
+        .context = &at,
     };
 
     return client_stream(client, &stream, reply, err);
@@ -333,11 +335,11 @@ json_t *client_list(struct client *client, const char *path, const char *name, s
 {
     AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
     AUTO(json) json_t *all = json_array();
-    const char *mark = strchr(path, '?') ? "&" : "?", *next = NULL;
+    const char *mark = strchr(path, '?') ? "&" : "?", *next = NULL, *from = "&after=";
 
     do {
         const char *page = pool_format(&client->pool, "%s%slimit=%d%s%s", path, mark, LIST_PAGE,
-                                       next ? "&after=" : "", next ? next : "");
+                                       next ? from : "", next ? next : "");
 
         if (client_call(client, "GET", page, NULL, &reply, err) < 0)
             return NULL;
@@ -346,8 +348,12 @@ json_t *client_list(struct client *client, const char *path, const char *name, s
             return NULL;
         }
         next = json_string_value(json_object_get(reply.json, "next"));
-        if (next)
-            next = pool_copy_text(&client->pool, next); /* an id: nothing in it needs escaping */
+        if (!next) {
+            next = json_string_value(json_object_get(reply.json, "nextCursor"));
+            from = "&cursor=";
+        }
+        if (next) /* an id, or a time and an id: nothing in it needs escaping */
+            next = pool_copy_text(&client->pool, next);
     } while (next);
     return TAKE_PTR(all);
 }
@@ -359,10 +365,15 @@ void client_reply_done(struct client_reply *reply)
     text_done(&reply->body);
 }
 
-const char *client_sandbox_path(struct client *client, const char *name, const char *rest)
+const char *client_path(struct client *client, const char *kind, const char *name, const char *rest)
 {
     AUTO(text) struct text escaped = TEXT_INIT(URL_LENGTH_MAX);
 
     url_encode(&escaped, name, strlen(name));
-    return pool_format(&client->pool, CLIENT_PREFIX "/sandboxes/%s%s", text_string(&escaped), rest);
+    return pool_format(&client->pool, CLIENT_PREFIX "/%s/%s%s", kind, text_string(&escaped), rest);
+}
+
+const char *client_sandbox_path(struct client *client, const char *name, const char *rest)
+{
+    return client_path(client, "sandboxes", name, rest);
 }

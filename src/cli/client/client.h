@@ -55,9 +55,9 @@ int client_open(struct client *client, const char *url, const char *key, struct 
 void client_close(struct client *client);
 AUTO_DEFINE(client, struct client, client_close);
 
-/* Ask and wait. `body` may be NULL; it is JSON. Returns 0 with a 2xx answer, or -1: the daemon's
+/* Ask and wait. `body` is borrowed and may be NULL. Returns 0 with a 2xx answer, or -1: the daemon's
  * own code and message, or ERR_UNAVAILABLE when it cannot be reached, with what to do. */
-int client_call(struct client *client, const char *method, const char *path, const char *body,
+int client_call(struct client *client, const char *method, const char *path, json_t *body,
                 struct client_reply *reply, struct error *err);
 
 /* A request whose bodies are streams. */
@@ -92,5 +92,8 @@ size_t client_headers(const struct client *client,
 void client_error(int status, json_t *json, struct error *err);
 void client_refusal(int status, const char *body, size_t length, struct error *err);
 
-/* CLIENT_PREFIX, "/sandboxes/", the name, and `rest` (formatted); in the client's pool. */
+/* CLIENT_PREFIX, "/", the kind ("snapshots"), "/", the name, escaped, and `rest`; in the client's
+ * pool. And the same for a sandbox. */
+const char *client_path(struct client *client, const char *kind, const char *name,
+                        const char *rest);
 const char *client_sandbox_path(struct client *client, const char *name, const char *rest);

@@ -4,39 +4,15 @@
 
 #include "base/spelling.h"
 #include "json/json_read.h"
-#include "net/url.h"
 
-#define PAGE      1000
 #define NAMES_MAX 100000 /* enough to find a slip of typing in */
-
-static const char *page_path(struct client *client, const char *query, const char *cursor)
-{
-    AUTO(text) struct text escaped = TEXT_INIT(URL_LENGTH_MAX);
-
-    if (cursor)
-        url_encode(&escaped, cursor, strlen(cursor));
-    return pool_format(&client->pool, CLIENT_PREFIX "/sandboxes?limit=%d%s%s%s", PAGE, query,
-                       cursor ? "&cursor=" : "", text_string(&escaped));
-}
 
 json_t *client_sandbox_list(struct client *client, const char *query, struct error *err)
 {
-    AUTO(json) json_t *all = json_array();
-    AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
-    const char *cursor = NULL;
+    const char *path = pool_format(&client->pool, CLIENT_PREFIX "/sandboxes%s%s", *query ? "?" : "",
+                                   *query ? query + 1 : "");
 
-    do {
-        if (client_call(client, "GET", page_path(client, query, cursor), NULL, &reply, err) < 0)
-            return NULL;
-        if (json_array_extend(all, json_object_get(reply.json, "sandboxes")) < 0) {
-            (void) error_set(err, ERR_UPSTREAM, 0, "the daemon's list is none");
-            return NULL;
-        }
-        cursor = json_string_value(json_object_get(reply.json, "nextCursor"));
-        if (cursor)
-            cursor = pool_copy_text(&client->pool, cursor);
-    } while (cursor);
-    return TAKE_PTR(all);
+    return client_list(client, path, "sandboxes", err);
 }
 
 /* The nearest name there is, in the client's pool; NULL: none is near. */
@@ -73,7 +49,7 @@ void client_sandbox_explain(struct client *client, const char *name, struct erro
 }
 
 int client_sandbox_call(struct client *client, const char *method, const char *name,
-                        const char *rest, const char *body, struct client_reply *reply,
+                        const char *rest, json_t *body, struct client_reply *reply,
                         struct error *err)
 {
     const char *path = client_sandbox_path(client, name, rest);

@@ -6,7 +6,7 @@
 /* Ask about a sandbox: `rest` stands behind its name ("", "/start"). Like client_call, but a
  * sandbox that does not exist is ERR_NOT_FOUND with the name that was probably meant. */
 int client_sandbox_call(struct client *client, const char *method, const char *name,
-                        const char *rest, const char *body, struct client_reply *reply,
+                        const char *rest, json_t *body, struct client_reply *reply,
                         struct error *err);
 
 /* After ERR_NOT_FOUND from a path of a sandbox: if it is the sandbox that is missing, say so in

@@ -80,16 +80,14 @@ static int set_mode(struct copy *copy, const char *target, mode_t mode, struct e
 {
     AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
     AUTO(json) json_t *body = NULL;
-    AUTO(free) char *text = NULL;
     char number[8];
 
     if (!(mode & EXECUTABLE))
         return 0;
     (void) snprintf(number, sizeof(number), "%o", (unsigned int) mode & PERMISSIONS);
     body = json_pack("{s:[s,s,s,s]}", "argv", "chmod", number, "--", target);
-    text = json_dumps(body, JSON_COMPACT);
     return client_call(copy->client, "POST",
-                       client_sandbox_path(copy->client, copy->sandbox, "/exec"), text, &reply,
+                       client_sandbox_path(copy->client, copy->sandbox, "/exec"), body, &reply,
                        err);
 }
 

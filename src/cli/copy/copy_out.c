@@ -58,12 +58,11 @@ static mode_t mode_there(struct copy *copy, const char *path)
 {
     AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
     AUTO(json) json_t *body = json_pack("{s:[s,s,s,s,s]}", "argv", "stat", "-Lc", "%a", "--", path);
-    AUTO(free) char *text = json_dumps(body, JSON_COMPACT);
     const char *target = client_sandbox_path(copy->client, copy->sandbox, "/exec"), *answer;
     unsigned long mode;
     char *end;
 
-    if (client_call(copy->client, "POST", target, text, &reply, NULL) < 0)
+    if (client_call(copy->client, "POST", target, body, &reply, NULL) < 0)
         return FILE_MODE;
     answer = json_string_value(json_object_get(reply.json, "stdout"));
     mode = answer ? strtoul(answer, &end, OCTAL) : 0;

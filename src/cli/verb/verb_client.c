@@ -4,7 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/client/client_object.h"
+#include "base/clock.h"
+#include "base/number.h"
+#include "cli/grid.h"
 
 #define INDENT 2
 #define ESCAPE 0x20 /* characters below it are control characters */
@@ -34,6 +36,11 @@ const char *verb_field(json_t *object, const char *key)
     return json_string_value(json_object_get(object, key));
 }
 
+long long verb_number(json_t *object, const char *key)
+{
+    return (long long) json_integer_value(json_object_get(object, key));
+}
+
 void verb_set_text(json_t *object, const char *key, const char *text)
 {
     if (text)
@@ -58,6 +65,86 @@ void verb_print_json(json_t *value)
     (void) fflush(stdout);
 }
 
+int verb_print_field(const struct verb_call *call, json_t *answer, const char *field)
+{
+    if (verb_flag(call, "json"))
+        verb_print_json(answer);
+    else if (verb_field(answer, field))
+        (void) puts(verb_field(answer, field));
+    return 0;
+}
+
+void verb_put_text(struct grid *grid, json_t *object, const char *field)
+{
+    grid_put(grid, verb_field(object, field));
+}
+
+void verb_put_number(struct grid *grid, json_t *object, const char *field)
+{
+    if (json_is_integer(json_object_get(object, field)))
+        grid_format(grid, "%lld", verb_number(object, field));
+    else
+        grid_put(grid, NULL);
+}
+
+void verb_put_size(struct grid *grid, json_t *object, const char *field)
+{
+    char size[NUMBER_TEXT_SIZE] = "";
+
+    if (json_is_integer(json_object_get(object, field)) && verb_number(object, field) >= 0)
+        number_format_size((uint64_t) verb_number(object, field), size);
+    grid_put(grid, size);
+}
+
+void verb_put_yes_no(struct grid *grid, json_t *object, const char *field)
+{
+    grid_put(grid, json_is_true(json_object_get(object, field)) ? "yes" : "no");
+}
+
+void verb_put_age(struct grid *grid, json_t *object, const char *field)
+{
+    grid_put(grid, grid_age(grid, verb_field(object, field), clock_wall_ms(clock_system())));
+}
+
+int verb_print_list(const struct verb_call *call, json_t *list, const struct verb_column *columns)
+{
+    const char *titles[GRID_COLUMNS_MAX + 1] = {NULL};
+    AUTO(grid) struct grid grid = GRID_INIT;
+    AUTO(text) struct text out = TEXT_INIT(GRID_TEXT_MAX);
+    json_t *one;
+    size_t i;
+
+    if (verb_flag(call, "json")) {
+        verb_print_json(list);
+        return 0;
+    }
+    for (size_t column = 0; columns[column].title; column++)
+        titles[column] = columns[column].title;
+    grid_titles(&grid, titles);
+    json_array_foreach (list, i, one) {
+        for (const struct verb_column *column = columns; column->title; column++)
+            column->put(&grid, one, column->field);
+    }
+    grid_write(&grid, &out);
+    verb_print(&out);
+    return 0;
+}
+
+int verb_print_lines(json_t *list, const char *field)
+{
+    AUTO(text) struct text out = TEXT_INIT(GRID_TEXT_MAX);
+    json_t *one;
+    size_t i;
+
+    json_array_foreach (list, i, one) {
+        const char *text = verb_field(one, field);
+
+        text_format(&out, "%s\n", text ? text : verb_field(one, "id"));
+    }
+    verb_print(&out);
+    return 0;
+}
+
 int verb_with_client(struct verb_call *call, verb_work *work, int failure_status)
 {
     AUTO(client) struct client client = {.pool = POOL_INIT};
@@ -76,7 +163,7 @@ int verb_remove_objects(struct verb_call *call, struct client *client, const cha
 
     for (size_t i = 0; i < call->word_count; i++) {
         AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
-        const char *path = client_object_path(client, kind, call->words[i], "");
+        const char *path = client_path(client, kind, call->words[i], "");
         struct error err = ERROR_INIT;
 
         if (client_call(client, "DELETE", path, NULL, &reply, &err) < 0)

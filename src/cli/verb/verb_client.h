@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "cli/client/client.h"
+#include "cli/grid.h"
 #include "cli/verb/verb.h"
 
 #define VERB_STATUS_FAILURE 1
@@ -24,6 +25,9 @@ int verb_complain(int status, const struct error *err);
 /* A text of an answer; NULL: there is none. Borrowed. */
 const char *verb_field(json_t *object, const char *key);
 
+/* A number of it; 0: there is none. */
+long long verb_number(json_t *object, const char *key);
+
 /* Set a field when there is a value. */
 void verb_set_text(json_t *object, const char *key, const char *text);
 
@@ -39,10 +43,35 @@ void verb_set_freeze(const struct verb_call *call, json_t *object);
 /* Print JSON on stdout: indented for a terminal, else on one line. */
 void verb_print_json(json_t *value);
 
+/* Print an answer: as JSON when --json says so, else a line with this field, if it is there. Returns
+ * 0, for the verb to return. */
+int verb_print_field(const struct verb_call *call, json_t *answer, const char *field);
+
+/* A column of a table of JSON objects: its title, the field it shows, and how. */
+typedef void verb_cell(struct grid *grid, json_t *object, const char *field);
+struct verb_column {
+    const char *title; /* NULL: the end */
+    const char *field;
+    verb_cell *put;
+};
+#define VERB_COLUMNS_END                                                                           \
+    {                                                                                              \
+        NULL, NULL, NULL                                                                           \
+    }
+
+verb_cell verb_put_text, verb_put_number, verb_put_size, verb_put_yes_no;
+verb_cell verb_put_age; /* of a time: how long ago it was */
+
+/* Print a list of objects: as JSON, or as a table. Returns 0. */
+int verb_print_list(const struct verb_call *call, json_t *list, const struct verb_column *columns);
+
+/* Print a line per object: its field, or where that is missing, its id. Returns 0. */
+int verb_print_lines(json_t *list, const char *field);
+
 /* Print a text on stdout; control characters that others wrote become '?' (tabs and newlines
  * stay). */
 void verb_print(const struct text *text);
 
-/* Delete what the words name, of one kind ("snapshots": client_object.h), and print the names. The
+/* Delete what the words name, of one kind ("snapshots"), and print the names. The
  * exit status: what failed is complained about, and the others go all the same. */
 int verb_remove_objects(struct verb_call *call, struct client *client, const char *kind);

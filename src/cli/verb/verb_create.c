@@ -29,28 +29,18 @@ static int create(struct verb_call *call, struct client *client, struct error *e
 {
     AUTO(json) json_t *body = json_object();
     AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
-    AUTO(free) char *text = NULL;
-    const char *name;
 
     verb_set_text(body, "template", verb_value(call, "template"));
     if (call->word_count)
         verb_set_text(body, "name", call->words[0]);
     if (verb_add_spec(call, body, err) < 0)
         return -1;
-    text = json_dumps(body, JSON_COMPACT);
-    if (!text)
-        return error_set(err, ERR_INVALID, 0, "what was asked for is not UTF-8");
-    if (client_call(client, "POST", CLIENT_PREFIX "/sandboxes", text, &reply, err) < 0)
+    if (client_call(client, "POST", CLIENT_PREFIX "/sandboxes", body, &reply, err) < 0)
         return -1;
     if (reply.status == 200)
         (void) fprintf(stderr, "burrow: '%s' was there already\n", call->words[0]);
     warn_of_limits(reply.json);
-    name = json_string_value(json_object_get(reply.json, "name"));
-    if (verb_flag(call, "json"))
-        verb_print_json(reply.json);
-    else
-        (void) puts(name ? name : json_string_value(json_object_get(reply.json, "id")));
-    return 0;
+    return verb_print_field(call, reply.json, verb_field(reply.json, "name") ? "name" : "id");
 }
 
 const struct verb verb_create = {

@@ -9,17 +9,11 @@ static int backup(struct verb_call *call, struct client *client, struct error *e
 {
     AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
     AUTO(json) json_t *body = json_object();
-    AUTO(free) char *text = NULL;
 
     verb_set_text(body, "name", call->word_count ? call->words[0] : NULL);
-    text = json_dumps(body, JSON_COMPACT);
-    if (client_call(client, "POST", CLIENT_PREFIX "/db/backup", text, &reply, err) < 0)
+    if (client_call(client, "POST", CLIENT_PREFIX "/db/backup", body, &reply, err) < 0)
         return -1;
-    if (verb_flag(call, "json"))
-        verb_print_json(reply.json);
-    else if (verb_field(reply.json, "file"))
-        (void) puts(verb_field(reply.json, "file"));
-    return 0;
+    return verb_print_field(call, reply.json, "file");
 }
 
 const struct verb verb_db_backup = {

@@ -239,20 +239,14 @@ static int detach(struct verb_call *call, struct client *client,
 {
     AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
     AUTO(json) json_t *body = make_body(request);
-    AUTO(free) char *text = NULL;
 
     /* A single word may be a whole line, as with ssh. */
     verb_set_text(body, "command",
                   request->command[1] ? quote(request->command, &client->pool)
                                       : request->command[0]);
-    text = json_dumps(body, JSON_COMPACT);
-    if (client_sandbox_call(client, "POST", call->words[0], "/processes", text, &reply, err) < 0)
+    if (client_sandbox_call(client, "POST", call->words[0], "/processes", body, &reply, err) < 0)
         return -1;
-    if (verb_flag(call, "json"))
-        verb_print_json(reply.json);
-    else if (verb_field(reply.json, "processId"))
-        (void) puts(verb_field(reply.json, "processId"));
-    return 0;
+    return verb_print_field(call, reply.json, "processId");
 }
 
 /* One answer with everything in it; stdin is not passed on. */
@@ -261,7 +255,6 @@ static int wait_for_all(struct verb_call *call, struct client *client,
 {
     AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
     AUTO(json) json_t *body = make_body(request);
-    AUTO(free) char *text = NULL;
     json_t *argv = json_array(), *code;
 
     for (size_t i = 0; request->command[i]; i++) {
@@ -271,8 +264,7 @@ static int wait_for_all(struct verb_call *call, struct client *client,
         }
     }
     (void) json_object_set_new(body, "argv", argv);
-    text = json_dumps(body, JSON_COMPACT);
-    if (client_sandbox_call(client, "POST", call->words[0], "/exec", text, &reply, err) < 0)
+    if (client_sandbox_call(client, "POST", call->words[0], "/exec", body, &reply, err) < 0)
         return -1;
     verb_print_json(reply.json);
     code = json_object_get(reply.json, "exitCode");

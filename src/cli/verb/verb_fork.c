@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "cli/client/client_object.h"
 #include "cli/client/client_sandbox.h"
 #include "cli/verb/verb_client.h"
 #include "cli/verb/verb_spec.h"
@@ -39,7 +38,7 @@ static int make_body(const struct verb_call *call, json_t *body, struct error *e
     return verb_add_changes(call, body, err);
 }
 
-static int ask(struct verb_call *call, struct client *client, const char *body,
+static int ask(struct verb_call *call, struct client *client, json_t *body,
                struct client_reply *reply, struct error *err)
 {
     const char *snapshot = verb_value(call, "snapshot");
@@ -47,9 +46,8 @@ static int ask(struct verb_call *call, struct client *client, const char *body,
     if ((snapshot != NULL) == (call->word_count == 1))
         return error_set(err, ERR_INVALID, 0, "name a sandbox, or a snapshot with --snapshot");
     if (snapshot)
-        return client_call(client, "POST",
-                           client_object_path(client, "snapshots", snapshot, "/fork"), body, reply,
-                           err);
+        return client_call(client, "POST", client_path(client, "snapshots", snapshot, "/fork"),
+                           body, reply, err);
     return client_sandbox_call(client, "POST", call->words[0], "/fork", body, reply, err);
 }
 
@@ -57,29 +55,14 @@ static int make_forks(struct verb_call *call, struct client *client, struct erro
 {
     AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
     AUTO(json) json_t *body = json_object();
-    AUTO(text) struct text out = TEXT_INIT(OUTPUT_MAX);
-    AUTO(free) char *text = NULL;
-    json_t *one;
-    size_t i;
 
-    if (make_body(call, body, err) < 0)
-        return -1;
-    text = json_dumps(body, JSON_COMPACT);
-    if (!text)
-        return error_set(err, ERR_INVALID, 0, "what was asked for is not UTF-8");
-    if (ask(call, client, text, &reply, err) < 0)
+    if (make_body(call, body, err) < 0 || ask(call, client, body, &reply, err) < 0)
         return -1;
     if (verb_flag(call, "json")) {
         verb_print_json(reply.json);
         return 0;
     }
-    json_array_foreach (json_object_get(reply.json, "sandboxes"), i, one) {
-        const char *name = verb_field(one, "name");
-
-        text_format(&out, "%s\n", name ? name : verb_field(one, "id"));
-    }
-    verb_print(&out);
-    return 0;
+    return verb_print_lines(json_object_get(reply.json, "sandboxes"), "name");
 }
 
 /* --- rollback -------------------------------------------------------------------------------- */
@@ -88,13 +71,9 @@ static int roll_back(struct verb_call *call, struct client *client, struct error
 {
     AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
     AUTO(json) json_t *body = json_object();
-    AUTO(free) char *text = NULL;
 
     verb_set_text(body, "snapshot", call->words[1]);
-    text = json_dumps(body, JSON_COMPACT);
-    if (!text)
-        return error_set(err, ERR_INVALID, 0, "'%s' is not UTF-8", call->words[1]);
-    if (client_sandbox_call(client, "POST", call->words[0], "/rollback", text, &reply, err) < 0)
+    if (client_sandbox_call(client, "POST", call->words[0], "/rollback", body, &reply, err) < 0)
         return -1;
     if (verb_flag(call, "json"))
         verb_print_json(reply.json);
@@ -157,8 +136,8 @@ static int diff(struct verb_call *call, struct client *client, struct error *err
         url_encode(&rest, call->words[1], strlen(call->words[1]));
     }
     if (client_call(client, "GET",
-                    client_object_path(client, "snapshots", call->words[0], text_string(&rest)),
-                    NULL, &reply, err) < 0)
+                    client_path(client, "snapshots", call->words[0], text_string(&rest)), NULL,
+                    &reply, err) < 0)
         return -1;
     if (verb_flag(call, "json"))
         verb_print_json(reply.json);

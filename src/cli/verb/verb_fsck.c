@@ -3,6 +3,7 @@
 
 #include "cli/verb/verb_client.h"
 #include "cli/verb/verbs.h"
+#include "json/json_read.h"
 
 #define OUTPUT_MAX ((size_t) 16 * 1024 * 1024)
 
@@ -10,11 +11,6 @@ static const struct verb_option options[] = {
     {"deep", 0, NULL, "read every byte that is stored, and check its sum", false},
     {NULL, 0, NULL, NULL, false},
 };
-
-static long long number(json_t *object, const char *key)
-{
-    return (long long) json_integer_value(json_object_get(object, key));
-}
 
 static const char *field(json_t *object, const char *key)
 {
@@ -39,16 +35,18 @@ static void print_findings(json_t *reply)
     text_format(&out,
                 "%lld sandboxes, %lld snapshots, %lld layers, %lld backups, %lld workspaces, %lld "
                 "objects, %lld bytes read: %lld lost, %lld garbage\n",
-                number(reply, "sandboxes"), number(reply, "snapshots"), number(reply, "layers"),
-                number(reply, "backups"), number(reply, "workspaces"), number(reply, "objects"),
-                number(reply, "bytesRead"), number(reply, "lost"), number(reply, "garbage"));
+                verb_number(reply, "sandboxes"), verb_number(reply, "snapshots"),
+                verb_number(reply, "layers"), verb_number(reply, "backups"),
+                verb_number(reply, "workspaces"), verb_number(reply, "objects"),
+                verb_number(reply, "bytesRead"), verb_number(reply, "lost"),
+                verb_number(reply, "garbage"));
     verb_print(&out);
 }
 
 static int inspect(struct verb_call *call, struct client *client, struct error *err)
 {
     AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
-    const char *body = verb_flag(call, "deep") ? "{\"deep\":true}" : "{}";
+    AUTO(json) json_t *body = json_pack("{s:b}", "deep", verb_flag(call, "deep"));
 
     if (client_call(client, "POST", CLIENT_PREFIX "/fsck", body, &reply, err) < 0)
         return -1;
@@ -56,7 +54,7 @@ static int inspect(struct verb_call *call, struct client *client, struct error *
         verb_print_json(reply.json);
     else
         print_findings(reply.json);
-    return number(reply.json, "lost") == 0 ? 0 : VERB_STATUS_FAILURE;
+    return verb_number(reply.json, "lost") == 0 ? 0 : VERB_STATUS_FAILURE;
 }
 
 const struct verb verb_fsck = {

@@ -10,29 +10,22 @@ static const struct verb_option options[] = {
     {NULL, 0, NULL, NULL, false},
 };
 
-static long long number(json_t *object, const char *key)
-{
-    return (long long) json_integer_value(json_object_get(object, key));
-}
-
 static int collect(struct verb_call *call, struct client *client, struct error *err)
 {
     AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
     AUTO(json) json_t *body = json_object();
-    AUTO(free) char *text = NULL;
 
     verb_set_text(body, "grace", verb_value(call, "grace"));
-    text = json_dumps(body, JSON_COMPACT);
-    if (client_call(client, "POST", CLIENT_PREFIX "/gc", text, &reply, err) < 0)
+    if (client_call(client, "POST", CLIENT_PREFIX "/gc", body, &reply, err) < 0)
         return -1;
     if (verb_flag(call, "json"))
         verb_print_json(reply.json);
     else
         (void) printf("%lld layers, %lld objects of backups and %lld snapshots taken away, %lld "
                       "bytes; %lld layers kept\n",
-                      number(reply.json, "layers"), number(reply.json, "objects"),
-                      number(reply.json, "snapshots"), number(reply.json, "bytes"),
-                      number(reply.json, "kept"));
+                      verb_number(reply.json, "layers"), verb_number(reply.json, "objects"),
+                      verb_number(reply.json, "snapshots"), verb_number(reply.json, "bytes"),
+                      verb_number(reply.json, "kept"));
     return 0;
 }
 

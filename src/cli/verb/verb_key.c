@@ -3,7 +3,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/number.h"
 #include "cli/client/credentials.h"
 #include "cli/grid.h"
@@ -30,8 +29,19 @@ static const struct verb_option list_options[] = {
     {NULL, 0, NULL, NULL, false},
 };
 
-static const char *const titles[] = {"NAME", "SCOPE",   "PREFIX", "CREATED",
-                                     "USED", "EXPIRES", "ID",     NULL};
+static void put_expiry(struct grid *grid, json_t *key, const char *field)
+{
+    const char *expires = verb_field(key, field);
+
+    grid_put(grid, verb_field(key, "revokedAt") ? "revoked" : expires ? expires : "never");
+}
+
+static const struct verb_column columns[] = {
+    {"NAME", "name", verb_put_text},     {"SCOPE", "scope", verb_put_text},
+    {"PREFIX", "prefix", verb_put_text}, {"CREATED", "createdAt", verb_put_age},
+    {"USED", "usedAt", verb_put_age},    {"EXPIRES", "expiresAt", put_expiry},
+    {"ID", "id", verb_put_text},         VERB_COLUMNS_END,
+};
 
 /* --- keys ------------------------------------------------------------------------------------ */
 
@@ -39,7 +49,6 @@ static int create(struct verb_call *call, struct client *client, struct error *e
 {
     AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
     AUTO(json) json_t *body = json_object();
-    AUTO(free) char *text = NULL;
     const char *port = verb_value(call, "port");
     int64_t number;
 
@@ -52,41 +61,19 @@ static int create(struct verb_call *call, struct client *client, struct error *e
         return error_set(err, ERR_INVALID, 0, "--port %s: a number", port);
     if (port)
         (void) json_object_set_new(body, "port", json_integer(number));
-    text = json_dumps(body, JSON_COMPACT);
-    if (client_call(client, "POST", KEYS, text, &reply, err) < 0)
+    if (client_call(client, "POST", KEYS, body, &reply, err) < 0)
         return -1;
-    if (verb_flag(call, "json"))
-        verb_print_json(reply.json);
-    else if (verb_field(reply.json, "key"))
-        (void) puts(verb_field(reply.json, "key"));
+    (void) verb_print_field(call, reply.json, "key");
     if (isatty(STDOUT_FILENO))
         (void) fputs("burrow: keep it now, it is not shown again\n", stderr);
     return 0;
-}
-
-static void put_key(struct grid *grid, json_t *key)
-{
-    int64_t now = clock_wall_ms(clock_system());
-    const char *revoked = verb_field(key, "revokedAt"), *expires = verb_field(key, "expiresAt");
-
-    grid_put(grid, verb_field(key, "name"));
-    grid_put(grid, verb_field(key, "scope"));
-    grid_put(grid, verb_field(key, "prefix"));
-    grid_put(grid, grid_age(grid, verb_field(key, "createdAt"), now));
-    grid_put(grid, grid_age(grid, verb_field(key, "usedAt"), now));
-    grid_put(grid, revoked ? "revoked" : expires ? expires : "never");
-    grid_put(grid, verb_field(key, "id"));
 }
 
 static int list(struct verb_call *call, struct client *client, struct error *err)
 {
     AUTO(text) struct text path = TEXT_INIT(URL_LENGTH_MAX);
     AUTO(json) json_t *all = NULL;
-    AUTO(grid) struct grid grid = GRID_INIT;
-    AUTO(text) struct text out = TEXT_INIT(GRID_TEXT_MAX);
     const char *user = verb_value(call, "user");
-    json_t *one;
-    size_t i;
 
     text_append(&path, KEYS);
     if (user) {
@@ -96,35 +83,17 @@ static int list(struct verb_call *call, struct client *client, struct error *err
     all = client_list(client, text_string(&path), "keys", err);
     if (!all)
         return -1;
-    for (i = json_array_size(all); i-- > 0 && !verb_flag(call, "all");) {
+    for (size_t i = json_array_size(all); i-- > 0 && !verb_flag(call, "all");) {
         if (verb_field(json_array_get(all, i), "revokedAt"))
             (void) json_array_remove(all, i);
     }
-    if (verb_flag(call, "json")) {
-        verb_print_json(all);
-        return 0;
-    }
-    grid_titles(&grid, titles);
-    json_array_foreach (all, i, one) {
-        put_key(&grid, one);
-    }
-    grid_write(&grid, &out);
-    verb_print(&out);
-    return 0;
+    return verb_print_list(call, all, columns);
 }
 
 static int revoke_key(struct verb_call *call, struct client *client, struct error *err)
 {
-    AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
-    AUTO(text) struct text path = TEXT_INIT(URL_LENGTH_MAX);
-
-    text_append(&path, KEYS "/");
-    url_encode(&path, call->words[0], strlen(call->words[0]));
-    if (client_call(client, "DELETE", text_string(&path), NULL, &reply, err) < 0)
-        return -1;
-    if (!verb_flag(call, "json"))
-        (void) puts(call->words[0]);
-    return 0;
+    (void) err; /* each failure was told already */
+    return verb_remove_objects(call, client, "keys");
 }
 
 /* --- login ----------------------------------------------------------------------------------- */

@@ -2,9 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "cli/client/client_sandbox.h"
-#include "cli/grid.h"
 #include "cli/verb/verb_client.h"
 #include "cli/verb/verbs.h"
 #include "json/json_read.h"
@@ -19,12 +17,6 @@ static const struct verb_option options[] = {
     {"owner", 0, "ID", "only those of that user, for administrators", false},
     {NULL, 0, NULL, NULL, false},
 };
-
-static const char *const titles[] = {"NAME",   "STATUS", "IMAGE", "CREATED",
-                                     "ACTIVE", "ID",     "OWNER", NULL};
-/* The last column is for administrators, who see several. */
-static const char *const titles_of_one_owner[] = {"NAME",   "STATUS", "IMAGE", "CREATED",
-                                                  "ACTIVE", "ID",     NULL};
 
 static const char *query_of(struct client *client, const struct verb_call *call)
 {
@@ -56,42 +48,21 @@ static bool has_several_owners(json_t *sandboxes)
     return false;
 }
 
-static void print_grid(json_t *sandboxes)
+/* The last column is for administrators, who see several. */
+static int print_all(const struct verb_call *call, json_t *sandboxes)
 {
-    bool shows_owner = has_several_owners(sandboxes);
-    AUTO(grid) struct grid grid = GRID_INIT;
-    AUTO(text) struct text out = TEXT_INIT(GRID_TEXT_MAX);
-    int64_t now = clock_wall_ms(clock_system());
-    json_t *one;
-    size_t i;
+    const struct verb_column columns[] = {
+        {"NAME", "name", verb_put_text},
+        {"STATUS", "status", verb_put_text},
+        {"IMAGE", "image", verb_put_text},
+        {"CREATED", "createdAt", verb_put_age},
+        {"ACTIVE", "activeAt", verb_put_age},
+        {"ID", "id", verb_put_text},
+        {has_several_owners(sandboxes) ? "OWNER" : NULL, "owner", verb_put_text},
+        VERB_COLUMNS_END,
+    };
 
-    grid_titles(&grid, shows_owner ? titles : titles_of_one_owner);
-    json_array_foreach (sandboxes, i, one) {
-        grid_put(&grid, verb_field(one, "name"));
-        grid_put(&grid, verb_field(one, "status"));
-        grid_put(&grid, verb_field(one, "image"));
-        grid_put(&grid, grid_age(&grid, verb_field(one, "createdAt"), now));
-        grid_put(&grid, grid_age(&grid, verb_field(one, "activeAt"), now));
-        grid_put(&grid, verb_field(one, "id"));
-        if (shows_owner)
-            grid_put(&grid, verb_field(one, "owner"));
-    }
-    grid_write(&grid, &out);
-    verb_print(&out);
-}
-
-static void print_one_field(json_t *sandboxes, bool wants_names)
-{
-    AUTO(text) struct text out = TEXT_INIT(GRID_TEXT_MAX);
-    json_t *one;
-    size_t i;
-
-    json_array_foreach (sandboxes, i, one) {
-        const char *name = wants_names ? verb_field(one, "name") : NULL;
-
-        text_format(&out, "%s\n", name ? name : verb_field(one, "id"));
-    }
-    verb_print(&out);
+    return verb_print_list(call, sandboxes, columns);
 }
 
 static int list(struct verb_call *call, struct client *client, struct error *err)
@@ -100,13 +71,9 @@ static int list(struct verb_call *call, struct client *client, struct error *err
 
     if (!all)
         return -1;
-    if (verb_flag(call, "json"))
-        verb_print_json(all);
-    else if (verb_flag(call, "quiet") || verb_flag(call, "names"))
-        print_one_field(all, verb_flag(call, "names"));
-    else
-        print_grid(all);
-    return 0;
+    if (!verb_flag(call, "json") && (verb_flag(call, "quiet") || verb_flag(call, "names")))
+        return verb_print_lines(all, verb_flag(call, "names") ? "name" : "id");
+    return print_all(call, all);
 }
 
 const struct verb verb_list = {

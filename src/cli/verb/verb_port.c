@@ -2,10 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/number.h"
 #include "cli/client/client_sandbox.h"
-#include "cli/grid.h"
 #include "cli/verb/verb_client.h"
 #include "cli/verb/verbs.h"
 #include "json/json_read.h"
@@ -18,13 +16,16 @@ static const struct verb_option expose_options[] = {
     {NULL, 0, NULL, NULL, false},
 };
 
-static const char *const titles[] = {"PORT", "NAME", "WAKES", "CREATED", "URL", NULL};
+static const struct verb_column columns[] = {
+    {"PORT", "port", verb_put_number},  {"NAME", "name", verb_put_text},
+    {"WAKES", "wake", verb_put_yes_no}, {"CREATED", "createdAt", verb_put_age},
+    {"URL", "url", verb_put_text},      VERB_COLUMNS_END,
+};
 
 static int expose(struct verb_call *call, struct client *client, struct error *err)
 {
     AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
     AUTO(json) json_t *body = json_object();
-    AUTO(free) char *text = NULL;
     int64_t number;
 
     if (number_parse(call->words[1], 1, UINT16_MAX, &number) < 0)
@@ -34,34 +35,9 @@ static int expose(struct verb_call *call, struct client *client, struct error *e
     verb_set_text(body, "name", verb_value(call, "name"));
     verb_set_text(body, "token", verb_value(call, "token"));
     verb_set_text(body, "expiresIn", verb_value(call, "expires"));
-    text = json_dumps(body, JSON_COMPACT);
-    if (client_sandbox_call(client, "POST", call->words[0], "/ports", text, &reply, err) < 0)
+    if (client_sandbox_call(client, "POST", call->words[0], "/ports", body, &reply, err) < 0)
         return -1;
-    if (verb_flag(call, "json"))
-        verb_print_json(reply.json);
-    else if (verb_field(reply.json, "url"))
-        (void) puts(verb_field(reply.json, "url"));
-    return 0;
-}
-
-static void print_ports(json_t *answer)
-{
-    AUTO(grid) struct grid grid = GRID_INIT;
-    AUTO(text) struct text out = TEXT_INIT(GRID_TEXT_MAX);
-    int64_t now = clock_wall_ms(clock_system());
-    json_t *one;
-    size_t i;
-
-    grid_titles(&grid, titles);
-    json_array_foreach (json_object_get(answer, "ports"), i, one) {
-        grid_format(&grid, "%lld", (long long) json_integer_value(json_object_get(one, "port")));
-        grid_put(&grid, verb_field(one, "name"));
-        grid_put(&grid, json_is_true(json_object_get(one, "wake")) ? "yes" : "no");
-        grid_put(&grid, grid_age(&grid, verb_field(one, "createdAt"), now));
-        grid_put(&grid, verb_field(one, "url"));
-    }
-    grid_write(&grid, &out);
-    verb_print(&out);
+    return verb_print_field(call, reply.json, "url");
 }
 
 static int list(struct verb_call *call, struct client *client, struct error *err)
@@ -70,11 +46,11 @@ static int list(struct verb_call *call, struct client *client, struct error *err
 
     if (client_sandbox_call(client, "GET", call->words[0], "/ports", NULL, &reply, err) < 0)
         return -1;
-    if (verb_flag(call, "json"))
+    if (verb_flag(call, "json")) {
         verb_print_json(reply.json);
-    else
-        print_ports(reply.json);
-    return 0;
+        return 0;
+    }
+    return verb_print_list(call, json_object_get(reply.json, "ports"), columns);
 }
 
 static int remove_port(struct verb_call *call, struct client *client, struct error *err)

@@ -2,13 +2,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "cli/client/client_events.h"
 #include "cli/client/client_sandbox.h"
-#include "cli/grid.h"
 #include "cli/verb/verb_client.h"
 #include "cli/verb/verbs.h"
-#include "json/json_read.h"
 #include "net/url.h"
 
 static const struct verb_option logs_options[] = {
@@ -16,47 +13,25 @@ static const struct verb_option logs_options[] = {
     {NULL, 0, NULL, NULL, false},
 };
 
-static const char *const titles[] = {"ID", "PID", "STATUS", "EXIT", "STARTED", "COMMAND", NULL};
+static const struct verb_column columns[] = {
+    {"ID", "id", verb_put_text},
+    {"PID", "pid", verb_put_number},
+    {"STATUS", "status", verb_put_text},
+    {"EXIT", "exitCode", verb_put_number},
+    {"STARTED", "startTime", verb_put_age},
+    {"COMMAND", "command", verb_put_text},
+    VERB_COLUMNS_END,
+};
 
 /* --- ps -------------------------------------------------------------------------------------- */
-
-static void put_process(struct grid *grid, json_t *process, int64_t now)
-{
-    json_t *code = json_object_get(process, "exitCode");
-
-    grid_put(grid, verb_field(process, "id"));
-    grid_format(grid, "%lld", (long long) json_integer_value(json_object_get(process, "pid")));
-    grid_put(grid, verb_field(process, "status"));
-    if (json_is_integer(code))
-        grid_format(grid, "%lld", (long long) json_integer_value(code));
-    else
-        grid_put(grid, NULL);
-    grid_put(grid, grid_age(grid, verb_field(process, "startTime"), now));
-    grid_put(grid, verb_field(process, "command"));
-}
 
 static int list(struct verb_call *call, struct client *client, struct error *err)
 {
     AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
-    AUTO(grid) struct grid grid = GRID_INIT;
-    AUTO(text) struct text out = TEXT_INIT(GRID_TEXT_MAX);
-    json_t *processes, *one;
-    size_t i;
 
     if (client_sandbox_call(client, "GET", call->words[0], "/processes", NULL, &reply, err) < 0)
         return -1;
-    processes = json_object_get(reply.json, "processes");
-    if (verb_flag(call, "json")) {
-        verb_print_json(processes);
-        return 0;
-    }
-    grid_titles(&grid, titles);
-    json_array_foreach (processes, i, one) {
-        put_process(&grid, one, clock_wall_ms(clock_system()));
-    }
-    grid_write(&grid, &out);
-    verb_print(&out);
-    return 0;
+    return verb_print_list(call, json_object_get(reply.json, "processes"), columns);
 }
 
 /* --- kill ------------------------------------------------------------------------------------ */

@@ -8,7 +8,6 @@
 #include "cli/shell_session.h"
 #include "cli/verb/verb_client.h"
 #include "cli/verb/verbs.h"
-#include "net/url.h"
 
 #define OWN_NAME_LENGTH 8
 

@@ -3,10 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/number.h"
 #include "cli/client/client_sandbox.h"
-#include "cli/grid.h"
 #include "cli/verb/verb_client.h"
 #include "cli/verb/verbs.h"
 #include "json/json_read.h"
@@ -23,8 +20,12 @@ static const struct verb_option list_options[] = {
     {NULL, 0, NULL, NULL, false},
 };
 
-static const char *const titles[] = {"NAME", "SANDBOX", "REASON", "STATE",
-                                     "SIZE", "CREATED", "ID",     NULL};
+static const struct verb_column columns[] = {
+    {"NAME", "name", verb_put_text},     {"SANDBOX", "sandboxId", verb_put_text},
+    {"REASON", "reason", verb_put_text}, {"STATE", "state", verb_put_text},
+    {"SIZE", "size", verb_put_size},     {"CREATED", "createdAt", verb_put_age},
+    {"ID", "id", verb_put_text},         VERB_COLUMNS_END,
+};
 
 /* --- create ---------------------------------------------------------------------------------- */
 
@@ -32,60 +33,16 @@ static int create(struct verb_call *call, struct client *client, struct error *e
 {
     AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
     AUTO(json) json_t *body = json_object();
-    AUTO(free) char *text = NULL;
 
     verb_set_text(body, "name", verb_value(call, "name"));
     verb_set_text(body, "ttl", verb_value(call, "ttl"));
     verb_set_freeze(call, body);
-    text = json_dumps(body, JSON_COMPACT);
-    if (!text)
-        return error_set(err, ERR_INVALID, 0, "the name is not UTF-8");
-    if (client_sandbox_call(client, "POST", call->words[0], "/snapshots", text, &reply, err) < 0)
+    if (client_sandbox_call(client, "POST", call->words[0], "/snapshots", body, &reply, err) < 0)
         return -1;
-    if (verb_flag(call, "json"))
-        verb_print_json(reply.json);
-    else
-        (void) puts(verb_field(reply.json, "id"));
-    return 0;
+    return verb_print_field(call, reply.json, "id");
 }
 
 /* --- ls -------------------------------------------------------------------------------------- */
-
-static void print_grid(json_t *snapshots)
-{
-    AUTO(grid) struct grid grid = GRID_INIT;
-    AUTO(text) struct text out = TEXT_INIT(GRID_TEXT_MAX);
-    int64_t now = clock_wall_ms(clock_system());
-    char size[NUMBER_TEXT_SIZE];
-    json_t *one;
-    size_t i;
-
-    grid_titles(&grid, titles);
-    json_array_foreach (snapshots, i, one) {
-        number_format_size((uint64_t) json_integer_value(json_object_get(one, "size")), size);
-        grid_put(&grid, verb_field(one, "name"));
-        grid_put(&grid, verb_field(one, "sandboxId"));
-        grid_put(&grid, verb_field(one, "reason"));
-        grid_put(&grid, verb_field(one, "state"));
-        grid_put(&grid, size);
-        grid_put(&grid, grid_age(&grid, verb_field(one, "createdAt"), now));
-        grid_put(&grid, verb_field(one, "id"));
-    }
-    grid_write(&grid, &out);
-    verb_print(&out);
-}
-
-static void print_ids(json_t *snapshots)
-{
-    AUTO(text) struct text out = TEXT_INIT(GRID_TEXT_MAX);
-    json_t *one;
-    size_t i;
-
-    json_array_foreach (snapshots, i, one) {
-        text_format(&out, "%s\n", verb_field(one, "id"));
-    }
-    verb_print(&out);
-}
 
 static int list(struct verb_call *call, struct client *client, struct error *err)
 {
@@ -98,13 +55,9 @@ static int list(struct verb_call *call, struct client *client, struct error *err
             client_sandbox_explain(client, call->words[0], err);
         return -1;
     }
-    if (verb_flag(call, "json"))
-        verb_print_json(all);
-    else if (verb_flag(call, "quiet"))
-        print_ids(all);
-    else
-        print_grid(all);
-    return 0;
+    if (verb_flag(call, "quiet") && !verb_flag(call, "json"))
+        return verb_print_lines(all, "id");
+    return verb_print_list(call, all, columns);
 }
 
 /* --- rm -------------------------------------------------------------------------------------- */

@@ -42,12 +42,12 @@ static int sync_one(struct verb_call *call, struct client *client, struct error 
 {
     AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
     bool is_restore = verb_flag(call, "restore"), is_show = verb_flag(call, "show");
-
-    const char *body = verb_flag(call, "no-freeze") ? "{\"freeze\":false}" : "{}";
+    AUTO(json) json_t *body = json_object();
 
     if (is_restore + is_show + verb_flag(call, "no-freeze") > 1)
         return error_set(err, ERR_INVALID, 0,
                          "--restore, --show and --no-freeze exclude each other");
+    verb_set_freeze(call, body);
     if (client_sandbox_call(client, is_show ? "GET" : "POST", call->words[0],
                             is_restore ? "/sync/restore" : "/sync", is_show ? NULL : body, &reply,
                             err) < 0)

@@ -3,9 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "cli/client/client_object.h"
-#include "cli/grid.h"
 #include "cli/verb/verb_client.h"
 #include "cli/verb/verb_spec.h"
 #include "cli/verb/verbs.h"
@@ -17,62 +14,35 @@ static const struct verb_option set_options[] = {
     {NULL, 0, NULL, NULL, false},
 };
 
-static const char *const titles[] = {"NAME", "IMAGE", "SNAPSHOT", "UPDATED", NULL};
+static const struct verb_column columns[] = {
+    {"NAME", "name", verb_put_text},
+    {"IMAGE", "image", verb_put_text},
+    {"SNAPSHOT", "snapshot", verb_put_text},
+    {"UPDATED", "updatedAt", verb_put_age},
+    VERB_COLUMNS_END,
+};
 
 static int set(struct verb_call *call, struct client *client, struct error *err)
 {
     AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
     AUTO(json) json_t *body = json_object();
-    AUTO(free) char *text = NULL;
 
     verb_set_text(body, "snapshot", verb_value(call, "snapshot"));
     if (verb_add_spec(call, body, err) < 0)
         return -1;
-    text = json_dumps(body, JSON_COMPACT);
-    if (!text)
-        return error_set(err, ERR_INVALID, 0, "what was asked for is not UTF-8");
-    if (client_call(client, "PUT", client_object_path(client, "templates", call->words[0], ""),
-                    text, &reply, err) < 0)
+    if (client_call(client, "PUT", client_path(client, "templates", call->words[0], ""), body,
+                    &reply, err) < 0)
         return -1;
-    if (verb_flag(call, "json"))
-        verb_print_json(reply.json);
-    else
-        (void) puts(call->words[0]);
-    return 0;
-}
-
-static void print_grid(json_t *templates)
-{
-    AUTO(grid) struct grid grid = GRID_INIT;
-    AUTO(text) struct text out = TEXT_INIT(GRID_TEXT_MAX);
-    int64_t now = clock_wall_ms(clock_system());
-    json_t *one;
-    size_t i;
-
-    grid_titles(&grid, titles);
-    json_array_foreach (templates, i, one) {
-        grid_put(&grid, verb_field(one, "name"));
-        grid_put(&grid, verb_field(one, "image"));
-        grid_put(&grid, verb_field(one, "snapshot"));
-        grid_put(&grid, grid_age(&grid, verb_field(one, "updatedAt"), now));
-    }
-    grid_write(&grid, &out);
-    verb_print(&out);
+    return verb_print_field(call, reply.json, "name");
 }
 
 static int list(struct verb_call *call, struct client *client, struct error *err)
 {
     AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
-    json_t *templates;
 
     if (client_call(client, "GET", CLIENT_PREFIX "/templates", NULL, &reply, err) < 0)
         return -1;
-    templates = json_object_get(reply.json, "templates");
-    if (verb_flag(call, "json"))
-        verb_print_json(templates);
-    else
-        print_grid(templates);
-    return 0;
+    return verb_print_list(call, json_object_get(reply.json, "templates"), columns);
 }
 
 static int remove_all(struct verb_call *call, struct client *client, struct error *err)

@@ -91,34 +91,22 @@ static int look(struct client *client, const struct look *before, struct look *r
 
 /* --- printing -------------------------------------------------------------------------------- */
 
-static void put_size(struct grid *grid, json_t *bytes)
-{
-    char text[NUMBER_TEXT_SIZE] = "";
-
-    if (json_is_integer(bytes) && json_integer_value(bytes) >= 0)
-        number_format_size((uint64_t) json_integer_value(bytes), text);
-    grid_put(grid, text);
-}
-
 static void put_row(struct grid *grid, json_t *row)
 {
     json_t *sandbox = json_object_get(row, "sandbox"), *stats = json_object_get(row, "stats");
-    json_t *cpu = json_object_get(row, "cpu"), *pids = json_object_get(stats, "pids");
+    json_t *cpu = json_object_get(row, "cpu");
 
     grid_put(grid, verb_field(sandbox, "name"));
     if (cpu)
         grid_format(grid, "%.1f%%", json_real_value(cpu));
     else
         grid_put(grid, NULL);
-    put_size(grid, json_object_get(stats, "memoryBytes"));
-    put_size(grid, json_object_get(json_object_get(sandbox, "limits"), "memory"));
-    if (json_is_integer(pids))
-        grid_format(grid, "%lld", (long long) json_integer_value(pids));
-    else
-        grid_put(grid, NULL);
-    put_size(grid, json_object_get(stats, "diskBytes"));
-    put_size(grid, json_object_get(stats, "receivedBytes"));
-    put_size(grid, json_object_get(stats, "sentBytes"));
+    verb_put_size(grid, stats, "memoryBytes");
+    verb_put_size(grid, json_object_get(sandbox, "limits"), "memory");
+    verb_put_number(grid, stats, "pids");
+    verb_put_size(grid, stats, "diskBytes");
+    verb_put_size(grid, stats, "receivedBytes");
+    verb_put_size(grid, stats, "sentBytes");
     grid_put(grid, verb_field(sandbox, "id"));
 }
 

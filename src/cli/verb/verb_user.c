@@ -2,13 +2,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/number.h"
-#include "cli/grid.h"
 #include "cli/verb/verb_client.h"
 #include "cli/verb/verbs.h"
 #include "json/json_read.h"
-#include "net/url.h"
 
 #define USERS        CLIENT_PREFIX "/users"
 #define PASSWORD_MAX 1024
@@ -36,7 +33,15 @@ static const struct verb_option change_options[] = {
     {NULL, 0, NULL, NULL, false},
 };
 
-static const char *const titles[] = {"NAME", "ROLE", "EMAIL", "DISABLED", "CREATED", "ID", NULL};
+static const struct verb_column columns[] = {
+    {"NAME", "name", verb_put_text},
+    {"ROLE", "role", verb_put_text},
+    {"EMAIL", "email", verb_put_text},
+    {"DISABLED", "disabled", verb_put_yes_no},
+    {"CREATED", "createdAt", verb_put_age},
+    {"ID", "id", verb_put_text},
+    VERB_COLUMNS_END,
+};
 
 /* --- what is sent ---------------------------------------------------------------------------- */
 
@@ -94,12 +99,11 @@ static int read_quotas(const struct verb_call *call, struct client *client, json
     return 0;
 }
 
-/* In the client's pool; NULL with an error. */
-static const char *make_body(const struct verb_call *call, struct client *client, const char *name,
-                             struct error *err)
+/* The caller's; NULL with an error. */
+static json_t *make_body(const struct verb_call *call, struct client *client, const char *name,
+                         struct error *err)
 {
     AUTO(json) json_t *body = json_object();
-    AUTO(free) char *text = NULL;
 
     verb_set_text(body, "name", name);
     verb_set_text(body, "email", verb_value(call, "email"));
@@ -109,94 +113,43 @@ static const char *make_body(const struct verb_call *call, struct client *client
     if ((verb_flag(call, "password-stdin") && read_password(body, err) < 0) ||
         read_quotas(call, client, body, err) < 0)
         return NULL;
-    text = json_dumps(body, JSON_COMPACT);
-    return pool_copy_text(&client->pool, text);
-}
-
-static const char *path_of(struct client *client, const char *user)
-{
-    AUTO(text) struct text path = TEXT_INIT(URL_LENGTH_MAX);
-
-    text_append(&path, USERS "/");
-    url_encode(&path, user, strlen(user));
-    return pool_copy_text(&client->pool, text_string(&path));
+    return TAKE_PTR(body);
 }
 
 /* --- verbs ----------------------------------------------------------------------------------- */
 
-static void print_user(const struct verb_call *call, json_t *user)
-{
-    if (verb_flag(call, "json"))
-        verb_print_json(user);
-    else if (verb_field(user, "id"))
-        (void) puts(verb_field(user, "id"));
-}
-
 static int create(struct verb_call *call, struct client *client, struct error *err)
 {
     AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
-    const char *body = make_body(call, client, call->words[0], err);
+    AUTO(json) json_t *body = make_body(call, client, call->words[0], err);
 
     if (!body || client_call(client, "POST", USERS, body, &reply, err) < 0)
         return -1;
-    print_user(call, reply.json);
-    return 0;
+    return verb_print_field(call, reply.json, "id");
 }
 
 static int change(struct verb_call *call, struct client *client, struct error *err)
 {
     AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
-    const char *body = make_body(call, client, verb_value(call, "name"), err);
+    AUTO(json) json_t *body = make_body(call, client, verb_value(call, "name"), err);
 
-    if (!body ||
-        client_call(client, "PATCH", path_of(client, call->words[0]), body, &reply, err) < 0)
+    if (!body || client_call(client, "PATCH", client_path(client, "users", call->words[0], ""),
+                             body, &reply, err) < 0)
         return -1;
-    print_user(call, reply.json);
-    return 0;
-}
-
-static void put_user(struct grid *grid, json_t *user)
-{
-    grid_put(grid, verb_field(user, "name"));
-    grid_put(grid, verb_field(user, "role"));
-    grid_put(grid, verb_field(user, "email"));
-    grid_put(grid, json_is_true(json_object_get(user, "disabled")) ? "yes" : "no");
-    grid_put(grid, grid_age(grid, verb_field(user, "createdAt"), clock_wall_ms(clock_system())));
-    grid_put(grid, verb_field(user, "id"));
+    return verb_print_field(call, reply.json, "id");
 }
 
 static int list(struct verb_call *call, struct client *client, struct error *err)
 {
     AUTO(json) json_t *all = client_list(client, USERS, "users", err);
-    AUTO(grid) struct grid grid = GRID_INIT;
-    AUTO(text) struct text out = TEXT_INIT(GRID_TEXT_MAX);
-    json_t *one;
-    size_t i;
 
-    if (!all)
-        return -1;
-    if (verb_flag(call, "json")) {
-        verb_print_json(all);
-        return 0;
-    }
-    grid_titles(&grid, titles);
-    json_array_foreach (all, i, one) {
-        put_user(&grid, one);
-    }
-    grid_write(&grid, &out);
-    verb_print(&out);
-    return 0;
+    return all ? verb_print_list(call, all, columns) : -1;
 }
 
 static int remove_user(struct verb_call *call, struct client *client, struct error *err)
 {
-    AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
-
-    if (client_call(client, "DELETE", path_of(client, call->words[0]), NULL, &reply, err) < 0)
-        return -1;
-    if (!verb_flag(call, "json"))
-        (void) puts(call->words[0]);
-    return 0;
+    (void) err; /* each failure was told already */
+    return verb_remove_objects(call, client, "users");
 }
 
 const struct verb verb_user_create = {
