@@ -14,7 +14,7 @@
 #define ACTIVE_MAX    16
 #define CONNECT_MS    ((uint64_t) 5 * 1000)
 #define TOTAL_MS      ((uint64_t) 15 * 1000)
-#define ANSWER_MAX    ((uint64_t) 64 * 1024)
+#define ANSWER_MAX    ((size_t) 64 * 1024)
 #define SIGNATURE_MAX (64 + 2 * HASH_SIZE)
 #define SIGNED_MAX    (WEBHOOK_BODY_MAX + 64)
 
@@ -35,22 +35,9 @@ struct sending {
     struct list link;
     struct webhook_sender *sender;
     struct webhook_delivery *delivery;
-    struct outbound_request *request;
-    int status;
 };
 
 /* --- one delivery ---------------------------------------------------------------------------- */
-
-static void on_head(struct outbound_request *request, void *context, int status,
-                    const struct outbound_header *headers, size_t count)
-{
-    struct sending *sending = context;
-
-    (void) request;
-    (void) headers;
-    (void) count;
-    sending->status = status;
-}
 
 static void look(struct webhook_sender *sender);
 
@@ -67,24 +54,21 @@ static void sending_end(struct sending *sending, int status, const char *detail)
     free(sending);
 }
 
-static void on_done(struct outbound_request *request, void *context, const struct error *err)
+static void on_done(void *context, const struct outbound_answer *answer, const struct error *err)
 {
     struct sending *sending = context;
     struct webhook_sender *sender = sending->sender;
     char detail[ERROR_MESSAGE_MAX];
 
-    (void) request;
     /* An answer that is too long or breaks off is an answer all the same. */
-    if (err && !sending->status)
+    if (err && !answer->status)
         (void) snprintf(detail, sizeof(detail), "%s", err->message);
     else
-        (void) snprintf(detail, sizeof(detail), "answered with %d", sending->status);
-    sending_end(sending, sending->status, detail);
+        (void) snprintf(detail, sizeof(detail), "answered with %d", answer->status);
+    sending_end(sending, answer->status, detail);
     if (!sender->is_closing)
         look(sender);
 }
-
-static const struct outbound_events events = {.on_head = on_head, .on_done = on_done};
 
 /* "t=SECONDS,v1=HEX": the time is signed, too, so that an old one cannot be shown again for ever.
  */
@@ -118,8 +102,10 @@ static void send_one(struct webhook_sender *sender, struct webhook_delivery *del
         .header_count = ARRAY_COUNT(headers) - !delivery->webhook->bearer,
         .body = delivery->body,
         .body_length = strlen(delivery->body),
-        .limits = {.connect_ms = CONNECT_MS, .total_ms = TOTAL_MS, .body_max = ANSWER_MAX},
-        .events = &events,
+        .connect_ms = CONNECT_MS,
+        .total_ms = TOTAL_MS,
+        .answer_max = ANSWER_MAX,
+        .on_done = on_done,
         .context = sending,
     };
     struct error err = ERROR_INIT;
@@ -130,7 +116,7 @@ static void send_one(struct webhook_sender *sender, struct webhook_delivery *del
     sign(delivery, clock_wall_ms(sender->clock) / 1000, signature);
     (void) snprintf(bearer, sizeof(bearer), "Bearer %s",
                     delivery->webhook->bearer ? delivery->webhook->bearer : "");
-    if (outbound_start(sender->outbound, &call, &sending->request, &err) < 0)
+    if (outbound_start(sender->outbound, &call, &err) < 0)
         sending_end(sending, 0, err.message);
     explicit_bzero(bearer, sizeof(bearer));
 }
@@ -157,16 +143,16 @@ struct webhook_sender *webhook_sender_new(struct loop *loop, struct domain *doma
                                           const struct clock *clock, const char *allowed,
                                           struct error *err)
 {
-    struct outbound_settings settings = {.active_max = ACTIVE_MAX};
+    struct address_rules rules = {.count = 0};
     struct webhook_sender *sender;
-    struct outbound *outbound;
 
-    if (address_rules_allow_list(&settings.rules, allowed, err) < 0 ||
-        outbound_new(loop, &settings, &outbound, err) < 0)
+    if (address_rules_allow_list(&rules, allowed, err) < 0)
         return NULL;
     sender = mem_alloc(sizeof(*sender));
-    *sender = (struct webhook_sender){
-        .loop = loop, .domain = domain, .clock = clock, .outbound = outbound};
+    *sender = (struct webhook_sender){.loop = loop,
+                                      .domain = domain,
+                                      .clock = clock,
+                                      .outbound = outbound_new(loop, &rules, ACTIVE_MAX)};
     list_init(&sender->sendings);
     (void) uv_timer_init(&loop->uv, &sender->timer);
     sender->timer.data = sender;

@@ -9,13 +9,22 @@
 #include "base/encoding/encode.h"
 #include "base/id.h"
 #include "base/memory.h"
+#include "base/number.h"
+#include "registry/registry_challenge.h"
+#include "registry/registry_document.h"
+#include "registry/registry_exchange.h"
 
-#define LINE_MAX_SIZE ((size_t) 512)
+#define LINE_MAX_SIZE        ((size_t) 512)
+#define RANGE_SIZE           64
+#define RETRY_AFTER_S        UINT64_C(86400)        /* more is not believed */
+#define REGISTRY_DOCUMENT_MS ((uint64_t) 60 * 1000) /* for a whole token */
+#define STATUS_SUCCESS       200
+#define STATUS_PART          206
+#define STATUS_OUTSIDE       416
 
 struct registry_client {
     struct registry_client_settings settings;
-    struct registry_link *link; /* owned */
-    struct url_host host;
+    struct registry_link link;
     struct text authorization; /* for the registry; "": none */
     bool has_answered;
 };
@@ -25,7 +34,6 @@ struct fetch {
     struct registry_client *client;
     const struct registry_wanted *wanted;
     uint64_t received;
-    struct registry_sink sink;
 };
 
 enum outcome { OUTCOME_DONE, OUTCOME_AGAIN, OUTCOME_FAILED };
@@ -67,16 +75,12 @@ int registry_client_new(const struct registry_client_settings *settings,
                         struct registry_client **ret_client, struct error *err)
 {
     AUTO(registry_client) struct registry_client *client = mem_alloc(sizeof(*client));
-    const char *authority = settings->reference.authority;
-    struct registry_link_settings link = {.allow_loopback = settings->reference.is_loopback,
-                                          .allow = settings->allow,
-                                          .ca_file = settings->ca_file};
 
     client->settings = *settings;
     client->authorization.maximum = REGISTRY_TOKEN_MAX + REGISTRY_CREDENTIALS_MAX * 2;
     if (check_scheme(&client->settings, err) < 0 ||
-        url_host_parse(authority, strlen(authority), &client->host, err) < 0 ||
-        registry_link_new(&link, &client->link, err) < 0)
+        registry_link_init(&client->link, &client->settings.reference, settings->allow,
+                           settings->ca_file, err) < 0)
         return -1;
     *ret_client = TAKE_PTR(client);
     return 0;
@@ -86,62 +90,9 @@ void registry_client_free(struct registry_client *client)
 {
     if (!client)
         return;
-    registry_link_free(client->link);
+    registry_link_done(&client->link);
     text_done(&client->authorization);
     free(client);
-}
-
-static const char *scheme_of(const struct registry_client *client)
-{
-    return client->settings.reference.is_plain ? "http" : "https";
-}
-
-/* --- where to -------------------------------------------------------------------------------- */
-
-/* Whether the URL is the registry's own: where its credentials may go. */
-static bool is_registry(const struct registry_client *client, const struct url *url)
-{
-    struct url_host host;
-    uint16_t port = client->host.port;
-
-    url_host_of(url, &host);
-    if (!port)
-        port = client->settings.reference.is_plain ? 80 : 443;
-    return url_scheme_is_secure(url->scheme) == !client->settings.reference.is_plain &&
-           strcmp(host.name, client->host.name) == 0 && host.port == port;
-}
-
-/* A URL that the registry names, for a redirect or a token. */
-static int read_url(const struct registry_client *client, const char *text, struct url *ret_url,
-                    struct error *err)
-{
-    struct error inner = ERROR_INIT;
-
-    if (url_parse(text, strlen(text), ret_url, &inner) < 0 ||
-        (ret_url->scheme != URL_HTTP && ret_url->scheme != URL_HTTPS))
-        return error_set(err, ERR_UPSTREAM, 0, "the registry sends us to what is no URL: %s",
-                         inner.message);
-    if (ret_url->scheme == URL_HTTP && !client->settings.reference.is_plain)
-        return error_set(err, ERR_FORBIDDEN, 0,
-                         "the registry sends us from https to plain http: refused");
-    return 0;
-}
-
-/* "/path" becomes a URL of the registry; others stay. */
-static int read_location(const struct registry_client *client, const char *location,
-                         struct pool *pool, const char **ret_url, bool *ret_is_stranger,
-                         struct error *err)
-{
-    struct url url;
-
-    *ret_url = location;
-    if (location[0] == '/' && location[1] != '/')
-        *ret_url = pool_format(pool, "%s://%s%s", scheme_of(client),
-                               client->settings.reference.authority, location);
-    if (read_url(client, *ret_url, &url, err) < 0)
-        return -1;
-    *ret_is_stranger = !is_registry(client, &url);
-    return 0;
 }
 
 /* --- who we are ------------------------------------------------------------------------------ */
@@ -158,7 +109,7 @@ static void set_basic(const char *credentials, struct text *out)
 
 /* Whether the token server could read another scope from this realm than the one that we append:
  * one in its query (also in disguise), or a '#' that makes ours no part of the request. */
-static bool is_sly(const char *realm)
+static bool realm_could_override_scope(const char *realm)
 {
     const char *at = strchr(realm, '?');
 
@@ -200,7 +151,7 @@ static const char *token_url(const struct registry_client *client,
 }
 
 /* What a token server said. */
-static enum outcome take_token(struct registry_client *client, const struct registry_answer *answer,
+static enum outcome take_token(struct registry_client *client, const struct outbound_answer *answer,
                                struct error *err)
 {
     AUTO(json) json_t *document = NULL;
@@ -227,13 +178,15 @@ static enum outcome take_token(struct registry_client *client, const struct regi
 static enum outcome get_token(struct registry_client *client,
                               const struct registry_challenge *challenge, struct error *err)
 {
-    AUTO(registry_answer) struct registry_answer answer = REGISTRY_ANSWER_INIT;
+    AUTO(outbound_answer)
+    struct outbound_answer answer = OUTBOUND_ANSWER_INIT(REGISTRY_DOCUMENT_MAX);
     AUTO(text) struct text basic = TEXT_INIT(REGISTRY_CREDENTIALS_MAX * 2);
     AUTO(pool) struct pool pool = POOL_INIT;
-    struct registry_request request = {.url = token_url(client, challenge, &pool)};
-    struct url url;
+    struct registry_request request = {.url = token_url(client, challenge, &pool),
+                                       .total_ms = REGISTRY_DOCUMENT_MS};
+    bool is_stranger;
 
-    if (is_sly(challenge->realm)) {
+    if (realm_could_override_scope(challenge->realm)) {
         (void) error_set(err, ERR_UPSTREAM, 0,
                          "the URL of the registry's token server has a scope of its own");
         return OUTCOME_FAILED;
@@ -242,16 +195,13 @@ static enum outcome get_token(struct registry_client *client,
         (void) error_set(err, ERR_UPSTREAM, 0, "the registry's token server has a URL too long");
         return OUTCOME_FAILED;
     }
-    if (read_url(client, request.url, &url, err) < 0)
-        return OUTCOME_FAILED;
-    request.is_stranger = !is_registry(client, &url);
     if (client->settings.credentials) {
         set_basic(client->settings.credentials, &basic);
         request.authorization = text_string(&basic);
     }
-    if (registry_exchange(client->link, &request, &answer, err) < 0) {
+    if (registry_exchange(&client->link, &request, &answer, &is_stranger, err) < 0) {
         (void) error_wrap(err, "the token server");
-        return err->code == ERR_FORBIDDEN ? OUTCOME_FAILED : OUTCOME_AGAIN;
+        return outbound_may_retry(&answer, err) ? OUTCOME_AGAIN : OUTCOME_FAILED;
     }
     return take_token(client, &answer, err);
 }
@@ -274,17 +224,26 @@ static enum outcome authorize(struct registry_client *client,
 
 /* --- one attempt ----------------------------------------------------------------------------- */
 
-static int begin_at(void *context, uint64_t offset, struct error *err)
+/* "bytes 100-199/200": it must begin where we asked. */
+static int take_head(void *context, const struct outbound_answer *answer, struct error *err)
 {
     struct fetch *fetch = context;
+    const char *range = outbound_answer_header(answer, "content-range");
+    char wanted[RANGE_SIZE];
 
-    if (offset)
-        return 0; /* it goes on */
+    if (answer->status == STATUS_PART) {
+        (void) snprintf(wanted, sizeof(wanted), "bytes %" PRIu64 "-", fetch->received);
+        if (!range || strncmp(range, wanted, strlen(wanted)) != 0)
+            return error_set(err, ERR_UPSTREAM, 0,
+                             "the registry answers with another part than was asked for");
+        if (fetch->received)
+            return 0; /* it goes on */
+    }
     fetch->received = 0;
     return fetch->wanted->restart(fetch->wanted->context, err);
 }
 
-static int take_bytes(void *context, const char *bytes, size_t length, struct error *err)
+static int take_bytes(void *context, const void *bytes, size_t length, struct error *err)
 {
     struct fetch *fetch = context;
     const struct registry_wanted *wanted = fetch->wanted;
@@ -299,21 +258,21 @@ static int take_bytes(void *context, const char *bytes, size_t length, struct er
     return wanted->take(wanted->context, bytes, length, err);
 }
 
-static enum outcome settle(struct fetch *fetch, const struct registry_answer *answer,
+static enum outcome settle(struct fetch *fetch, const struct outbound_answer *answer,
                            struct error *err)
 {
     const struct registry_wanted *wanted = fetch->wanted;
     char why[REGISTRY_WHY_MAX];
 
-    if (answer->status == 200 || answer->status == 206) {
+    if (answer->status == STATUS_SUCCESS || answer->status == STATUS_PART) {
         if (wanted->size == REGISTRY_SIZE_UNKNOWN || wanted->size == fetch->received)
             return OUTCOME_DONE;
         (void) error_set(err, ERR_UPSTREAM, 0, "%" PRIu64 " of %" PRIu64 " bytes came",
                          fetch->received, wanted->size);
         return OUTCOME_AGAIN;
     }
-    if (answer->is_past_end)
-        fetch->received = 0;
+    if (answer->status == STATUS_OUTSIDE)
+        fetch->received = 0; /* what there is ends before it */
     registry_failure_read(text_string(&answer->body), answer->body.length, why);
     for (size_t i = 0; i < ARRAY_COUNT(failures); i++) {
         if (failures[i].status != answer->status)
@@ -327,71 +286,72 @@ static enum outcome settle(struct fetch *fetch, const struct registry_answer *an
     return OUTCOME_FAILED;
 }
 
-static bool is_redirect(const struct registry_answer *answer)
+static uint64_t retry_after_s(const struct outbound_answer *answer)
 {
-    return *answer->location &&
-           (answer->status == 301 || answer->status == 302 || answer->status == 303 ||
-            answer->status == 307 || answer->status == 308);
+    const char *text = outbound_answer_header(answer, "retry-after");
+    uint64_t seconds = 0;
+
+    /* A date is not understood: then our own pause does. */
+    if (text)
+        (void) number_parse_digits(text, strlen(text), RETRY_AFTER_S, &seconds);
+    return seconds;
 }
 
-/* One request of it, wherever that goes now. */
-static enum outcome ask(struct fetch *fetch, const char *url, bool is_stranger,
-                        struct registry_answer *answer, struct error *err)
+static void read_challenge(const struct outbound_answer *answer, struct pool *pool,
+                           struct registry_challenge *challenge)
+{
+    for (size_t i = 0; i < answer->header_count; i++) {
+        if (strcmp(answer->headers[i].name, "www-authenticate") == 0)
+            registry_challenge_read(answer->headers[i].value, pool, challenge);
+    }
+}
+
+/* One request of it, wherever that leads. */
+static enum outcome fetch_ask(struct fetch *fetch, const char *url, struct outbound_answer *answer,
+                              bool *ret_is_stranger, struct error *err)
 {
     struct registry_client *client = fetch->client;
     bool is_manifest = strcmp(fetch->wanted->kind, "manifests") == 0;
     const struct registry_request request = {
         .url = url,
-        .is_stranger = is_stranger,
         .accept = is_manifest ? REGISTRY_ACCEPT : NULL,
-        .authorization =
-            client->authorization.length && !is_stranger ? client->authorization.data : NULL,
+        .authorization = client->authorization.length ? client->authorization.data : NULL,
         .offset = fetch->received,
-        .sink = &fetch->sink,
+        .on_head = take_head,
+        .on_bytes = take_bytes,
+        .context = fetch,
     };
 
-    if (registry_exchange(client->link, &request, answer, err) < 0)
-        return answer->sink_failed || err->code == ERR_FORBIDDEN || err->code == ERR_INVALID
-                   ? OUTCOME_FAILED
-                   : OUTCOME_AGAIN;
+    if (registry_exchange(&client->link, &request, answer, ret_is_stranger, err) < 0)
+        return outbound_may_retry(answer, err) ? OUTCOME_AGAIN : OUTCOME_FAILED;
     client->has_answered = true;
     return OUTCOME_DONE;
 }
 
-/* Ask, say who we are when that is wanted, and go where we are sent, until there is an answer. */
+/* Ask, and say who we are when that is wanted. */
 static enum outcome try_once(struct fetch *fetch, uint64_t *ret_retry_after_s, struct error *err)
 {
-    struct registry_client *client = fetch->client;
-    const struct registry_reference *reference = &client->settings.reference;
+    const struct registry_reference *reference = &fetch->client->settings.reference;
+    AUTO(outbound_answer)
+    struct outbound_answer answer = OUTBOUND_ANSWER_INIT(REGISTRY_DOCUMENT_MAX);
     AUTO(pool) struct pool pool = POOL_INIT;
-    const char *url =
-        pool_format(&pool, "%s://%s/v2/%s/%s/%s", scheme_of(client), reference->authority,
-                    reference->path, fetch->wanted->kind, fetch->wanted->name);
-    bool is_stranger = false, has_authorized = false;
+    const char *url = pool_format(&pool, "%s://%s/v2/%s/%s/%s",
+                                  reference->is_plain ? "http" : "https", reference->authority,
+                                  reference->path, fetch->wanted->kind, fetch->wanted->name);
+    struct registry_challenge challenge = REGISTRY_CHALLENGE_INIT;
+    bool is_stranger;
+    enum outcome outcome = fetch_ask(fetch, url, &answer, &is_stranger, err);
 
-    for (int hops = 0; hops <= REGISTRY_REDIRECTS_MAX;) {
-        AUTO(registry_answer) struct registry_answer answer = REGISTRY_ANSWER_INIT;
-        enum outcome outcome = ask(fetch, url, is_stranger, &answer, err);
-
-        if (outcome != OUTCOME_DONE)
-            return outcome;
-        if (answer.status == 401 && !has_authorized && !is_stranger) {
-            outcome = authorize(client, &answer.challenge, err);
-            if (outcome != OUTCOME_DONE)
-                return outcome;
-            has_authorized = true;
-            continue;
-        }
-        *ret_retry_after_s = answer.retry_after_s;
-        if (!is_redirect(&answer) || is_stranger)
-            return settle(fetch, &answer, err);
-        if (read_location(client, pool_copy_text(&pool, answer.location), &pool, &url, &is_stranger,
-                          err) < 0)
-            return OUTCOME_FAILED;
-        hops++;
+    if (outcome == OUTCOME_DONE && answer.status == 401 && !is_stranger) {
+        read_challenge(&answer, &pool, &challenge);
+        outcome = authorize(fetch->client, &challenge, err);
+        if (outcome == OUTCOME_DONE)
+            outcome = fetch_ask(fetch, url, &answer, &is_stranger, err);
     }
-    (void) error_set(err, ERR_UPSTREAM, 0, "the registry sends us around in circles");
-    return OUTCOME_FAILED;
+    if (outcome != OUTCOME_DONE)
+        return outcome;
+    *ret_retry_after_s = retry_after_s(&answer);
+    return settle(fetch, &answer, err);
 }
 
 /* --- until it is done ------------------------------------------------------------------------ */
@@ -429,11 +389,10 @@ int registry_client_get(struct registry_client *client, const struct registry_wa
     unsigned int in_row = 0;
     uint64_t mark = 0;
 
-    fetch.sink = (struct registry_sink){.begin = begin_at, .take = take_bytes, .context = &fetch};
     for (unsigned int attempt = 1;; attempt++) {
         struct error failure = ERROR_INIT;
-        uint64_t retry_after_s = 0, pause;
-        enum outcome outcome = try_once(&fetch, &retry_after_s, &failure);
+        uint64_t asked_s = 0, pause;
+        enum outcome outcome = try_once(&fetch, &asked_s, &failure);
 
         /* A connection that breaks behind the last byte has done all it was for. */
         if (outcome == OUTCOME_DONE ||
@@ -442,12 +401,12 @@ int registry_client_get(struct registry_client *client, const struct registry_wa
         in_row = fetch.received >= mark + REGISTRY_FURTHER ? 1 : in_row + 1;
         mark = fetch.received;
         if (outcome == OUTCOME_FAILED || attempt >= REGISTRY_TOTAL_ATTEMPTS ||
-            retry_after_s > REGISTRY_RETRY_AFTER_MAX ||
+            asked_s > REGISTRY_RETRY_AFTER_MAX ||
             in_row >= (client->has_answered ? REGISTRY_ATTEMPTS_MAX : REGISTRY_FIRST_ATTEMPTS)) {
             *err = failure;
             return -1;
         }
         pause = pause_ms(in_row);
-        wait_for(client, retry_after_s * 1000 > pause ? retry_after_s * 1000 : pause, &failure);
+        wait_for(client, asked_s * 1000 > pause ? asked_s * 1000 : pause, &failure);
     }
 }

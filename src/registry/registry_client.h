@@ -13,7 +13,11 @@
  * wants. Blocks; one thread. */
 #pragma once
 
-#include "registry/registry_exchange.h"
+#include <stdint.h>
+
+#include "base/auto.h"
+#include "base/error.h"
+#include "registry/registry_reference.h"
 
 #define REGISTRY_ATTEMPTS_MAX    5   /* in a row without getting further */
 #define REGISTRY_FIRST_ATTEMPTS  2   /* while the registry never answered */
@@ -23,6 +27,7 @@
 #define REGISTRY_RETRY_AFTER_MAX 30                   /* seconds that the registry may ask for */
 #define REGISTRY_FURTHER         ((uint64_t) 1 << 20) /* so many bytes count as getting further */
 #define REGISTRY_CREDENTIALS_MAX ((size_t) 16 * 1024)
+#define REGISTRY_SIZE_UNKNOWN    UINT64_MAX
 
 struct registry_client;
 
@@ -30,8 +35,8 @@ struct registry_client_settings {
     struct registry_reference reference;
     const char *credentials; /* "NAME:PASSWORD"; NULL: nobody */
     bool plain_http;         /* http, also to other machines */
-    const char *allow;       /* see registry_link_settings */
-    const char *ca_file;
+    const char *allow;       /* networks it may send us to; see registry_exchange.h */
+    const char *ca_file;     /* PEM file trusted beside the system's; NULL: none */
     /* A line for people: why it takes longer. May be NULL. */
     void (*tell)(void *context, const char *line);
     void *context;

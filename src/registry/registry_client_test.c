@@ -86,7 +86,46 @@ static bool serve_token(struct kit_exchange *exchange)
     return kit_reply(exchange, "", token, strlen(token));
 }
 
+/* Asks who we are, and sends who said it elsewhere and back again. */
+static bool serve_leaving(struct kit_exchange *exchange)
+{
+    AUTO(text) struct text head = TEXT_INIT(1024);
+    char authorization[64];
+    bool is_friend =
+        kit_header(exchange->head, "authorization", authorization, sizeof(authorization));
+
+    if (!is_friend)
+        return kit_say(exchange, "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n"
+                                 "WWW-Authenticate: Basic realm=\"x\"\r\n\r\n");
+    text_format(&head,
+                "HTTP/1.1 307 Away\r\nContent-Length: 4\r\nLocation: "
+                "http://localhost:%u/away\r\n\r\ngone",
+                (unsigned int) exchange->server->port);
+    return kit_say(exchange, text_string(&head));
+}
+
+/* By another name it is another host, which sends us back to the registry. */
+static bool serve_away(struct kit_exchange *exchange)
+{
+    AUTO(text) struct text head = TEXT_INIT(1024);
+
+    text_format(&head,
+                "HTTP/1.1 302 Back\r\nContent-Length: 0\r\nLocation: "
+                "http://127.0.0.1:%u/nobody#part\r\n\r\n",
+                (unsigned int) exchange->server->port);
+    return !strstr(exchange->head, "uthorization") && kit_say(exchange, text_string(&head));
+}
+
+/* A challenge there does not count any more. */
+static bool serve_to_nobody(struct kit_exchange *exchange)
+{
+    return strstr(exchange->head, "uthorization") ? serve_leaving(exchange) : serve_whole(exchange);
+}
+
 static const struct kit_route routes[] = {
+    {.path = "/v2/a/blobs/leaving", .serve = serve_leaving},
+    {.path = "/away", .serve = serve_away},
+    {.path = "/nobody", .serve = serve_to_nobody},
     {.path = "/v2/a/blobs/whole", .serve = serve_whole},
     {.path = "/v2/a/blobs/halves", .serve = serve_halves},
     {.path = "/v2/a/blobs/wrong-part", .serve = serve_wrong_part},
@@ -102,7 +141,7 @@ static const struct kit_route routes[] = {
 
 static int set_up(void **state)
 {
-    *state = kit_server_start(routes, NULL, NULL);
+    *state = kit_server_start(routes, NULL);
     return 0;
 }
 
@@ -228,6 +267,11 @@ static void credentials_buy_a_token_for_this_repository_only(void **state)
     check_got(*state, "guarded", NULL, 3);
 }
 
+static void credentials_stay_behind_when_a_redirect_leaves_even_if_it_comes_back(void **state)
+{
+    check_got(*state, "leaving", CREDENTIALS, 4);
+}
+
 static void a_token_server_cannot_name_a_scope_of_its_own(void **state)
 {
     static const char *const names[] = {"sly-0", "sly-1", "sly-2", "sly-3", "sly-4"};
@@ -270,6 +314,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(who_takes_the_bytes_can_end_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(credentials_buy_a_token_for_this_repository_only, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(
+            credentials_stay_behind_when_a_redirect_leaves_even_if_it_comes_back, set_up,
+            tear_down),
         cmocka_unit_test_setup_teardown(a_token_server_cannot_name_a_scope_of_its_own, set_up,
                                         tear_down),
         cmocka_unit_test(plain_http_to_others_must_be_asked_for),

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "registry/registry_client.h"
+#include "registry/registry_document.h"
 
 /* Bytes that stay free on the disk. */
 #define REGISTRY_FREE_MIN ((uint64_t) 2 << 30)

@@ -207,8 +207,8 @@ def redirects_that_stay_keep_the_credentials_and_those_that_lead_astray_are_refu
             return place.image("pull", "--user", USER, f"{front.address}/tool", given=PASSWORD.encode())
         for location, why in (("http://10.1.2.3/x", "10.1.2.3 is private"),
                               ("http://169.254.169.254/x", "link-local"),
-                              ("ftp://127.0.0.1/x", "no URL"), ("//host/x", "no URL"), ("x", "no URL"),
-                              ("http://user:word@127.0.0.1/", "no URL")):
+                              ("ftp://127.0.0.1/x", "invalid URL"), ("//host/x", "invalid URL"), ("x", "invalid URL"),
+                              ("http://user:word@127.0.0.1/", "invalid URL")):
             front.rule = lambda request, location=location: request.is_blob and request.answer(302, Location=location)
             refused(place, pull(), why)
         front.rule = lambda request: request.is_blob and request.answer(302, Location=request.path)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "base/id.h"
-#include "net/outbound/outbound.h"
+#include "net/outbound/curl_exchange.h"
 #include "objects/objects_contract.h"
 #include "objects/s3/s3_operations.h"
 
@@ -138,8 +138,8 @@ static size_t count_uploads(struct bench *bench)
 
     s3_request_query(&request, "uploads", "");
     if (s3_call(bench->client, &bench->work, &request, &answer, &err) < 0 ||
-        s3_document_uploads(text_string(&answer.body), answer.body.length, &bench->pool, &uploads,
-                            &err) < 0)
+        s3_document_uploads(text_string(&answer.http.body), answer.http.body.length, &bench->pool,
+                            &uploads, &err) < 0)
         fail_msg("%s", err.message);
     return uploads.count;
 }

@@ -1,12 +1,9 @@
-/* What a well-behaved request does: heads, bodies both ways, unix sockets. Waiting, cancelling and
- * the queue are in outbound_flow_test.c, redirects in outbound_redirect_test.c, limits and hostile
- * peers in outbound_limits_test.c. */
+/* Exchanges on the loop: how many, in which order things end, closing. What one exchange does is
+ * in curl_exchange_test.c. */
+#include "net/outbound/outbound.h"
 #include "net/outbound/outbound_test_kit.h"
 
-static bool serve_hello(struct kit_exchange *exchange)
-{
-    return kit_reply(exchange, "X-Kind:  greeting \r\nX-Empty:\r\n", "hello", 5);
-}
+#define ACTIVE_MAX 3
 
 static bool serve_echo(struct kit_exchange *exchange)
 {
@@ -15,299 +12,294 @@ static bool serve_echo(struct kit_exchange *exchange)
     return kit_reply(exchange, "", text_string(&exchange->body), exchange->body.length);
 }
 
-static bool serve_head(struct kit_exchange *exchange)
+/* Until the client goes away. */
+static bool stall(struct kit_exchange *exchange)
 {
-    return kit_say(exchange, "HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n");
+    char c;
+
+    (void) kit_read(exchange, &c, 1);
+    return false;
 }
 
-/* Interim heads, chunks and a trailer. */
-static bool serve_elaborate(struct kit_exchange *exchange)
+static bool serve_half(struct kit_exchange *exchange)
 {
-    return kit_say(exchange, "HTTP/1.1 100 Continue\r\n\r\n"
-                             "HTTP/1.1 103 Early Hints\r\nX-Interim: 1\r\n\r\n"
-                             "HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n"
-                             "3\r\nabc\r\n2;x=y\r\nde\r\n0\r\nX-Trailer: 1\r\n\r\n");
+    (void) kit_say(exchange, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
+    return stall(exchange);
 }
 
-static bool serve_elsewhere(struct kit_exchange *exchange)
+static bool serve_moved(struct kit_exchange *exchange)
 {
-    return kit_say(exchange, "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1/\r\n"
-                             "Content-Length: 0\r\n\r\n");
+    return kit_say(exchange, "HTTP/1.1 302 Found\r\nLocation: /echo\r\nContent-Length: 0\r\n\r\n");
 }
 
 static const struct kit_route routes[] = {
-    {.path = "/elsewhere", .serve = serve_elsewhere}, {.path = "/hello", .serve = serve_hello},
-    {.path = "/echo", .serve = serve_echo},           {.path = "/head", .serve = serve_head},
-    {.path = "/elaborate", .serve = serve_elaborate}, {.path = NULL},
+    {.path = "/echo", .serve = serve_echo},
+    {.path = "/stall", .serve = stall},
+    {.path = "/half", .serve = serve_half},
+    {.path = "/moved", .serve = serve_moved},
+    {.path = NULL},
 };
+
+struct outbound_world {
+    struct kit *kit;
+    struct loop loop;
+    struct outbound *outbound;
+    unsigned int closed;
+};
+
+static void count_closed(void *context)
+{
+    ++*(unsigned int *) context;
+}
+
+static struct outbound *world_client(struct outbound_world *world, const char *allowed)
+{
+    struct address_rules rules = {.count = 0};
+
+    assert_int_equal(address_rules_allow_list(&rules, allowed, NULL), 0);
+    return outbound_new(&world->loop, &rules, ACTIVE_MAX);
+}
 
 static int set_up(void **state)
 {
-    *state = kit_new(routes);
+    struct outbound_world *world = mem_alloc(sizeof(*world));
+
+    world->kit = kit_new(routes);
+    assert_int_equal(loop_init(&world->loop, NULL), 0);
+    world->outbound = world_client(world, "127.0.0.0/8");
+    *state = world;
     return 0;
 }
 
-static void a_get_delivers_head_and_body(void **state)
+static int tear_down(void **state)
 {
-    struct kit *kit = *state;
-    struct probe probe = PROBE_INIT;
-    char value[64];
+    struct outbound_world *world = *state;
 
-    probe_run(kit, &probe, (struct outbound_call){.url = "/hello?a=b"});
-    assert_done(&probe, 200);
-    assert_string_equal(text_string(&probe.body), "hello");
-    assert_string_equal(probe.head, "content-length: 5\nx-kind: greeting\nx-empty: \n");
-    assert_memory_equal(kit_last_head(kit->server), "GET /hello?a=b HTTP/1.1\r\n", 25);
-    assert_non_null(kit_header(kit_last_head(kit->server), "user-agent", value, sizeof(value)));
-    assert_null(kit_header(kit_last_head(kit->server), "cookie", value, sizeof(value)));
-    assert_null(kit_header(kit_last_head(kit->server), "accept-encoding", value, sizeof(value)));
-    text_done(&probe.body);
+    outbound_close(world->outbound, NULL, NULL);
+    loop_run(&world->loop);
+    loop_done(&world->loop);
+    kit_free(world->kit);
+    free(world);
+    return 0;
 }
 
-static void paths_are_sent_as_they_are(void **state)
-{
-    struct kit *kit = *state;
-    struct probe probe = PROBE_INIT;
-
-    probe_run(kit, &probe, (struct outbound_call){.url = "/a/../b/./%2e%2E//c?x=%2f&y=[1]"});
-    assert_done(&probe, 404);
-    assert_memory_equal(kit_last_head(kit->server),
-                        "GET /a/../b/./%2e%2E//c?x=%2f&y=[1] HTTP/1.1\r\n", 46);
-    text_done(&probe.body);
-}
-
-static void interim_heads_and_trailers_are_not_told(void **state)
-{
-    struct probe probe = PROBE_INIT;
-
-    probe_run(*state, &probe, (struct outbound_call){.url = "/elaborate"});
-    assert_done(&probe, 201);
-    assert_string_equal(text_string(&probe.body), "abcde");
-    assert_string_equal(probe.head, "transfer-encoding: chunked\n");
-    text_done(&probe.body);
-}
-
-static void a_head_request_has_no_body_and_no_body_limit(void **state)
-{
-    struct probe probe = PROBE_INIT;
-
-    probe_run(*state, &probe, (struct outbound_call){.method = "HEAD", .url = "/head"});
-    assert_done(&probe, 200);
-    assert_string_equal(probe.head, "content-length: 99999999999\n");
-    assert_int_equal(probe.bodies, 0);
-}
-
-static void bytes_are_sent_with_their_length_and_nothing_made_up(void **state)
-{
-    struct kit *kit = *state;
-    const struct outbound_header headers[] = {{"X-One", "1"}, {"X-Empty", ""}};
-    struct probe probe = PROBE_INIT;
-    char value[64];
-
-    probe_run(kit, &probe,
-              (struct outbound_call){.method = "POST",
-                                     .url = "/echo",
-                                     .headers = headers,
-                                     .header_count = 2,
-                                     .body = "some\0bytes",
-                                     .body_length = 10});
-    assert_done(&probe, 200);
-    assert_int_equal(probe.body.length, 10);
-    assert_memory_equal(probe.body.data, "some\0bytes", 10);
-    assert_string_equal(
-        kit_header(kit_last_head(kit->server), "content-length", value, sizeof(value)), "10");
-    assert_string_equal(kit_header(kit_last_head(kit->server), "x-one", value, sizeof(value)), "1");
-    assert_string_equal(kit_header(kit_last_head(kit->server), "x-empty", value, sizeof(value)),
-                        "");
-    assert_null(kit_header(kit_last_head(kit->server), "content-type", value, sizeof(value)));
-    assert_null(kit_header(kit_last_head(kit->server), "expect", value, sizeof(value)));
-    text_done(&probe.body);
-}
-
-static void an_empty_post_says_so(void **state)
-{
-    struct kit *kit = *state;
-    struct probe probe = PROBE_INIT;
-    char value[64];
-
-    probe_run(kit, &probe, (struct outbound_call){.method = "POST", .url = "/echo"});
-    assert_done(&probe, 200);
-    assert_string_equal(
-        kit_header(kit_last_head(kit->server), "content-length", value, sizeof(value)), "0");
-    assert_null(kit_header(kit_last_head(kit->server), "transfer-encoding", value, sizeof(value)));
-}
-
-static void other_methods_go_out_as_named(void **state)
-{
-    struct kit *kit = *state;
-    struct probe probe = PROBE_INIT;
-
-    probe_run(kit, &probe, (struct outbound_call){.method = "DELETE", .url = "/hello"});
-    assert_done(&probe, 200);
-    assert_memory_equal(kit_last_head(kit->server), "DELETE /hello HTTP/1.1\r\n", 24);
-    text_done(&probe.body);
-}
-
-/* A producer that gives odd amounts, often nothing, and goes on from a timer. */
-#define STREAM_SIZE 300000
-
-struct stutter {
-    struct kit *kit;
-    struct probe *probe;
-    uint32_t random;
-    bool wake_at_once; /* call outbound_resume_send before saying "later" */
+/* What became of a call. */
+struct outcome {
+    struct outbound_world *world;
+    unsigned int dones;
+    int status;
+    char body[64];
+    struct error err;
+    bool closes;     /* closes the client when it is done */
+    bool asks_again; /* starts another, once */
 };
 
-static void stutter_fired(uv_timer_t *timer)
+static int outcome_start(struct outcome *outcome, struct outbound_call call, struct error *err);
+
+static void outcome_done(void *context, const struct outbound_answer *answer,
+                         const struct error *err)
 {
-    struct stutter *stutter = timer->data;
+    struct outcome *outcome = context;
+    struct outbound_world *world = outcome->world;
 
-    outbound_resume_send(stutter->probe->request);
-}
-
-static ssize_t stutter_produce(struct probe *probe, char *buffer, size_t size)
-{
-    struct stutter *stutter = probe->context;
-    size_t length;
-
-    stutter->random = stutter->random * 1103515245u + 12345u;
-    if (stutter->random >> 16 & 1) {
-        if (stutter->wake_at_once)
-            outbound_resume_send(probe->request);
-        else
-            kit_call_later(stutter->kit, stutter->random >> 20 & 1, stutter_fired, stutter);
-        return OUTBOUND_SEND_LATER;
+    outcome->dones++;
+    outcome->status = answer->status;
+    (void) snprintf(outcome->body, sizeof(outcome->body), "%s", text_string(&answer->body));
+    outcome->err = err ? *err : (struct error) ERROR_INIT;
+    if (outcome->closes) {
+        outbound_close(world->outbound, count_closed, &world->closed);
+        outbound_close(world->outbound, count_closed, &world->closed);
     }
-    length = (stutter->random >> 17) % 20000 + 1;
-    if (length > size)
-        length = size;
-    if (length > STREAM_SIZE - probe->produced)
-        length = STREAM_SIZE - probe->produced;
-    for (size_t i = 0; i < length; i++)
-        buffer[i] = (char) ((probe->produced + i) * 31 >> 3);
-    probe->produced += length;
-    return (ssize_t) length;
+    if (outcome->asks_again) {
+        outcome->asks_again = false;
+        assert_int_equal(outcome_start(outcome, (struct outbound_call){.url = "/echo"}, NULL), 0);
+    }
 }
 
-static void run_stutter(struct kit *kit, int64_t length, bool wake_at_once)
+static int outcome_start(struct outcome *outcome, struct outbound_call call, struct error *err)
 {
-    struct stutter stutter = {.kit = kit, .random = 7, .wake_at_once = wake_at_once};
-    struct probe probe = PROBE_INIT;
+    char url[1024];
+    int result;
 
-    stutter.probe = &probe;
-    probe.context = &stutter;
-    probe.produce = stutter_produce;
-    probe_run(
-        kit, &probe,
-        (struct outbound_call){
-            .method = "PUT", .url = "/echo", .body_streamed = true, .streamed_length = length});
-    assert_done(&probe, 200);
-    assert_int_equal(probe.body.length, STREAM_SIZE);
-    for (size_t i = 0; i < STREAM_SIZE; i++)
-        assert_int_equal(probe.body.data[i], (char) (i * 31 >> 3));
-    text_done(&probe.body);
+    call.url = kit_url(outcome->world->kit, call.url, url);
+    call.answer_max = 8;
+    call.on_done = outcome_done;
+    call.context = outcome;
+    result = outbound_start(outcome->world->outbound, &call, err);
+    memset(url, 'x', sizeof(url)); /* it was borrowed for the call only */
+    return result;
 }
 
-static void streamed_bodies_survive_a_stuttering_producer(void **state)
+static void what_is_sent_is_copied_and_what_comes_is_told_once(void **state)
 {
-    struct kit *kit = *state;
-    char value[64];
+    struct outbound_world *world = *state;
+    struct outcome outcome = {.world = world};
+    char body[] = "hello", value[] = "one", method[] = "POST", seen[64];
+    struct outbound_header header = {"X-One", value};
 
-    run_stutter(kit, OUTBOUND_LENGTH_UNKNOWN, false);
-    assert_string_equal(
-        kit_header(kit_last_head(kit->server), "transfer-encoding", value, sizeof(value)),
-        "chunked");
-    run_stutter(kit, OUTBOUND_LENGTH_UNKNOWN, true);
-    run_stutter(kit, STREAM_SIZE, false);
-    assert_string_equal(
-        kit_header(kit_last_head(kit->server), "content-length", value, sizeof(value)), "300000");
-    run_stutter(kit, STREAM_SIZE, true);
+    assert_int_equal(outcome_start(&outcome,
+                                   (struct outbound_call){.method = method,
+                                                          .url = "/echo",
+                                                          .headers = &header,
+                                                          .header_count = 1,
+                                                          .body = body,
+                                                          .body_length = 5},
+                                   NULL),
+                     0);
+    memset(body, 'x', 5);
+    memset(value, 'x', 3);
+    memset(method, 'x', 4);
+    assert_int_equal(outcome.dones, 0);
+    loop_run(&world->loop);
+    assert_int_equal(outcome.dones, 1);
+    assert_int_equal(outcome.status, 200);
+    assert_string_equal(outcome.body, "hello");
+    assert_memory_equal(kit_last_head(world->kit->server), "POST /echo HTTP/1.1\r\n", 21);
+    assert_string_equal(kit_header(kit_last_head(world->kit->server), "x-one", seen, sizeof(seen)),
+                        "one");
 }
 
-static ssize_t produce_failure(struct probe *probe, char *buffer, size_t size)
+static void a_redirect_is_an_answer_like_any_other(void **state)
 {
-    (void) probe;
-    (void) buffer;
-    (void) size;
-    return OUTBOUND_SEND_ABORT;
+    struct outbound_world *world = *state;
+    struct outcome outcome = {.world = world};
+
+    assert_int_equal(outcome_start(&outcome, (struct outbound_call){.url = "/moved"}, NULL), 0);
+    loop_run(&world->loop);
+    assert_int_equal(outcome.status, 302);
+    assert_int_equal(atomic_load(&world->kit->server->request_count), 1);
 }
 
-static void a_producer_that_breaks_its_word_fails_the_request(void **state)
+static void failures_name_the_peer(void **state)
 {
     static const struct {
-        int64_t length;
+        struct outbound_call call;
         enum err_code code;
-        ssize_t (*produce)(struct probe *probe, char *buffer, size_t size);
+        int status;
+        const char *reason;
     } rows[] = {
-        {11, ERR_INTERNAL, produce_ten},
-        {9, ERR_INTERNAL, produce_ten},
-        {OUTBOUND_LENGTH_UNKNOWN, ERR_CANCELLED, produce_failure},
+        {{.url = "http://127.0.0.1:1/geheim"},
+         ERR_UNAVAILABLE,
+         0,
+         "GET http://127.0.0.1:1: cannot connect"},
+        {{.url = "http://[::1]:1/"}, ERR_FORBIDDEN, 0, "GET http://[::1]:1: ::1 is loopback"},
+        {{.url = "/stall", .total_ms = 100}, ERR_UPSTREAM_TIMEOUT, 0, "too slow"},
+        {{.url = "/half", .total_ms = 300}, ERR_UPSTREAM_TIMEOUT, 200, "too slow"},
+        {{.method = "PUT", .url = "/echo", .body = "123456789", .body_length = 9},
+         ERR_UPSTREAM,
+         200,
+         "longer than"},
     };
+    struct outbound_world *world = *state;
 
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
-        struct probe probe = PROBE_INIT;
+        struct outcome outcome = {.world = world};
 
-        probe.produce = rows[i].produce;
-        probe_run(*state, &probe,
-                  (struct outbound_call){.method = "PUT",
-                                         .url = "/echo",
-                                         .body_streamed = true,
-                                         .streamed_length = rows[i].length});
-        assert_failed(&probe, rows[i].code, "the body");
+        assert_int_equal(outcome_start(&outcome, rows[i].call, NULL), 0);
+        loop_run(&world->loop);
+        assert_int_equal(outcome.dones, 1);
+        assert_error(&outcome.err, rows[i].code, rows[i].reason);
+        assert_int_equal(outcome.status, rows[i].status);
+        assert_null(strstr(outcome.err.message, "geheim"));
     }
 }
 
-static void unix_sockets_are_reached_when_allowed(void **state)
+static void calls_that_make_no_sense_are_refused(void **state)
 {
-    struct kit *kit = *state;
-    char folder[] = "/tmp/outbound-test-XXXXXX", path[64];
-    struct outbound *usual = kit->outbound;
+    static const struct outbound_header split = {"X", "a\r\nHost: b"};
+    struct outbound_world *world = *state;
+    struct outcome outcome = {.world = world};
     struct error err = ERROR_INIT;
-    struct probe probe = PROBE_INIT, redirected = PROBE_INIT;
-    struct outbound_call call = {.url = "http://docker/hello", .unix_socket = path};
-    struct kit_server *local;
-    char value[64];
 
-    assert_non_null(mkdtemp(folder));
-    (void) snprintf(path, sizeof(path), "%s/socket", folder);
-    local = kit_server_start(routes, path, NULL);
-    assert_int_equal(probe_start(kit, &probe, call, &err), -1);
-    assert_int_equal(err.code, ERR_FORBIDDEN);
-
-    kit->outbound =
-        kit_client(kit, (struct outbound_settings){.rules = {.allow_unix = true}}, NULL);
-    probe_run(kit, &probe, call);
-    assert_done(&probe, 200);
-    assert_string_equal(text_string(&probe.body), "hello");
-    assert_string_equal(kit_header(kit_last_head(local), "host", value, sizeof(value)), "docker");
-    text_done(&probe.body);
-
-    call.url = "http://docker/elsewhere";
-    call.limits.redirects = 1;
-    probe_run(kit, &redirected, call);
-    assert_failed(&redirected, ERR_FORBIDDEN, "from a unix socket to another host");
-    outbound_close(kit->outbound, NULL, NULL);
-    kit->outbound = usual;
-    kit_server_stop(local);
-    assert_int_equal(unlink(path), 0);
-    assert_int_equal(rmdir(folder), 0);
+    assert_int_equal(outcome_start(&outcome, (struct outbound_call){.url = "ftp://a/"}, &err), -1);
+    assert_error(&err, ERR_INVALID, "begin with");
+    assert_int_equal(
+        outcome_start(&outcome,
+                      (struct outbound_call){.url = "/echo", .headers = &split, .header_count = 1},
+                      &err),
+        -1);
+    assert_error(&err, ERR_INVALID, "control");
+    loop_run(&world->loop);
+    assert_int_equal(outcome.dones, 0);
+    assert_int_equal(atomic_load(&world->kit->server->request_count), 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, kit_tear_down)
+static void only_so_many_run_at_a_time_and_an_end_makes_room(void **state)
+{
+    struct outbound_world *world = *state;
+    struct outcome outcomes[ACTIVE_MAX + 1];
+    struct error err = ERROR_INIT;
+
+    for (size_t i = 0; i <= ACTIVE_MAX; i++) {
+        outcomes[i] = (struct outcome){.world = world, .asks_again = i == 0};
+        assert_int_equal(outcome_start(&outcomes[i], (struct outbound_call){.url = "/echo"}, &err),
+                         i == ACTIVE_MAX ? -1 : 0);
+    }
+    assert_error(&err, ERR_UNAVAILABLE, "3 outgoing requests are running");
+    loop_run(&world->loop);
+    for (size_t i = 0; i < ACTIVE_MAX; i++)
+        assert_int_equal(outcomes[i].dones, i == 0 ? 2 : 1);
+    assert_int_equal(outcomes[ACTIVE_MAX].dones, 0);
+}
+
+static void connections_are_kept_under_the_same_rules_only(void **state)
+{
+    struct outbound_world *world = *state;
+    struct outbound *allowed = world->outbound;
+    struct outcome outcome = {.world = world};
+
+    for (unsigned int i = 1; i <= 3; i++) {
+        assert_int_equal(outcome_start(&outcome, (struct outbound_call){.url = "/echo"}, NULL), 0);
+        loop_run(&world->loop);
+        assert_int_equal(outcome.dones, i);
+    }
+    assert_int_equal(atomic_load(&world->kit->server->connection_count), 1);
+    world->outbound = world_client(world, "");
+    assert_int_equal(outcome_start(&outcome, (struct outbound_call){.url = "/echo"}, NULL), 0);
+    loop_run(&world->loop);
+    assert_error(&outcome.err, ERR_FORBIDDEN, "127.0.0.1 is loopback");
+    assert_int_equal(atomic_load(&world->kit->server->request_count), 3);
+    outbound_close(world->outbound, NULL, NULL);
+    world->outbound = allowed;
+}
+
+static void closing_in_an_end_ends_every_other(void **state)
+{
+    struct outbound_world *world = *state;
+    struct outcome outcomes[] = {
+        {.world = world, .closes = true}, {.world = world}, {.world = world}};
+    struct error err = ERROR_INIT;
+
+    assert_int_equal(outcome_start(&outcomes[0], (struct outbound_call){.url = "/echo"}, NULL), 0);
+    assert_int_equal(outcome_start(&outcomes[1], (struct outbound_call){.url = "/stall"}, NULL), 0);
+    assert_int_equal(outcome_start(&outcomes[2], (struct outbound_call){.url = "/half"}, NULL), 0);
+    loop_run(&world->loop);
+    assert_int_equal(outcomes[0].err.code, ERR_NONE);
+    assert_error(&outcomes[1].err, ERR_CANCELLED, "shutting down");
+    assert_error(&outcomes[2].err, ERR_CANCELLED, "shutting down");
+    assert_int_equal(world->closed, 1);
+
+    world->outbound = world_client(world, "127.0.0.0/8");
+    outbound_close(world->outbound, count_closed, &world->closed);
+    assert_int_equal(outcome_start(&outcomes[0], (struct outbound_call){.url = "/echo"}, &err), -1);
+    assert_error(&err, ERR_UNAVAILABLE, "shutting down");
+    loop_run(&world->loop);
+    assert_int_equal(world->closed, 2);
+    world->outbound = NULL;
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_get_delivers_head_and_body),
-        TEST(paths_are_sent_as_they_are),
-        TEST(interim_heads_and_trailers_are_not_told),
-        TEST(a_head_request_has_no_body_and_no_body_limit),
-        TEST(bytes_are_sent_with_their_length_and_nothing_made_up),
-        TEST(an_empty_post_says_so),
-        TEST(other_methods_go_out_as_named),
-        TEST(streamed_bodies_survive_a_stuttering_producer),
-        TEST(a_producer_that_breaks_its_word_fails_the_request),
-        TEST(unix_sockets_are_reached_when_allowed),
+        TEST(what_is_sent_is_copied_and_what_comes_is_told_once),
+        TEST(a_redirect_is_an_answer_like_any_other),
+        TEST(failures_name_the_peer),
+        TEST(calls_that_make_no_sense_are_refused),
+        TEST(only_so_many_run_at_a_time_and_an_end_makes_room),
+        TEST(connections_are_kept_under_the_same_rules_only),
+        TEST(closing_in_an_end_ends_every_other),
     };
 
     return cmocka_run_group_tests(tests, kit_begin, kit_end);

@@ -1,5 +1,5 @@
 /* For the tests of net/outbound: a small blocking HTTP server on loopback, one thread per
- * connection, and a probe that records what a request's events said. */
+ * connection, and a client that records what came. */
 #pragma once
 
 #include <arpa/inet.h>
@@ -17,14 +17,13 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 /* After the headers it needs. */
 #include <cmocka.h>
 
 #include "base/auto.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "net/outbound/outbound.h"
+#include "net/outbound/curl_exchange.h"
 
 #define KIT_CONNECTIONS_MAX 64
 #define KIT_BODY_MAX        ((size_t) 4 * 1024 * 1024)
@@ -274,28 +273,21 @@ static inline const char *kit_last_head(struct kit_server *server)
     return server->last_head;
 }
 
-/* Listen at `path`, or at a port of 127.0.0.1 when it is NULL. The last route has no path. */
-static inline struct kit_server *kit_server_start(const struct kit_route *routes, const char *path,
-                                                  SSL_CTX *tls)
+/* Listen at a port of 127.0.0.1. The last route has no path. */
+static inline struct kit_server *kit_server_start(const struct kit_route *routes, SSL_CTX *tls)
 {
     struct kit_server *server = mem_alloc(sizeof(*server));
     struct sockaddr_in ipv4 = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    struct sockaddr_un local = {.sun_family = AF_UNIX};
     socklen_t length = sizeof(ipv4);
 
     server->routes = routes;
     server->tls = tls;
     pthread_mutex_init(&server->lock, NULL);
-    server->listener = socket(path ? AF_UNIX : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    server->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_true(server->listener >= 0);
-    if (path) {
-        memcpy(local.sun_path, path, strlen(path) + 1);
-        assert_int_equal(bind(server->listener, (struct sockaddr *) &local, sizeof(local)), 0);
-    } else {
-        assert_int_equal(bind(server->listener, (struct sockaddr *) &ipv4, sizeof(ipv4)), 0);
-        assert_int_equal(getsockname(server->listener, (struct sockaddr *) &ipv4, &length), 0);
-        server->port = ntohs(ipv4.sin_port);
-    }
+    assert_int_equal(bind(server->listener, (struct sockaddr *) &ipv4, sizeof(ipv4)), 0);
+    assert_int_equal(getsockname(server->listener, (struct sockaddr *) &ipv4, &length), 0);
+    server->port = ntohs(ipv4.sin_port);
     assert_int_equal(listen(server->listener, 64), 0);
     assert_int_equal(pthread_create(&server->thread, NULL, kit_accept_thread, server), 0);
     return server;
@@ -348,201 +340,74 @@ static inline SSL_CTX *kit_tls_new(const char *ca_path)
     return tls;
 }
 
-/* What a test works with: a loop, a server and a client that may dial 127.0.0.0/8. */
+/* What a test works with: a server, a handle that may dial 127.0.0.0/8, and what came last. */
 struct kit {
-    struct loop loop;
     struct kit_server *server;
-    struct outbound *outbound;
-    uv_timer_t timer; /* for the test's use */
+    CURL *easy;
+    struct address_rules rules;
+    struct outbound_answer answer;
+    struct error err;
 };
-
-static inline struct outbound *kit_client(struct kit *kit, struct outbound_settings settings,
-                                          const char *allowed)
-{
-    struct outbound *outbound;
-
-    if (allowed)
-        assert_int_equal(address_rules_allow(&settings.rules, allowed, NULL), 0);
-    assert_int_equal(outbound_new(&kit->loop, &settings, &outbound, NULL), 0);
-    return outbound;
-}
 
 static inline struct kit *kit_new(const struct kit_route *routes)
 {
     struct kit *kit = mem_alloc(sizeof(*kit));
 
-    assert_int_equal(loop_init(&kit->loop, NULL), 0);
-    (void) uv_timer_init(&kit->loop.uv, &kit->timer);
-    kit->server = kit_server_start(routes, NULL, NULL);
-    kit->outbound = kit_client(kit, (struct outbound_settings){.ca_file = NULL}, "127.0.0.0/8");
+    kit->server = kit_server_start(routes, NULL);
+    kit->easy = curl_easy_init();
+    kit->answer.body.maximum = KIT_BODY_MAX;
+    assert_int_equal(address_rules_allow(&kit->rules, "127.0.0.0/8", NULL), 0);
     return kit;
 }
 
 static inline void kit_free(struct kit *kit)
 {
-    outbound_close(kit->outbound, NULL, NULL);
-    uv_close((uv_handle_t *) &kit->timer, NULL);
-    loop_run(&kit->loop);
-    loop_done(&kit->loop);
+    curl_easy_cleanup(kit->easy);
     kit_server_stop(kit->server);
+    outbound_answer_done(&kit->answer);
     free(kit);
 }
 
-enum kit_moment { KIT_NEVER, KIT_IN_HEAD, KIT_IN_BODY, KIT_IN_SEND, KIT_IN_DONE };
-
-/* Call `fired` with `context` as the timer's data, once. */
-static inline void kit_call_later(struct kit *kit, uint64_t milliseconds, uv_timer_cb fired,
-                                  void *context)
+/* "/path" at the kit's server, or a whole URL as it is. */
+static inline const char *kit_url(const struct kit *kit, const char *url, char buffer[static 1024])
 {
-    kit->timer.data = context;
-    (void) uv_timer_start(&kit->timer, fired, milliseconds, 0);
+    if (url[0] != '/')
+        return url;
+    (void) snprintf(buffer, 1024, "http://127.0.0.1:%u%s", (unsigned int) kit->server->port, url);
+    return buffer;
 }
 
-/* What a request's events said. Zeroed, it just records. */
-struct probe {
-    struct outbound_request *request;
-    unsigned int heads;
-    unsigned int bodies;
-    unsigned int dones;
-    int status;
-    char head[64 * 1024]; /* "name: value\n" lines */
-    struct text body;
-    size_t received;
-    struct error err;          /* of on_done */
-    enum kit_moment cancel_at; /* cancel in that event */
-    bool pause_at_head;
-    void (*on_headed)(struct probe *probe); /* at the end of on_head */
-    bool pause_each;                        /* pause in every on_body */
-    void (*on_bodied)(struct probe *probe); /* after each on_body */
-    ssize_t (*produce)(struct probe *probe, char *buffer, size_t size);
-    size_t produced;
-    void *context;
-    unsigned int order; /* how many were done before this one */
-    unsigned int *done_counter;
-};
-
-#define PROBE_INIT                                                                                 \
-    {                                                                                              \
-        .body = TEXT_INIT(KIT_BODY_MAX)                                                            \
-    }
-
-static inline void probe_head(struct outbound_request *request, void *context, int status,
-                              const struct outbound_header *headers, size_t count)
+/* Ask and keep what came. Under the kit's rules, unless the request has others. */
+static inline int kit_ask(struct kit *kit, struct outbound_request request)
 {
-    struct probe *probe = context;
-    size_t used = 0;
+    char url[1024];
 
-    assert_int_equal(probe->bodies + probe->dones, 0);
-    probe->heads++;
-    probe->status = status;
-    for (size_t i = 0; i < count && used < sizeof(probe->head); i++)
-        used += (size_t) snprintf(probe->head + used, sizeof(probe->head) - used, "%s: %s\n",
-                                  headers[i].name, headers[i].value);
-    if (probe->pause_at_head)
-        outbound_pause(request);
-    if (probe->on_headed)
-        probe->on_headed(probe);
-    if (probe->cancel_at == KIT_IN_HEAD)
-        outbound_cancel(request);
+    request.url = kit_url(kit, request.url, url);
+    request.rules = request.rules ? request.rules : &kit->rules;
+    error_clear(&kit->err);
+    return curl_exchange(kit->easy, &request, &kit->answer, &kit->err);
 }
 
-static inline void probe_body(struct outbound_request *request, void *context, const char *bytes,
-                              size_t length)
+static inline int kit_get(struct kit *kit, const char *url)
 {
-    struct probe *probe = context;
-
-    assert_int_equal(probe->heads, 1);
-    assert_int_equal(probe->dones, 0);
-    probe->bodies++;
-    probe->received += length;
-    text_append_bytes(&probe->body, bytes, length);
-    if (probe->pause_each)
-        outbound_pause(request);
-    if (probe->on_bodied)
-        probe->on_bodied(probe);
-    if (probe->cancel_at == KIT_IN_BODY)
-        outbound_cancel(request);
+    return kit_ask(kit, (struct outbound_request){.url = url});
 }
 
-static inline ssize_t probe_send(struct outbound_request *request, void *context, char *buffer,
-                                 size_t size)
+static inline void assert_answered(const struct kit *kit, int status, const char *body)
 {
-    struct probe *probe = context;
-
-    if (probe->cancel_at == KIT_IN_SEND)
-        outbound_cancel(request);
-    return probe->produce(probe, buffer, size);
+    if (kit->err.code != ERR_NONE)
+        fail_msg("failed: %s", kit->err.message);
+    assert_int_equal(kit->answer.status, status);
+    assert_string_equal(text_string(&kit->answer.body), body);
 }
 
-static inline void probe_done(struct outbound_request *request, void *context,
-                              const struct error *err)
+static inline void assert_error(const struct error *err, enum err_code code, const char *reason)
 {
-    struct probe *probe = context;
-
-    probe->dones++;
-    probe->err = err ? *err : (struct error) ERROR_INIT;
-    if (probe->done_counter)
-        probe->order = (*probe->done_counter)++;
-    if (probe->cancel_at == KIT_IN_DONE)
-        outbound_cancel(request);
-}
-
-static const struct outbound_events probe_events = {probe_head, probe_body, probe_send, probe_done};
-
-/* Start a call at the kit's server ("/path") or at a whole URL; the caller runs the loop. */
-static inline int probe_start(struct kit *kit, struct probe *probe, struct outbound_call call,
-                              struct error *err)
-{
-    char url[512];
-
-    if (call.url[0] == '/') {
-        (void) snprintf(url, sizeof(url), "http://127.0.0.1:%u%s", (unsigned int) kit->server->port,
-                        call.url);
-        call.url = url;
-    }
-    call.events = &probe_events;
-    call.context = probe;
-    return outbound_start(kit->outbound, &call, &probe->request, err);
-}
-
-/* Start it and run until nothing is left to do. */
-static inline void probe_run(struct kit *kit, struct probe *probe, struct outbound_call call)
-{
-    struct error err = ERROR_INIT;
-
-    if (probe_start(kit, probe, call, &err) < 0)
-        fail_msg("not started: %s", err.message);
-    loop_run(&kit->loop);
-}
-
-static inline void assert_done(const struct probe *probe, int status)
-{
-    if (probe->err.code != ERR_NONE)
-        fail_msg("failed: %s", probe->err.message);
-    assert_int_equal(probe->dones, 1);
-    assert_int_equal(probe->heads, 1);
-    assert_int_equal(probe->status, status);
-}
-
-static inline void assert_failed(const struct probe *probe, enum err_code code, const char *reason)
-{
-    assert_int_equal(probe->dones, 1);
-    if (probe->err.code != code)
-        fail_msg("%s instead of %s: %s", error_code_text(probe->err.code), error_code_text(code),
-                 probe->err.message);
-    if (!strstr(probe->err.message, reason))
-        fail_msg("'%s' does not say '%s'", probe->err.message, reason);
-}
-
-/* Ten bytes, once: a `produce` of a probe. */
-static inline ssize_t produce_ten(struct probe *probe, char *buffer, size_t size)
-{
-    size_t length = probe->produced ? 0 : 10;
-
-    assert_true(size >= 10);
-    memset(buffer, 'x', length);
-    probe->produced += length;
-    return (ssize_t) length;
+    if (err->code != code)
+        fail_msg("%s instead of %s: %s", error_code_text(err->code), error_code_text(code),
+                 err->message);
+    if (!strstr(err->message, reason))
+        fail_msg("'%s' does not say '%s'", err->message, reason);
 }
 
 /* --- for groups of tests ---------------------------------------------------------------------- */

@@ -41,8 +41,8 @@ int s3_back_off(const struct s3_client *client, struct objects_work *work, unsig
 /* Copies and uploads may say 200 at once, and what happened only later. */
 static bool is_late_failure(const struct s3_request *request, const struct s3_answer *answer)
 {
-    return request->is_slow && answer->status == 200 && answer->body.length &&
-           s3_document_is_failure(answer->body.data, answer->body.length);
+    return request->is_slow && answer->http.status == 200 && answer->http.body.length &&
+           s3_document_is_failure(answer->http.body.data, answer->http.body.length);
 }
 
 /* One attempt. Returns 0 for a success. */
@@ -51,7 +51,7 @@ static int try_once(struct s3_client *client, struct objects_work *work,
 {
     if (s3_exchange(client, work, request, answer, err) < 0)
         return -1;
-    if (answer->status < 200 || answer->status >= 300 || is_late_failure(request, answer))
+    if (answer->http.status < 200 || answer->http.status >= 300 || is_late_failure(request, answer))
         return s3_error_of(client, answer, err);
     atomic_store(&client->bucket_seen, true);
     return 0;

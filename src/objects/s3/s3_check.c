@@ -15,8 +15,8 @@ void s3_sweep_uploads(struct s3_client *client, struct objects_work *work, int64
     s3_request_query(&request, "uploads", "");
     s3_request_query(&request, "prefix", client->prefix);
     if (s3_call(client, work, &request, &answer, &(struct error) ERROR_INIT) < 0 ||
-        s3_document_uploads(text_string(&answer.body), answer.body.length, work->pool, &uploads,
-                            NULL) < 0)
+        s3_document_uploads(text_string(&answer.http.body), answer.http.body.length, work->pool,
+                            &uploads, NULL) < 0)
         return;
     for (size_t i = 0; i < uploads.count && !atomic_load(work->cancelled); i++) {
         const struct s3_upload *upload = &uploads.uploads[i];

@@ -211,8 +211,6 @@ CURL *s3_client_take(struct s3_client *client)
 
 void s3_client_give(struct s3_client *client, CURL *handle)
 {
-    /* Options go, the connection stays. */
-    curl_easy_reset(handle);
     (void) pthread_mutex_lock(&client->lock);
     if (client->idle_count < S3_IDLE_MAX) {
         client->idle[client->idle_count++] = handle;

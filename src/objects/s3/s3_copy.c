@@ -26,8 +26,8 @@ static int copy_whole(struct copy *copy, struct error *err)
     s3_request_header(&request, "x-amz-copy-source", copy->source);
     s3_request_header(&request, "x-amz-copy-source-if-match", copy->tag);
     if (s3_call(copy->client, copy->work, &request, &answer, err) < 0 ||
-        s3_document_tag(text_string(&answer.body), answer.body.length, &answer.pool, &tag, &when,
-                        err) < 0)
+        s3_document_tag(text_string(&answer.http.body), answer.http.body.length, &answer.http.pool,
+                        &tag, &when, err) < 0)
         return -1;
     if (when)
         copy->info.modified_ms = when;
@@ -83,7 +83,7 @@ static int complete(struct copy *copy, struct s3_upload_parts *upload, const cha
         return error_set(err, ERR_CONFLICT, 0, "the object was replaced while it was copied");
     if (s3_upload_complete(upload, NULL, &answer, &copy->info, err) == 0)
         return 0;
-    return answer.status == 404 &&
+    return answer.http.status == 404 &&
                    s3_put_happened(copy->client, copy->work, copy->to, put, &copy->info)
                ? 0
                : -1;

@@ -98,7 +98,7 @@ static const struct meaning *find_meaning(const struct s3_answer *answer)
             return &meanings[i];
     }
     for (size_t i = 0; i < ARRAY_COUNT(statuses); i++) {
-        if (statuses[i].status == answer->status)
+        if (statuses[i].status == answer->http.status)
             return &statuses[i].meaning;
     }
     return &unknown;
@@ -107,7 +107,7 @@ static const struct meaning *find_meaning(const struct s3_answer *answer)
 /* The store's words are a stranger's: printable, and not long. */
 static const char *clean(struct s3_answer *answer, const char *text)
 {
-    char *copy = pool_copy_text(&answer->pool, text);
+    char *copy = pool_copy_text(&answer->http.pool, text);
 
     for (char *at = copy; *at; at++) {
         if (*at < ' ' || *at > '~')
@@ -123,19 +123,19 @@ static const char *detail_of(const struct s3_client *client, struct s3_answer *a
     char now[CLOCK_TEXT_SIZE];
 
     if (detail == DETAIL_REGION) {
-        header = s3_answer_header(answer, "x-amz-bucket-region");
+        header = outbound_answer_header(&answer->http, "x-amz-bucket-region");
         if (!*region && header)
             region = header;
-        return *region ? pool_format(&answer->pool, ": it wants region '%.64s', ours is '%s'",
+        return *region ? pool_format(&answer->http.pool, ": it wants region '%.64s', ours is '%s'",
                                      clean(answer, region), client->key.region)
                        : "";
     }
     if (detail == DETAIL_CLOCK) {
-        header = s3_answer_header(answer, "date");
+        header = outbound_answer_header(&answer->http, "date");
         clock_format(clock_wall_ms(client->clock), now);
         if (*answer->failure.server_time)
             header = answer->failure.server_time;
-        return pool_format(&answer->pool, ": here it is %s, there %.40s; set the clock", now,
+        return pool_format(&answer->http.pool, ": here it is %s, there %.40s; set the clock", now,
                            header ? clean(answer, header) : "not");
     }
     return "";
@@ -145,15 +145,16 @@ int s3_error_of(const struct s3_client *client, struct s3_answer *answer, struct
 {
     const struct meaning *meaning;
 
-    if (answer->body.length)
-        (void) s3_document_failure(answer->body.data, answer->body.length, &answer->pool,
-                                   &answer->failure, NULL); /* or it has no code */
+    if (answer->http.body.length)
+        (void) s3_document_failure(answer->http.body.data, answer->http.body.length,
+                                   &answer->http.pool, &answer->failure,
+                                   NULL); /* or it has no code */
     meaning = find_meaning(answer);
     answer->is_transient = meaning->is_transient;
     /* The store's own words where ours say too little. */
     if (meaning == &unknown || (*answer->failure.code && !*meaning->name))
         return error_set(err, meaning->code, 0, "%s: %s (%d %.40s%s%.120s)", client->text,
-                         meaning->text, answer->status, clean(answer, answer->failure.code),
+                         meaning->text, answer->http.status, clean(answer, answer->failure.code),
                          *answer->failure.message ? ": " : "",
                          clean(answer, answer->failure.message));
     return error_set(err, meaning->code, 0, "%s: %s%s", client->text, meaning->text,

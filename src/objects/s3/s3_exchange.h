@@ -6,27 +6,16 @@
  */
 #pragma once
 
+#include "net/outbound/curl_exchange.h"
 #include "objects/s3/s3_client.h"
 #include "objects/s3/s3_document.h"
 
-#define S3_QUERY_MAX       8
-#define S3_HEADERS_MAX     40                   /* of a request: OBJECTS_METADATA_COUNT and ours */
-#define S3_ANSWER_HEADERS  128                  /* of an answer, more is refused */
-#define S3_ANSWER_HEAD_MAX ((size_t) 64 * 1024) /* bytes of them */
-#define S3_META            "x-amz-meta-"
-#define S3_META_SUM        "x-amz-meta-burrow-sha256" /* of the whole object, in hex */
-#define S3_META_PUT        "x-amz-meta-burrow-put"    /* which put it was, see s3_put.c */
-#define S3_META_OURS       "x-amz-meta-burrow-"
-
-struct s3_answer;
-
-/* What is sent: memory, or a part of a file. Callers keep it. */
-struct s3_body {
-    const void *bytes; /* NULL: `fd` */
-    int fd;
-    uint64_t offset; /* in the file */
-    uint64_t length;
-};
+#define S3_QUERY_MAX   8
+#define S3_HEADERS_MAX 40 /* of a request: OBJECTS_METADATA_COUNT and ours */
+#define S3_META        "x-amz-meta-"
+#define S3_META_SUM    "x-amz-meta-burrow-sha256" /* of the whole object, in hex */
+#define S3_META_PUT    "x-amz-meta-burrow-put"    /* which put it was, see s3_put.c */
+#define S3_META_OURS   "x-amz-meta-burrow-"
 
 struct s3_request {
     const char *method;
@@ -36,39 +25,32 @@ struct s3_request {
     struct sigv4_pair headers[S3_HEADERS_MAX]; /* names in lower case */
     size_t header_count;
     bool has_body;
-    struct s3_body body;
-    const char *body_sum; /* SHA-256 in hex; NULL: there is no body, or an empty one */
-    bool is_slow;         /* the store has work to do before it answers: be patient */
+    struct outbound_body body; /* its bytes are borrowed */
+    const char *body_sum;      /* SHA-256 in hex; NULL: there is no body, or an empty one */
+    bool is_slow;              /* the store has work to do before it answers: be patient */
 
     /* For answers with an object in them (200, 206): the head, then the bytes. NULL: into the
      * answer. Return 0, or -1 with `err`, which ends the exchange. */
-    int (*on_head)(void *context, const struct s3_answer *answer, struct error *err);
+    int (*on_head)(void *context, const struct outbound_answer *answer, struct error *err);
     int (*on_bytes)(void *context, const void *bytes, size_t length, struct error *err);
     void *context;
 };
 
 struct s3_answer {
-    struct pool pool;
-    int status;                 /* 0: none came */
-    struct sigv4_pair *headers; /* names in lower case */
-    size_t header_count;
-    struct text body;          /* of documents */
-    struct s3_failure failure; /* of statuses that are no success; texts are never NULL */
-    bool is_transient;         /* trying again may help */
-    unsigned int stalls;       /* how often the store hung, all attempts together */
+    struct outbound_answer http; /* the body: of documents */
+    struct s3_failure failure;   /* of statuses that are no success; texts are never NULL */
+    bool is_transient;           /* trying again may help */
+    unsigned int stalls;         /* how often the store hung, all attempts together */
 };
 
 #define S3_ANSWER_INIT                                                                             \
     {                                                                                              \
-        .body = TEXT_INIT(S3_DOCUMENT_MAX)                                                         \
+        .http = OUTBOUND_ANSWER_INIT(S3_DOCUMENT_MAX)                                              \
     }
 
 void s3_answer_done(struct s3_answer *answer);
 
 AUTO_DEFINE(s3_answer, struct s3_answer, s3_answer_done);
-
-/* The value of a header, or NULL. */
-const char *s3_answer_header(const struct s3_answer *answer, const char *name);
 
 void s3_request_query(struct s3_request *request, const char *name, const char *value);
 

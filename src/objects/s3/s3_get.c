@@ -71,7 +71,7 @@ static int compare(const struct get *get, const struct object_info *info, uint64
     return 0;
 }
 
-static int take_head(void *context, const struct s3_answer *answer, struct error *err)
+static int take_head(void *context, const struct outbound_answer *answer, struct error *err)
 {
     struct get *get = context;
     uint64_t first = 0, last = 0, total = 0, wanted = get->first + get->got, length;
@@ -81,8 +81,8 @@ static int take_head(void *context, const struct s3_answer *answer, struct error
         return -1;
     length = info.size;
     if (answer->status == 206) {
-        if (read_content_range(s3_answer_header(answer, "content-range"), &first, &last, &total) <
-                0 ||
+        if (read_content_range(outbound_answer_header(answer, "content-range"), &first, &last,
+                               &total) < 0 ||
             first != wanted || last - first + 1 != length ||
             (get->range && get->range->length && length > get->range->length))
             return error_set(err, ERR_UPSTREAM, 0, "%s: it sent another range than was asked for",
@@ -138,12 +138,12 @@ static int ask(struct get *get, const char *only_tag, struct s3_answer *answer, 
         s3_request_header(&request, "if-match", pool_format(get->work->pool, "\"%s\"", tag));
     if (s3_exchange(get->client, get->work, &request, answer, err) < 0)
         return -1;
-    if (answer->status == 200 || answer->status == 206) {
+    if (answer->http.status == 200 || answer->http.status == 206) {
         atomic_store(&get->client->bucket_seen, true);
         return 0;
     }
     (void) s3_error_of(get->client, answer, err);
-    if (answer->status == 412 && get->is_known && !only_tag)
+    if (answer->http.status == 412 && get->is_known && !only_tag)
         return error_set(err, ERR_UNAVAILABLE, 0,
                          "%s: the object was replaced while it was read; read it again",
                          get->client->text);

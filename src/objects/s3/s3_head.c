@@ -24,7 +24,7 @@ static int check_bucket(struct s3_client *client, struct objects_work *work, str
     struct error ignored = ERROR_INIT;
 
     if (atomic_load(&client->bucket_seen) ||
-        s3_call(client, work, &request, &answer, &ignored) == 0 || answer.status != 404)
+        s3_call(client, work, &request, &answer, &ignored) == 0 || answer.http.status != 404)
         return -1;
     return error_set(err, ERR_UNAVAILABLE, 0,
                      "%s: the bucket does not exist: create it, or correct the bucket's name",
@@ -39,16 +39,16 @@ int s3_head_whole(struct s3_client *client, struct objects_work *work, const cha
     const char *put;
 
     if (s3_call(client, work, &request, &answer, err) < 0) {
-        if (answer.status == 404)
+        if (answer.http.status == 404)
             return check_bucket(client, work, err);
-        if (answer.status == 400 || answer.status == 403 || answer.status == 301)
+        if (answer.http.status == 400 || answer.http.status == 403 || answer.http.status == 301)
             return ask_reason(client, work, whole, err);
         return -1;
     }
-    put = s3_answer_header(&answer, S3_META_PUT);
+    put = outbound_answer_header(&answer.http, S3_META_PUT);
     if (ret_put)
         *ret_put = pool_copy_text(work->pool, put ? put : "");
-    return s3_info_read(&answer, work->pool, ret_info, err);
+    return s3_info_read(&answer.http, work->pool, ret_info, err);
 }
 
 int s3_head(struct s3_client *client, struct objects_work *work, const char *key,

@@ -43,14 +43,14 @@ static void read_sum(const char *text, struct object_info *info)
 }
 
 /* Strangers' objects may have more of it than ours: what is over the limits is left out. */
-static void read_metadata(const struct s3_answer *answer, struct pool *pool,
+static void read_metadata(const struct outbound_answer *answer, struct pool *pool,
                           struct object_info *info)
 {
     struct object_pair *pairs = pool_alloc(pool, OBJECTS_METADATA_COUNT * sizeof(*pairs));
     size_t count = 0, bytes = 0;
 
     for (size_t i = 0; i < answer->header_count && count < OBJECTS_METADATA_COUNT; i++) {
-        const struct sigv4_pair *header = &answer->headers[i];
+        const struct outbound_header *header = &answer->headers[i];
         size_t length = strlen(header->name) - strlen(S3_META) + strlen(header->value);
 
         if (strncmp(header->name, S3_META, strlen(S3_META)) != 0 ||
@@ -65,30 +65,30 @@ static void read_metadata(const struct s3_answer *answer, struct pool *pool,
     info->metadata_count = count;
 }
 
-int s3_info_read(const struct s3_answer *answer, struct pool *pool, struct object_info *ret_info,
-                 struct error *err)
+int s3_info_read(const struct outbound_answer *answer, struct pool *pool,
+                 struct object_info *ret_info, struct error *err)
 {
-    const char *length = s3_answer_header(answer, "content-length");
+    const char *length = outbound_answer_header(answer, "content-length");
     struct object_info info = {0};
 
     if (!length || number_parse_digits(length, strlen(length), INT64_MAX, &info.size) < 0)
         return error_set(err, ERR_UPSTREAM, 0, "the store does not say how long an object is");
-    if (s3_info_tag(&info, s3_answer_header(answer, "etag"), err) < 0)
+    if (s3_info_tag(&info, outbound_answer_header(answer, "etag"), err) < 0)
         return -1;
-    info.modified_ms = read_date(s3_answer_header(answer, "last-modified"));
-    read_sum(s3_answer_header(answer, S3_META_SUM), &info);
+    info.modified_ms = read_date(outbound_answer_header(answer, "last-modified"));
+    read_sum(outbound_answer_header(answer, S3_META_SUM), &info);
     read_metadata(answer, pool, &info);
     *ret_info = info;
     return 0;
 }
 
-int s3_info_put(const struct s3_client *client, const struct s3_answer *answer,
+int s3_info_put(const struct s3_client *client, const struct outbound_answer *answer,
                 struct object_info *info, struct error *err)
 {
-    info->modified_ms = read_date(s3_answer_header(answer, "last-modified"));
+    info->modified_ms = read_date(outbound_answer_header(answer, "last-modified"));
     if (!info->modified_ms)
-        info->modified_ms = read_date(s3_answer_header(answer, "date"));
+        info->modified_ms = read_date(outbound_answer_header(answer, "date"));
     if (!info->modified_ms)
         info->modified_ms = clock_wall_ms(client->clock);
-    return s3_info_tag(info, s3_answer_header(answer, "etag"), err);
+    return s3_info_tag(info, outbound_answer_header(answer, "etag"), err);
 }

@@ -42,7 +42,7 @@ static int ask(struct s3_client *client, struct objects_work *work,
                          pool_format(work->pool, "%s%s", client->prefix, query->after));
     if (s3_call(client, work, &request, &answer, err) < 0)
         return -1;
-    return s3_document_listing(text_string(&answer.body), answer.body.length, work->pool,
+    return s3_document_listing(text_string(&answer.http.body), answer.http.body.length, work->pool,
                                ret_listing, err);
 }
 

@@ -32,11 +32,11 @@ int s3_head_whole(struct s3_client *client, struct objects_work *work, const cha
 
 /* An object's info from the headers of an answer, in the pool. Returns 0, or -1 with ERR_UPSTREAM
  * when it has no length or no tag. */
-int s3_info_read(const struct s3_answer *answer, struct pool *pool, struct object_info *ret_info,
-                 struct error *err);
+int s3_info_read(const struct outbound_answer *answer, struct pool *pool,
+                 struct object_info *ret_info, struct error *err);
 
 /* The tag of an answer to a put, and when it was. Returns 0, or -1 with ERR_UPSTREAM. */
-int s3_info_put(const struct s3_client *client, const struct s3_answer *answer,
+int s3_info_put(const struct s3_client *client, const struct outbound_answer *answer,
                 struct object_info *info, struct error *err);
 
 /* Fill in a tag from a document. */
@@ -68,8 +68,8 @@ int s3_upload_begin(struct s3_upload_parts *upload, const struct sigv4_pair *hea
                     struct error *err);
 
 /* The next part, from a body whose sum is known. */
-int s3_upload_part(struct s3_upload_parts *upload, const struct s3_body *body, const char *sum,
-                   struct error *err);
+int s3_upload_part(struct s3_upload_parts *upload, const struct outbound_body *body,
+                   const char *sum, struct error *err);
 
 /* The next part, from another object: bytes `first` to `last`, only if it has this tag. */
 int s3_upload_part_copy(struct s3_upload_parts *upload, const char *source, const char *source_tag,

@@ -131,9 +131,9 @@ static int finish(struct put *put,
     result = condition ? check_condition(put, err) : 0;
     if (result == 0) {
         result = send(put, data, condition, &answer, err);
-        if (result < 0 && condition && answer.status == 501)
+        if (result < 0 && condition && answer.http.status == 501)
             result = send(put, data, NULL, &answer, err);
-        if (result < 0 && (answer.status == 412 || answer.status == 404) &&
+        if (result < 0 && (answer.http.status == 412 || answer.http.status == 404) &&
             s3_put_happened(put->client, put->work, put->key, put->id.text, &put->info))
             result = 0;
     }
@@ -150,7 +150,7 @@ static int send_whole(struct put *put, const void *data, const struct sigv4_pair
 {
     struct s3_request request = {.method = "PUT", .key = put->key, .has_body = true};
 
-    request.body = *(const struct s3_body *) data;
+    request.body = *(const struct outbound_body *) data;
     request.body_sum = put->sum;
     for (size_t i = 0; i < put->header_count; i++)
         s3_request_header(&request, put->headers[i].name, put->headers[i].value);
@@ -158,11 +158,11 @@ static int send_whole(struct put *put, const void *data, const struct sigv4_pair
         s3_request_header(&request, condition->name, condition->value);
     if (s3_call(put->client, put->work, &request, answer, err) < 0)
         return -1;
-    return s3_info_put(put->client, answer, &put->info, err);
+    return s3_info_put(put->client, &answer->http, &put->info, err);
 }
 
 /* The sum is set already. */
-static int put_whole(struct put *put, const struct s3_body *body, struct error *err)
+static int put_whole(struct put *put, const struct outbound_body *body, struct error *err)
 {
     put->info.size = body->length;
     make_headers(put, put->condition.name != NULL);
@@ -243,11 +243,13 @@ static int sum_parts(struct put *put, uint64_t total, uint64_t part_size, uint8_
     return 0;
 }
 
-static struct s3_body piece(const struct objects_source *source, uint64_t offset, uint64_t length)
+static struct outbound_body piece(const struct objects_source *source, uint64_t offset,
+                                  uint64_t length)
 {
     if (source->bytes)
-        return (struct s3_body){.bytes = (const char *) source->bytes + offset, .length = length};
-    return (struct s3_body){.fd = source->fd, .offset = offset, .length = length};
+        return (struct outbound_body){.bytes = (const char *) source->bytes + offset,
+                                      .length = length};
+    return (struct outbound_body){.fd = source->fd, .offset = offset, .length = length};
 }
 
 static int send_parts(struct put *put, struct s3_upload_parts *upload, uint64_t total,
@@ -257,7 +259,7 @@ static int send_parts(struct put *put, struct s3_upload_parts *upload, uint64_t 
 
     for (uint64_t at = 0; at < total; at += part_size) {
         uint64_t length = total - at < part_size ? total - at : part_size;
-        struct s3_body body = piece(put->source, at, length);
+        struct outbound_body body = piece(put->source, at, length);
 
         (void) hex_encode(sums + at / part_size * HASH_SIZE, HASH_SIZE, sum);
         if (s3_upload_part(upload, &body, sum, err) < 0)
@@ -272,7 +274,7 @@ static int put_known(struct put *put, uint64_t total, struct error *err)
     uint64_t part_size = s3_part_size(put->client, total);
     size_t parts = (size_t) ((total + part_size - 1) / part_size);
     AUTO(free) uint8_t *sums = mem_alloc_array(parts ? parts : 1, HASH_SIZE);
-    struct s3_body body = piece(put->source, 0, total);
+    struct outbound_body body = piece(put->source, 0, total);
     struct s3_upload_parts upload;
 
     if (sum_parts(put, total, part_size, sums, err) < 0)
@@ -300,7 +302,7 @@ static int send_stream(struct put *put, struct s3_upload_parts *upload, char *bu
     uint8_t digest[HASH_SIZE];
 
     while (length) {
-        struct s3_body body = {.bytes = buffer, .length = length};
+        struct outbound_body body = {.bytes = buffer, .length = length};
         ssize_t got;
 
         hash_bytes(buffer, length, digest);
@@ -327,7 +329,7 @@ static int put_stream(struct put *put, struct error *err)
     if (got < 0)
         return -1;
     if ((size_t) got < part_size) { /* it ended: now it is known */
-        struct s3_body body = {.bytes = buffer, .length = (uint64_t) got};
+        struct outbound_body body = {.bytes = buffer, .length = (uint64_t) got};
 
         hash_bytes(buffer, (size_t) got, put->info.sum);
         set_sum(put);

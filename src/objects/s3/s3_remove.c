@@ -61,7 +61,7 @@ static bool digest_keys(const struct text *keys, char ret_md5[static BASE64_TEXT
 /* Whether the store does not know deletes of many. */
 static bool is_unknown(const struct s3_answer *answer)
 {
-    return answer->status == 501 || answer->status == 405 ||
+    return answer->http.status == 501 || answer->http.status == 405 ||
            strcmp(answer->failure.code, "NotImplemented") == 0 ||
            strcmp(answer->failure.code, "MethodNotAllowed") == 0;
 }
@@ -80,7 +80,7 @@ static int remove_together(struct s3_client *client, struct objects_work *work, 
     write_keys(&body, keys, count);
     if (body.overflowed || !digest_keys(&body, md5, sum))
         return remove_singly(client, work, keys, count, err);
-    request.body = (struct s3_body){.bytes = text_string(&body), .length = body.length};
+    request.body = (struct outbound_body){.bytes = text_string(&body), .length = body.length};
     request.body_sum = sum;
     s3_request_query(&request, "delete", "");
     s3_request_header(&request, "content-md5", md5);
@@ -93,8 +93,8 @@ static int remove_together(struct s3_client *client, struct objects_work *work, 
         *err = failure;
         return -1;
     }
-    if (s3_document_undeleted(text_string(&answer.body), answer.body.length, work->pool, &undeleted,
-                              err) < 0)
+    if (s3_document_undeleted(text_string(&answer.http.body), answer.http.body.length, work->pool,
+                              &undeleted, err) < 0)
         return -1;
     return remove_singly(client, work, undeleted.keys, undeleted.count, err);
 }

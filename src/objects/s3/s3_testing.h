@@ -19,7 +19,7 @@
 #include <cmocka.h>
 
 #include "base/number.h"
-#include "net/outbound/outbound.h"
+#include "net/outbound/curl_exchange.h"
 #include "objects/s3/s3_operations.h"
 
 #define TESTING_HEAD_MAX ((size_t) 64 * 1024)

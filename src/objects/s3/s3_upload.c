@@ -29,8 +29,8 @@ int s3_upload_begin(struct s3_upload_parts *upload, const struct sigv4_pair *hea
     if (s3_call(upload->client, upload->work, &request, &answer, err) < 0)
         return -1;
     upload->tags = pool_alloc(upload->work->pool, S3_PARTS_MAX * sizeof(*upload->tags));
-    return s3_document_upload_id(text_string(&answer.body), answer.body.length, upload->work->pool,
-                                 &upload->id, err);
+    return s3_document_upload_id(text_string(&answer.http.body), answer.http.body.length,
+                                 upload->work->pool, &upload->id, err);
 }
 
 /* What both kinds of parts have in common. */
@@ -52,8 +52,8 @@ static void end_part(struct s3_upload_parts *upload, const char *tag, uint64_t l
     upload->size += length;
 }
 
-int s3_upload_part(struct s3_upload_parts *upload, const struct s3_body *body, const char *sum,
-                   struct error *err)
+int s3_upload_part(struct s3_upload_parts *upload, const struct outbound_body *body,
+                   const char *sum, struct error *err)
 {
     struct s3_request request;
     AUTO(s3_answer) struct s3_answer answer = S3_ANSWER_INIT;
@@ -65,7 +65,7 @@ int s3_upload_part(struct s3_upload_parts *upload, const struct s3_body *body, c
     request.body = *body;
     request.body_sum = sum;
     if (s3_call(upload->client, upload->work, &request, &answer, err) < 0 ||
-        s3_info_tag(&info, s3_answer_header(&answer, "etag"), err) < 0)
+        s3_info_tag(&info, outbound_answer_header(&answer.http, "etag"), err) < 0)
         return error_wrap(err, "part %s", number);
     end_part(upload, info.tag, body->length);
     return 0;
@@ -89,8 +89,8 @@ int s3_upload_part_copy(struct s3_upload_parts *upload, const char *source, cons
     s3_request_header(&request, "x-amz-copy-source-range",
                       pool_format(upload->work->pool, "bytes=%" PRIu64 "-%" PRIu64, first, last));
     if (s3_call(upload->client, upload->work, &request, &answer, err) < 0 ||
-        s3_document_tag(text_string(&answer.body), answer.body.length, &answer.pool, &tag, &when,
-                        err) < 0 ||
+        s3_document_tag(text_string(&answer.http.body), answer.http.body.length, &answer.http.pool,
+                        &tag, &when, err) < 0 ||
         s3_info_tag(&info, tag, err) < 0)
         return error_wrap(err, "part %s", number);
     end_part(upload, info.tag, last - first + 1);
@@ -122,19 +122,19 @@ int s3_upload_complete(struct s3_upload_parts *upload, const struct sigv4_pair *
     write_parts(upload, &parts);
     hash_bytes(text_string(&parts), parts.length, digest);
     (void) hex_encode(digest, sizeof(digest), sum);
-    request.body = (struct s3_body){.bytes = text_string(&parts), .length = parts.length};
+    request.body = (struct outbound_body){.bytes = text_string(&parts), .length = parts.length};
     request.body_sum = sum;
     s3_request_query(&request, "uploadId", upload->id);
     s3_request_header(&request, "content-type", "application/xml");
     if (condition)
         s3_request_header(&request, condition->name, condition->value);
     if (s3_call(upload->client, upload->work, &request, answer, err) < 0 ||
-        s3_document_tag(text_string(&answer->body), answer->body.length, &answer->pool, &tag, &when,
-                        err) < 0)
+        s3_document_tag(text_string(&answer->http.body), answer->http.body.length,
+                        &answer->http.pool, &tag, &when, err) < 0)
         return -1;
     info->size = upload->size;
     /* The date is in the headers, the tag is not. */
-    (void) s3_info_put(upload->client, answer, info, NULL);
+    (void) s3_info_put(upload->client, &answer->http, info, NULL);
     return s3_info_tag(info, tag, err);
 }
 
@@ -152,7 +152,7 @@ void s3_upload_abort(struct s3_upload_parts *upload)
     s3_request_query(&request, "uploadId", upload->id);
     for (int i = 0; i < ABORT_TRIES; i++) {
         if (s3_exchange(upload->client, &work, &request, &answer, &ignored) == 0 &&
-            answer.status < 500)
+            answer.http.status < 500)
             break;
     }
     upload->id = NULL;

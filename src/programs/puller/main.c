@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "cli/progress.h"
+#include "net/outbound/curl_exchange.h"
 #include "registry/registry_pull.h"
 #include "sys/file/sys_file.h"
 #include "sys/process/sys_process.h"
