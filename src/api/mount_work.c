@@ -13,7 +13,8 @@ struct mount_work {
     mount_work_done *done;
 };
 
-static void ended(void *context, const struct error *failure, const struct bucket_mount *mount)
+static void mount_work_ended(void *context, const struct error *failure,
+                             const struct bucket_mount *mount)
 {
     AUTO(free) struct mount_work *work = context;
     struct visit *visit = work->visit;
@@ -25,20 +26,20 @@ static void ended(void *context, const struct error *failure, const struct bucke
     work->done(visit, failure, mount);
 }
 
-static void client_left(struct visit *visit)
+static void mount_work_client_left(struct visit *visit)
 {
     struct mount_work *work = visit->data;
 
     work->visit = NULL;
 }
 
-static struct mount_work *begin(struct visit *visit, mount_work_done *done)
+static struct mount_work *mount_work_begin(struct visit *visit, mount_work_done *done)
 {
     struct mount_work *work = mem_alloc(sizeof(*work));
 
     *work = (struct mount_work){.visit = visit, .data = visit->data, .done = done};
     visit->data = work;
-    visit->gone = client_left;
+    visit->gone = mount_work_client_left;
     return work;
 }
 
@@ -46,13 +47,13 @@ void mount_work_add(struct visit *visit, const struct bucket_mount_spec *spec,
                     mount_work_done *done)
 {
     bucket_mount_add(visit->api->domain, request_caller(visit->request), visit->sandbox, spec,
-                     ended, begin(visit, done));
+                     mount_work_ended, mount_work_begin(visit, done));
 }
 
 void mount_work_remove(struct visit *visit, const char *place, mount_work_done *done)
 {
     bucket_mount_remove(visit->api->domain, request_caller(visit->request), visit->sandbox, place,
-                        ended, begin(visit, done));
+                        mount_work_ended, mount_work_begin(visit, done));
 }
 
 const char *mount_work_place(struct pool *pool, const char *path)

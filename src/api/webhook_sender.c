@@ -39,7 +39,7 @@ struct sending {
 
 /* --- one delivery ---------------------------------------------------------------------------- */
 
-static void look(struct webhook_sender *sender);
+static void webhook_sender_look(struct webhook_sender *sender);
 
 static void sending_end(struct sending *sending, int status, const char *detail)
 {
@@ -54,7 +54,8 @@ static void sending_end(struct sending *sending, int status, const char *detail)
     free(sending);
 }
 
-static void on_done(void *context, const struct outbound_answer *answer, const struct error *err)
+static void webhook_sender_on_done(void *context, const struct outbound_answer *answer,
+                                   const struct error *err)
 {
     struct sending *sending = context;
     struct webhook_sender *sender = sending->sender;
@@ -67,7 +68,7 @@ static void on_done(void *context, const struct outbound_answer *answer, const s
         (void) snprintf(detail, sizeof(detail), "answered with %d", answer->status);
     sending_end(sending, answer->status, detail);
     if (!sender->is_closing)
-        look(sender);
+        webhook_sender_look(sender);
 }
 
 /* "t=SECONDS,v1=HEX": the time is signed, too, so that an old one cannot be shown again for ever.
@@ -105,7 +106,7 @@ static void send_one(struct webhook_sender *sender, struct webhook_delivery *del
         .connect_ms = CONNECT_MS,
         .total_ms = TOTAL_MS,
         .answer_max = ANSWER_MAX,
-        .on_done = on_done,
+        .on_done = webhook_sender_on_done,
         .context = sending,
     };
     struct error err = ERROR_INIT;
@@ -121,7 +122,7 @@ static void send_one(struct webhook_sender *sender, struct webhook_delivery *del
     explicit_bzero(bearer, sizeof(bearer));
 }
 
-static void look(struct webhook_sender *sender)
+static void webhook_sender_look(struct webhook_sender *sender)
 {
     while (sender->active < ACTIVE_MAX) {
         struct webhook_delivery *delivery = webhook_take(sender->domain);
@@ -134,7 +135,7 @@ static void look(struct webhook_sender *sender)
 
 static void timer_due(uv_timer_t *timer)
 {
-    look(timer->data);
+    webhook_sender_look(timer->data);
 }
 
 /* --- life ------------------------------------------------------------------------------------ */
@@ -182,6 +183,6 @@ void webhook_sender_close(struct webhook_sender *sender, void (*done)(void *cont
     sender->closed = done;
     sender->context = context;
     (void) uv_timer_stop(&sender->timer);
-    /* Each is told as failed, by on_done, before the outbound is gone. */
+    /* Each is told as failed, by webhook_sender_on_done, before the outbound is gone. */
     outbound_close(TAKE_PTR(sender->outbound), outbound_closed, sender);
 }

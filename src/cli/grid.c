@@ -57,7 +57,8 @@ void grid_titles(struct grid *grid, const char *const *titles)
         grid_put(grid, titles[grid->columns]);
 }
 
-static void measure(const struct grid *grid, size_t rows, size_t widths[static GRID_COLUMNS_MAX])
+static void grid_measure(const struct grid *grid, size_t rows,
+                         size_t widths[static GRID_COLUMNS_MAX])
 {
     for (size_t i = 0; i < rows * grid->columns; i++) {
         size_t width = width_of(grid->cells[i]);
@@ -71,7 +72,7 @@ void grid_write(const struct grid *grid, struct text *out)
 {
     size_t widths[GRID_COLUMNS_MAX] = {0}, rows = grid->columns ? grid->count / grid->columns : 0;
 
-    measure(grid, rows, widths);
+    grid_measure(grid, rows, widths);
     for (size_t i = 0; i < rows * grid->columns; i++) {
         bool is_last = i % grid->columns == grid->columns - 1;
         size_t missing = widths[i % grid->columns] - width_of(grid->cells[i]);

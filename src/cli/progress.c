@@ -68,7 +68,7 @@ void progress_line(const struct progress *progress, uint64_t elapsed_ms, unsigne
     }
 }
 
-static void show(struct progress *progress, uint64_t now_ns)
+static void progress_show(struct progress *progress, uint64_t now_ns)
 {
     AUTO(text) struct text line = TEXT_INIT(LINE_MAX_SIZE);
     uint16_t columns, rows;
@@ -102,7 +102,7 @@ void progress_add(struct progress *progress, uint64_t bytes)
     now_ns = clock_monotonic_ns(clock_system());
     if (now_ns - progress->started_ns > BLINK_MS * NS_PER_MS &&
         now_ns - progress->shown_ns > EVERY_MS * NS_PER_MS)
-        show(progress, now_ns);
+        progress_show(progress, now_ns);
 }
 
 void progress_end(struct progress *progress)

@@ -47,14 +47,14 @@ struct shell_session {
 
 /* --- the end --------------------------------------------------------------------------------- */
 
-static void finish(struct shell_session *shell)
+static void shell_session_finish(struct shell_session *shell)
 {
     shell->is_done = true;
     loop_stop(&shell->client->loop);
 }
 
 /* Nothing more will come; what came is written first. */
-static void end(struct shell_session *shell)
+static void shell_session_end(struct shell_session *shell)
 {
     shell->is_over = true;
     deadline_clear(&shell->retry);
@@ -63,17 +63,17 @@ static void end(struct shell_session *shell)
     if (shell->ws)
         (void) websocket_close(shell->ws, WEBSOCKET_CODE_NORMAL, NULL);
     if (run_sink_is_empty(&shell->output))
-        finish(shell);
+        shell_session_finish(shell);
 }
 
-static void fail(struct shell_session *shell, const char *text)
+static void shell_session_fail(struct shell_session *shell, const char *text)
 {
     if (shell->is_over)
         return;
     shell->has_failed = true;
     (void) error_set(shell->err, ERR_UPSTREAM, 0, "the terminal of '%s': %s",
                      shell->options->sandbox, text);
-    end(shell);
+    shell_session_end(shell);
 }
 
 /* --- input ----------------------------------------------------------------------------------- */
@@ -105,7 +105,7 @@ static void input_over(struct shell_session *shell)
     if (shell->ws)
         say_end(&shell->end_mark);
     else
-        end(shell);
+        shell_session_end(shell);
 }
 
 static void input_ready(struct run_source *source)
@@ -122,7 +122,7 @@ static void input_ready(struct run_source *source)
     else if (shell->ws)
         (void) websocket_send(shell->ws, WEBSOCKET_BINARY, buffer, (size_t) got);
     else if (memchr(buffer, CTRL_C, (size_t) got))
-        end(shell);
+        shell_session_end(shell);
     if (got > 0)
         want_input(shell);
 }
@@ -140,7 +140,7 @@ static void send_size(struct shell_session *shell)
         (void) websocket_send(shell->ws, WEBSOCKET_TEXT, message, (size_t) length);
 }
 
-static void signal_arrived(void *context, int number)
+static void shell_session_signal_arrived(void *context, int number)
 {
     struct shell_session *shell = context;
 
@@ -149,7 +149,7 @@ static void signal_arrived(void *context, int number)
     if (number == SIGWINCH || number == SIGCONT)
         send_size(shell);
     else if (number != SIGUSR1 && number != SIGUSR2)
-        end(shell); /* keys come as bytes: this was sent to us */
+        shell_session_end(shell); /* keys come as bytes: this was sent to us */
 }
 
 /* --- output ---------------------------------------------------------------------------------- */
@@ -167,18 +167,18 @@ static void sink_empty(struct run_sink *sink)
     struct shell_session *shell = sink->owner;
 
     if (shell->is_over)
-        finish(shell);
+        shell_session_finish(shell);
 }
 
 static void sink_failed(struct run_sink *sink)
 {
     struct shell_session *shell = sink->owner;
 
-    fail(shell, "our own is gone");
-    finish(shell);
+    shell_session_fail(shell, "our own is gone");
+    shell_session_finish(shell);
 }
 
-static void say(struct shell_session *shell, const char *text)
+static void shell_session_say(struct shell_session *shell, const char *text)
 {
     if (shell->terminal.raw)
         run_sink_write(&shell->output, text, strlen(text));
@@ -195,17 +195,17 @@ static void take_control(struct shell_session *shell, const char *bytes, size_t 
     if (type && strcmp(type, "exit") == 0) {
         shell->result->has_ended = true;
         shell->result->status = (int) json_integer_value(json_object_get(message, "code")) & 255;
-        end(shell);
+        shell_session_end(shell);
     } else if (type && strcmp(type, "ready") == 0) {
         shell->is_ready = true;
         want_input(shell);
     } else if (type && strcmp(type, "error") == 0) {
-        fail(shell, text ? text : "it failed");
+        shell_session_fail(shell, text ? text : "it failed");
     }
 }
 
-static void message_arrived(struct websocket *ws, enum websocket_opcode kind, const char *bytes,
-                            size_t length)
+static void shell_session_message_arrived(struct websocket *ws, enum websocket_opcode kind,
+                                          const char *bytes, size_t length)
 {
     struct shell_session *shell = websocket_http_data(ws);
 
@@ -234,20 +234,21 @@ static void try_later(struct shell_session *shell, const char *why)
         return;
     if (!shell->was_open ||
         (shell->lost_since && now - shell->lost_since > SHELL_SESSION_PATIENCE_MS)) {
-        fail(shell, why);
+        shell_session_fail(shell, why);
         return;
     }
     if (!shell->lost_since) {
         shell->lost_since = now ? now : 1;
         shell->delay_ms = RETRY_FIRST_MS;
-        say(shell, "\r\n[burrow: the connection is lost, trying again; Ctrl-C leaves]\r\n");
+        shell_session_say(shell,
+                          "\r\n[burrow: the connection is lost, trying again; Ctrl-C leaves]\r\n");
     }
     deadline_set(&shell->retry, shell->delay_ms);
     shell->delay_ms = shell->delay_ms * 2 < RETRY_MAX_MS ? shell->delay_ms * 2 : RETRY_MAX_MS;
     want_input(shell);
 }
 
-static void connection_gone(struct websocket *ws)
+static void shell_session_connection_gone(struct websocket *ws)
 {
     struct shell_session *shell = websocket_http_data(ws);
 
@@ -257,9 +258,9 @@ static void connection_gone(struct websocket *ws)
 }
 
 static const struct websocket_events events = {
-    .on_message = message_arrived,
+    .on_message = shell_session_message_arrived,
     .on_drain = peer_took,
-    .on_released = connection_gone,
+    .on_released = shell_session_connection_gone,
 };
 
 static void connected(struct websocket *ws, const char *protocol, void *data)
@@ -273,7 +274,7 @@ static void connected(struct websocket *ws, const char *protocol, void *data)
         return;
     }
     if (shell->was_open)
-        say(shell, CLEAR_SCREEN); /* the replay draws all of it again */
+        shell_session_say(shell, CLEAR_SCREEN); /* the replay draws all of it again */
     shell->was_open = shell->result->was_open = true;
     shell->lost_since = 0;
     send_size(shell); /* it may have changed, and a terminal that was there has another's */
@@ -281,14 +282,14 @@ static void connected(struct websocket *ws, const char *protocol, void *data)
 }
 
 /* The daemon is there and says why not. While it starts again it is not ready: that passes. */
-static void refused(int status, const char *body, size_t length, void *data)
+static void shell_session_refused(int status, const char *body, size_t length, void *data)
 {
     struct shell_session *shell = data;
     struct error err = ERROR_INIT;
 
     client_refusal(status, body, length, &err);
     if (!shell->was_open || status != NOT_READY)
-        fail(shell, err.message);
+        shell_session_fail(shell, err.message);
 }
 
 static void not_connected(const struct error *error, void *data)
@@ -296,7 +297,7 @@ static void not_connected(const struct error *error, void *data)
     try_later(data, error->message);
 }
 
-static void dial(struct shell_session *shell)
+static void shell_session_dial(struct shell_session *shell)
 {
     struct http_header headers[CLIENT_HEADERS];
     struct client *client = shell->client;
@@ -309,7 +310,7 @@ static void dial(struct shell_session *shell)
         .options = {.ping_interval_ms = PING_MS},
         .events = &events,
         .data = shell,
-        .on_refused = refused,
+        .on_refused = shell_session_refused,
         .on_open = connected,
         .on_failure = not_connected,
     };
@@ -325,7 +326,7 @@ static void dial(struct shell_session *shell)
 
 static void retry_due(struct deadline *deadline)
 {
-    dial(CONTAINER_OF(deadline, struct shell_session, retry));
+    shell_session_dial(CONTAINER_OF(deadline, struct shell_session, retry));
 }
 
 /* --- life ------------------------------------------------------------------------------------ */
@@ -340,7 +341,7 @@ static void sink_closed(struct run_sink *sink)
     (void) sink;
 }
 
-static void deadline_closed(struct deadline *deadline)
+static void shell_session_deadline_closed(struct deadline *deadline)
 {
     (void) deadline;
 }
@@ -365,14 +366,14 @@ static int open_stdio(struct shell_session *shell, struct error *err)
     return 0;
 }
 
-static void close_all(struct shell_session *shell)
+static void shell_session_close_all(struct shell_session *shell)
 {
     run_terminal_leave(&shell->terminal);
     run_signals_close(&shell->signals);
     run_source_close(&shell->input, source_closed);
     run_sink_close(&shell->output, sink_closed);
-    deadline_close(&shell->retry, deadline_closed);
-    deadline_close(&shell->end_mark, deadline_closed);
+    deadline_close(&shell->retry, shell_session_deadline_closed);
+    deadline_close(&shell->end_mark, shell_session_deadline_closed);
     if (shell->ws)
         websocket_abort(shell->ws);
 }
@@ -394,14 +395,14 @@ int shell_session_run(const struct shell_session_options *options,
         return -1;
     deadline_init(&client->loop, &shell->retry, retry_due);
     deadline_init(&client->loop, &shell->end_mark, say_end);
-    r = run_signals_open(&shell->signals, &client->loop, signal_arrived, shell);
+    r = run_signals_open(&shell->signals, &client->loop, shell_session_signal_arrived, shell);
     if (r < 0)
-        fail(shell, "signals cannot be listened for");
+        shell_session_fail(shell, "signals cannot be listened for");
     (void) run_terminal_enter(&shell->terminal, options->input); /* a pipe will do, too */
     if (!shell->is_over)
-        dial(shell);
+        shell_session_dial(shell);
     while (!shell->is_done)
         loop_run(&client->loop);
-    close_all(shell);
+    shell_session_close_all(shell);
     return shell->has_failed ? -1 : 0;
 }

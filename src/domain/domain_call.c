@@ -45,16 +45,16 @@ void domain_turn(struct domain *domain)
 
 /* --- calls of the store ---------------------------------------------------------------------- */
 
-struct call {
+struct store_call {
     struct domain *domain;
     store_done *done;
     store_rows_done *rows_done;
     void *context;
 };
 
-static struct call *call_new(struct domain *domain, void *context)
+static struct store_call *call_new(struct domain *domain, void *context)
 {
-    struct call *call = mem_alloc(sizeof(*call));
+    struct store_call *call = mem_alloc(sizeof(*call));
 
     call->domain = domain;
     call->context = context;
@@ -62,7 +62,7 @@ static struct call *call_new(struct domain *domain, void *context)
     return call;
 }
 
-static void call_end(struct call *call)
+static void call_end(struct store_call *call)
 {
     struct domain *domain = call->domain;
 
@@ -73,7 +73,7 @@ static void call_end(struct call *call)
 
 static void on_kept(void *context, const struct error *failure, const struct store_receipt *receipt)
 {
-    struct call *call = context;
+    struct store_call *call = context;
 
     if (call->done)
         call->done(call->context, failure, receipt);
@@ -83,7 +83,7 @@ static void on_kept(void *context, const struct error *failure, const struct sto
 void domain_commit(struct domain *domain, struct store_transaction *change, store_done *done,
                    void *context)
 {
-    struct call *call = call_new(domain, context);
+    struct store_call *call = call_new(domain, context);
 
     call->done = done;
     store_commit(change, on_kept, call);
@@ -91,7 +91,7 @@ void domain_commit(struct domain *domain, struct store_transaction *change, stor
 
 static void on_rows(void *context, const struct error *failure, const struct store_rows *rows)
 {
-    struct call *call = context;
+    struct store_call *call = context;
 
     call->rows_done(call->context, failure, rows);
     call_end(call);
@@ -100,7 +100,7 @@ static void on_rows(void *context, const struct error *failure, const struct sto
 void domain_find(struct domain *domain, const struct store_query *query, store_rows_done *done,
                  void *context)
 {
-    struct call *call = call_new(domain, context);
+    struct store_call *call = call_new(domain, context);
 
     call->rows_done = done;
     store_find(domain->options.store, query, on_rows, call);

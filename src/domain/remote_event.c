@@ -10,7 +10,7 @@
 
 #define TYPE_MAX 96
 
-struct keeping {
+struct remote_event_keeping {
     struct domain *domain;
     remote_event_done *done;
     void *context;
@@ -20,7 +20,7 @@ struct keeping {
 
 static void kept(void *context, const struct error *failure, const struct store_receipt *receipt)
 {
-    AUTO(free) struct keeping *keeping = context;
+    AUTO(free) struct remote_event_keeping *keeping = context;
 
     if (!failure)
         event_kept(keeping->domain, receipt);
@@ -29,7 +29,8 @@ static void kept(void *context, const struct error *failure, const struct store_
 
 static void refused(struct domain_task *task)
 {
-    AUTO(free) struct keeping *keeping = CONTAINER_OF(task, struct keeping, task);
+    AUTO(free)
+    struct remote_event_keeping *keeping = CONTAINER_OF(task, struct remote_event_keeping, task);
 
     keeping->done(keeping->context, &keeping->failure);
 }
@@ -51,7 +52,7 @@ static struct sandbox *find(struct domain *domain, const struct remote_event *ev
     return sandbox;
 }
 
-static void commit(struct keeping *keeping, const struct remote_event *event)
+static void commit(struct remote_event_keeping *keeping, const struct remote_event *event)
 {
     struct domain *domain = keeping->domain;
     struct store_transaction *change = store_begin(domain->options.store);
@@ -73,9 +74,9 @@ static void commit(struct keeping *keeping, const struct remote_event *event)
 void remote_event_keep(struct domain *domain, const struct remote_event *event,
                        remote_event_done *done, void *context)
 {
-    struct keeping *keeping = mem_alloc(sizeof(*keeping));
+    struct remote_event_keeping *keeping = mem_alloc(sizeof(*keeping));
 
-    *keeping = (struct keeping){.domain = domain, .done = done, .context = context};
+    *keeping = (struct remote_event_keeping){.domain = domain, .done = done, .context = context};
     if (domain_is_open(domain, &keeping->failure))
         commit(keeping, event);
     else

@@ -9,8 +9,8 @@ enum { ABSENT, FOUND };
 typedef int parse_text(const char *text, uint64_t maximum, uint64_t *ret_value);
 
 /* Fetch the field. Returns FOUND, ABSENT or -1. */
-static int fetch(const struct json_place *object, const char *key, enum json_need need,
-                 const char *form, json_t **ret_value, struct error *err)
+static int json_measure_fetch(const struct json_place *object, const char *key, enum json_need need,
+                              const char *form, json_t **ret_value, struct error *err)
 {
     json_t *value = json_object_get(object->value, key);
 
@@ -36,7 +36,7 @@ static int read_scaled(const struct json_place *object, const char *key, enum js
                        struct error *err)
 {
     json_t *value = NULL;
-    int r = fetch(object, key, need, form, &value, err);
+    int r = json_measure_fetch(object, key, need, form, &value, err);
 
     if (r != FOUND)
         return r;
@@ -81,7 +81,7 @@ int json_field_size(const struct json_place *object, const char *key, enum json_
 
     number_format_size(maximum, largest);
     (void) snprintf(form, sizeof(form), "\"512M\", \"2G\" or bytes, up to %s", largest);
-    r = fetch(object, key, need, form, &value, err);
+    r = json_measure_fetch(object, key, need, form, &value, err);
     if (r != FOUND)
         return r;
     if (json_is_string(value))

@@ -22,18 +22,18 @@ struct parser {
 };
 
 /* A decoded string. */
-struct piece {
+struct json_parser_piece {
     const char *bytes; /* in the text, or `owned` */
     size_t length;
     char *owned;
 };
 
-static void piece_done(struct piece *piece)
+static void piece_done(struct json_parser_piece *piece)
 {
     free(piece->owned);
 }
 
-AUTO_DEFINE(piece, struct piece, piece_done);
+AUTO_DEFINE(piece, struct json_parser_piece, piece_done);
 
 static json_t *parse_value(struct parser *parser);
 
@@ -45,7 +45,7 @@ static void skip_blanks(struct parser *parser)
 }
 
 /* Step over `wanted`, if it comes next. */
-static bool take(struct parser *parser, char wanted)
+static bool json_parser_take(struct parser *parser, char wanted)
 {
     if (parser->at == parser->end || *parser->at != wanted)
         return false;
@@ -152,7 +152,8 @@ static const char *decode_escape(const struct parser *parser, const char *at, co
 }
 
 /* Every escape is longer than what it stands for. */
-static int decode(const struct parser *parser, const char *at, const char *end, struct piece *piece)
+static int decode(const struct parser *parser, const char *at, const char *end,
+                  struct json_parser_piece *piece)
 {
     char *to = piece->owned = mem_alloc((size_t) (end - at) + 1);
 
@@ -172,12 +173,12 @@ static int decode(const struct parser *parser, const char *at, const char *end, 
     return -1;
 }
 
-static int parse_text(struct parser *parser, struct piece *ret_piece)
+static int parse_text(struct parser *parser, struct json_parser_piece *ret_piece)
 {
     const char *start, *end;
     bool escaped;
 
-    if (!take(parser, '"'))
+    if (!json_parser_take(parser, '"'))
         return -1;
     start = parser->at;
     end = find_quote(start, parser->end, &escaped);
@@ -186,13 +187,13 @@ static int parse_text(struct parser *parser, struct piece *ret_piece)
     parser->at = end + 1;
     if (escaped)
         return decode(parser, start, end, ret_piece);
-    *ret_piece = (struct piece){.bytes = start, .length = (size_t) (end - start)};
+    *ret_piece = (struct json_parser_piece){.bytes = start, .length = (size_t) (end - start)};
     return 0;
 }
 
 static json_t *parse_string(struct parser *parser)
 {
-    AUTO(piece) struct piece piece = {.owned = NULL};
+    AUTO(piece) struct json_parser_piece piece = {.owned = NULL};
 
     return parse_text(parser, &piece) < 0 ? NULL : json_stringn_nocheck(piece.bytes, piece.length);
 }
@@ -246,7 +247,7 @@ static int parse_item(struct parser *parser, json_t *array)
 
 static int parse_member(struct parser *parser, json_t *object)
 {
-    AUTO(piece) struct piece key = {.owned = NULL};
+    AUTO(piece) struct json_parser_piece key = {.owned = NULL};
     json_t *value;
 
     skip_blanks(parser);
@@ -254,7 +255,7 @@ static int parse_member(struct parser *parser, json_t *object)
         json_object_getn(object, key.bytes, key.length))
         return -1;
     skip_blanks(parser);
-    if (!take(parser, ':'))
+    if (!json_parser_take(parser, ':'))
         return -1;
     value = parse_value(parser);
     return value ? json_object_setn_new_nocheck(object, key.bytes, key.length, value) : -1;
@@ -270,13 +271,13 @@ static json_t *parse_members(struct parser *parser, json_t *container, char clos
         return NULL;
     parser->depth--;
     skip_blanks(parser);
-    if (!take(parser, close)) {
+    if (!json_parser_take(parser, close)) {
         do {
             if (parse_one(parser, whole) < 0)
                 return NULL;
             skip_blanks(parser);
-        } while (take(parser, ','));
-        if (!take(parser, close))
+        } while (json_parser_take(parser, ','));
+        if (!json_parser_take(parser, close))
             return NULL;
     }
     parser->depth++;
@@ -285,9 +286,9 @@ static json_t *parse_members(struct parser *parser, json_t *container, char clos
 
 static json_t *parse_container(struct parser *parser)
 {
-    if (take(parser, '['))
+    if (json_parser_take(parser, '['))
         return parse_members(parser, json_array(), ']', parse_item);
-    if (take(parser, '{'))
+    if (json_parser_take(parser, '{'))
         return parse_members(parser, json_object(), '}', parse_member);
     return NULL;
 }

@@ -96,8 +96,8 @@ static void hide_token(json_error_t *failure)
 }
 
 /* Why a text is no JSON: jansson has the words. It takes NUL bytes behind numbers, though. */
-static void explain(const char *bytes, size_t length, const struct json_limits *limits,
-                    struct error *err)
+static void json_read_explain(const char *bytes, size_t length, const struct json_limits *limits,
+                              struct error *err)
 {
     size_t flags = JSON_REJECT_DUPLICATES | (limits->nul ? JSON_ALLOW_NUL : 0);
     json_error_t failure;
@@ -123,7 +123,7 @@ json_t *json_read(const char *bytes, size_t length, const struct json_limits *li
         return NULL;
     value = length ? json_parse(bytes, length, limits) : NULL;
     if (!value)
-        explain(bytes, length, limits, err);
+        json_read_explain(bytes, length, limits, err);
     return value;
 }
 
@@ -138,10 +138,11 @@ static void append_path(struct text *path, const struct json_place *place)
 }
 
 /* "field 'a.b[2]' must be ...". */
-static int refuse(const struct json_place *place, struct error *err, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+static int json_read_refuse(const struct json_place *place, struct error *err, const char *format,
+                            ...) __attribute__((format(printf, 3, 4)));
 
-static int refuse(const struct json_place *place, struct error *err, const char *format, ...)
+static int json_read_refuse(const struct json_place *place, struct error *err, const char *format,
+                            ...)
 {
     AUTO(text) struct text path = TEXT_INIT(SHOWN_PATH_MAX);
     AUTO(text) struct text reason = TEXT_INIT(ERROR_MESSAGE_MAX);
@@ -159,7 +160,8 @@ static int refuse(const struct json_place *place, struct error *err, const char 
 
 static int refuse_type(const struct json_place *place, const char *wanted, struct error *err)
 {
-    return refuse(place, err, "must be %s, not %s", wanted, type_names[json_typeof(place->value)]);
+    return json_read_refuse(place, err, "must be %s, not %s", wanted,
+                            type_names[json_typeof(place->value)]);
 }
 
 int json_refuse_field(const struct json_place *object, const char *key, const char *form,
@@ -167,12 +169,12 @@ int json_refuse_field(const struct json_place *object, const char *key, const ch
 {
     struct json_place place = {.parent = object, .key = key};
 
-    return refuse(&place, err, "must be %s", form);
+    return json_read_refuse(&place, err, "must be %s", form);
 }
 
 /* Fills `ret_place`; its value is NULL when the field is optional and absent or null. */
-static int find(const struct json_place *object, const char *key, enum json_need need,
-                struct json_place *ret_place, struct error *err)
+static int json_read_find(const struct json_place *object, const char *key, enum json_need need,
+                          struct json_place *ret_place, struct error *err)
 {
     struct json_place place = {
         .value = json_object_get(object->value, key),
@@ -181,7 +183,7 @@ static int find(const struct json_place *object, const char *key, enum json_need
     };
 
     if (!place.value && need == JSON_REQUIRED) {
-        (void) refuse(&place, err, "is required");
+        (void) json_read_refuse(&place, err, "is required");
         return -1; /* spelt out: the analyzer does not look into variadic functions */
     }
     if (json_is_null(place.value) && need == JSON_OPTIONAL)
@@ -233,8 +235,8 @@ int json_known_fields(const struct json_place *object, const char *const names[]
     return 0;
 }
 
-static int check_text(const struct json_place *place, size_t maximum, const char **ret_text,
-                      struct error *err)
+static int json_read_check_text(const struct json_place *place, size_t maximum,
+                                const char **ret_text, struct error *err)
 {
     size_t length;
 
@@ -242,9 +244,9 @@ static int check_text(const struct json_place *place, size_t maximum, const char
         return -1;
     length = json_string_length(place->value);
     if (length > maximum)
-        return refuse(place, err, "is longer than %zu bytes", maximum);
+        return json_read_refuse(place, err, "is longer than %zu bytes", maximum);
     if (memchr(json_string_value(place->value), '\0', length))
-        return refuse(place, err, "contains a NUL character");
+        return json_read_refuse(place, err, "contains a NUL character");
     *ret_text = json_string_value(place->value);
     return 0;
 }
@@ -254,9 +256,9 @@ int json_field_text(const struct json_place *object, const char *key, enum json_
 {
     struct json_place place;
 
-    if (find(object, key, need, &place, err) < 0)
+    if (json_read_find(object, key, need, &place, err) < 0)
         return -1;
-    return place.value ? check_text(&place, maximum, ret_text, err) : 0;
+    return place.value ? json_read_check_text(&place, maximum, ret_text, err) : 0;
 }
 
 int json_field_integer(const struct json_place *object, const char *key, enum json_need need,
@@ -265,18 +267,18 @@ int json_field_integer(const struct json_place *object, const char *key, enum js
     struct json_place place;
     int64_t number;
 
-    if (find(object, key, need, &place, err) < 0)
+    if (json_read_find(object, key, need, &place, err) < 0)
         return -1;
     if (!place.value)
         return 0;
     if (json_is_real(place.value))
-        return refuse(&place, err, "must be an integer, not a fraction");
+        return json_read_refuse(&place, err, "must be an integer, not a fraction");
     if (!json_is_integer(place.value))
         return refuse_type(&place, "an integer", err);
     number = json_integer_value(place.value);
     if (number < minimum || number > maximum)
-        return refuse(&place, err, "must be from %lld to %lld", (long long) minimum,
-                      (long long) maximum);
+        return json_read_refuse(&place, err, "must be from %lld to %lld", (long long) minimum,
+                                (long long) maximum);
     *ret_number = number;
     return 0;
 }
@@ -286,7 +288,7 @@ int json_field_boolean(const struct json_place *object, const char *key, enum js
 {
     struct json_place place;
 
-    if (find(object, key, need, &place, err) < 0)
+    if (json_read_find(object, key, need, &place, err) < 0)
         return -1;
     if (!place.value)
         return 0;
@@ -301,7 +303,7 @@ static int descend(const struct json_place *object, const char *key, enum json_n
 {
     struct json_place place;
 
-    if (find(object, key, need, &place, err) < 0)
+    if (json_read_find(object, key, need, &place, err) < 0)
         return -1;
     if (place.value && check_type(&place, type, err) < 0)
         return -1;
@@ -331,7 +333,7 @@ int json_item_object(const struct json_place *array, size_t index, struct json_p
     };
 
     if (!place.value)
-        return refuse(&place, err, "is required");
+        return json_read_refuse(&place, err, "is required");
     if (check_type(&place, JSON_OBJECT, err) < 0)
         return -1;
     *ret_place = place;
@@ -352,7 +354,7 @@ int json_field_texts(const struct json_place *object, const char *key, enum json
         return 0;
     count = json_array_size(array.value);
     if (count > count_max)
-        return refuse(&array, err, "has more than %zu items", count_max);
+        return json_read_refuse(&array, err, "has more than %zu items", count_max);
     items = pool_alloc(pool, count * sizeof(*items));
     for (size_t i = 0; i < count; i++) {
         const struct json_place item = {
@@ -361,7 +363,7 @@ int json_field_texts(const struct json_place *object, const char *key, enum json
             .index = i,
         };
 
-        if (check_text(&item, maximum, &items[i], err) < 0)
+        if (json_read_check_text(&item, maximum, &items[i], err) < 0)
             return -1;
     }
     *ret_texts = (struct json_texts){.items = items, .count = count};
@@ -382,16 +384,16 @@ int json_field_pairs(const struct json_place *object, const char *key, enum json
     if (!map.value)
         return 0;
     if (json_object_size(map.value) > count_max)
-        return refuse(&map, err, "has more than %zu fields", count_max);
+        return json_read_refuse(&map, err, "has more than %zu fields", count_max);
     pairs.items = pool_alloc(pool, json_object_size(map.value) * sizeof(*pairs.items));
     json_object_foreach (map.value, name, value) {
         const struct json_place member = {.value = value, .parent = &map, .key = name};
         struct json_pair *pair = &pairs.items[pairs.count++];
 
         if (strlen(name) > maximum)
-            return refuse(&member, err, "has a name longer than %zu bytes", maximum);
+            return json_read_refuse(&member, err, "has a name longer than %zu bytes", maximum);
         pair->name = name;
-        if (check_text(&member, maximum, &pair->text, err) < 0)
+        if (json_read_check_text(&member, maximum, &pair->text, err) < 0)
             return -1;
     }
     *ret_pairs = pairs;

@@ -32,7 +32,7 @@ void json_writer_init_sink(struct json_writer *writer, json_sink *sink, void *co
     writer->used = 0;
 }
 
-static void fail(struct json_writer *writer, int error)
+static void json_write_fail(struct json_writer *writer, int error)
 {
     if (!writer->error)
         writer->error = error;
@@ -46,19 +46,19 @@ static void hand_over(struct json_writer *writer, const char *bytes, size_t leng
         return;
     result = writer->sink(writer->context, bytes, length);
     if (result < 0)
-        fail(writer, result);
+        json_write_fail(writer, result);
 }
 
-static void flush(struct json_writer *writer)
+static void json_write_flush(struct json_writer *writer)
 {
     hand_over(writer, writer->buffer, writer->used);
     writer->used = 0;
 }
 
-static void put(struct json_writer *writer, const char *bytes, size_t length)
+static void json_write_put(struct json_writer *writer, const char *bytes, size_t length)
 {
     if (length > sizeof(writer->buffer) - writer->used)
-        flush(writer);
+        json_write_flush(writer);
     if (length > sizeof(writer->buffer)) {
         hand_over(writer, bytes, length);
         return;
@@ -70,7 +70,7 @@ static void put(struct json_writer *writer, const char *bytes, size_t length)
 static void put_char(struct json_writer *writer, char c)
 {
     if (writer->used == sizeof(writer->buffer))
-        flush(writer);
+        json_write_flush(writer);
     writer->buffer[writer->used++] = c;
 }
 
@@ -98,7 +98,7 @@ static bool begin_value(struct json_writer *writer)
     bool fits = writer->depth ? in_object(writer) == writer->has_key : !writer->complete;
 
     if (!fits)
-        fail(writer, -EINVAL);
+        json_write_fail(writer, -EINVAL);
     if (writer->error)
         return false;
     if (!writer->depth)
@@ -114,7 +114,7 @@ static void begin_container(struct json_writer *writer, bool object)
     if (!begin_value(writer))
         return;
     if (writer->depth == JSON_WRITE_DEPTH_MAX) {
-        fail(writer, -EOVERFLOW);
+        json_write_fail(writer, -EOVERFLOW);
         return;
     }
     writer->depth++;
@@ -128,7 +128,7 @@ static void begin_container(struct json_writer *writer, bool object)
 static void end_container(struct json_writer *writer, bool object)
 {
     if (!writer->depth || in_object(writer) != object || writer->has_key)
-        fail(writer, -EINVAL);
+        json_write_fail(writer, -EINVAL);
     if (writer->error)
         return;
     writer->depth--;
@@ -158,8 +158,8 @@ void json_end_array(struct json_writer *writer)
 int json_writer_finish(struct json_writer *writer)
 {
     if (writer->depth || !writer->complete)
-        fail(writer, -EINVAL);
-    flush(writer);
+        json_write_fail(writer, -EINVAL);
+    json_write_flush(writer);
     return writer->error;
 }
 
@@ -192,7 +192,7 @@ static void put_control(struct json_writer *writer, unsigned int control)
         put_char(writer, letters[control]);
         return;
     }
-    put(writer, "u00", 3);
+    json_write_put(writer, "u00", 3);
     put_char(writer, digits[control >> 4]);
     put_char(writer, digits[control & 15]);
 }
@@ -204,7 +204,7 @@ static size_t put_special(struct json_writer *writer, const char *bytes, size_t 
     size_t size = utf8_decode(bytes, length, &character);
 
     if (!size) {
-        put(writer, "\xef\xbf\xbd", 3);
+        json_write_put(writer, "\xef\xbf\xbd", 3);
         return 1;
     }
     if (character < 0x20) {
@@ -213,7 +213,7 @@ static size_t put_special(struct json_writer *writer, const char *bytes, size_t 
     }
     if (character == '"' || character == '\\')
         put_char(writer, '\\');
-    put(writer, bytes, size);
+    json_write_put(writer, bytes, size);
     return size;
 }
 
@@ -225,7 +225,7 @@ static void put_string(struct json_writer *writer, const char *bytes, size_t len
     while (i < length && !writer->error) {
         size_t plain = plain_length(bytes + i, length - i);
 
-        put(writer, bytes + i, plain);
+        json_write_put(writer, bytes + i, plain);
         i += plain;
         if (i < length)
             i += put_special(writer, bytes + i, length - i);
@@ -236,7 +236,7 @@ static void put_string(struct json_writer *writer, const char *bytes, size_t len
 void json_key(struct json_writer *writer, const char *key)
 {
     if (!in_object(writer) || writer->has_key)
-        fail(writer, -EINVAL);
+        json_write_fail(writer, -EINVAL);
     if (writer->error)
         return;
     separate(writer);
@@ -274,7 +274,7 @@ void json_put_bytes(struct json_writer *writer, const void *bytes, size_t length
 void json_put_raw(struct json_writer *writer, const char *json, size_t length)
 {
     if (begin_value(writer))
-        put(writer, json, length);
+        json_write_put(writer, json, length);
 }
 
 void json_put_integer(struct json_writer *writer, int64_t number)

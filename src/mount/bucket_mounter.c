@@ -47,7 +47,7 @@ static struct objects *open_foreign(const struct bucket_mounter *mounter,
 
 /* --- checks ---------------------------------------------------------------------------------- */
 
-struct check {
+struct bucket_mounter_check {
     struct loop_task task;
     struct objects *objects; /* owned; NULL: there was nothing to ask */
     mounter_done *done;
@@ -58,7 +58,7 @@ struct check {
 
 static void check_end(void *context, const struct error *ignored)
 {
-    AUTO(free) struct check *check = context;
+    AUTO(free) struct bucket_mounter_check *check = context;
 
     (void) ignored;
     check->done(check->context, check->has_failed ? &check->failure : NULL);
@@ -66,12 +66,13 @@ static void check_end(void *context, const struct error *ignored)
 
 static void check_now(struct loop_task *task)
 {
-    check_end(CONTAINER_OF(task, struct check, task), NULL);
+    check_end(CONTAINER_OF(task, struct bucket_mounter_check, task), NULL);
 }
 
-static void on_listed(void *context, const struct error *failure, const struct object_list *list)
+static void bucket_mounter_on_listed(void *context, const struct error *failure,
+                                     const struct object_list *list)
 {
-    struct check *check = context;
+    struct bucket_mounter_check *check = context;
 
     (void) list;
     if (failure) {
@@ -86,17 +87,17 @@ static void mounter_check(void *self, const struct mounter_bucket *bucket, mount
                           void *context)
 {
     struct bucket_mounter *mounter = self;
-    struct check *check = mem_alloc(sizeof(*check));
+    struct bucket_mounter_check *check = mem_alloc(sizeof(*check));
     const struct object_query query = {
         .prefix = bucket->prefix ? bucket->prefix : "", .folders = true, .limit = 1};
 
-    *check = (struct check){.done = done, .context = context};
+    *check = (struct bucket_mounter_check){.done = done, .context = context};
     if (bucket->is_foreign) {
         check->objects = open_foreign(mounter, bucket, &check->failure);
         check->has_failed = !check->objects;
     }
     if (check->objects) {
-        (void) objects_list(check->objects, &query, on_listed, check);
+        (void) objects_list(check->objects, &query, bucket_mounter_on_listed, check);
         return;
     }
     loop_task_init(&check->task, check_now);
@@ -121,7 +122,7 @@ struct mounter_session {
 };
 
 /* Whoever is told may free the mounter, and with it every session that is in its list. */
-static void tell_end(struct loop_task *task)
+static void bucket_mounter_tell_end(struct loop_task *task)
 {
     AUTO(free)
     struct mounter_session *session = CONTAINER_OF(task, struct mounter_session, task);
@@ -153,11 +154,11 @@ static void store_closed(void *context, const struct error *ignored)
     session->state = SESSION_CLOSED;
     mounter->closing--;
     if (session->is_released)
-        tell_end(&session->task);
+        bucket_mounter_tell_end(&session->task);
     check_stopped(mounter);
 }
 
-static void session_closed(void *context, size_t lost)
+static void bucket_mounter_session_closed(void *context, size_t lost)
 {
     struct mounter_session *session = context;
 
@@ -172,8 +173,8 @@ static void close_session(struct mounter_session *session)
 {
     session->state = SESSION_CLOSES;
     session->mounter->closing++;
-    mount_session_close(TAKE_PTR(session->session), BUCKET_MOUNTER_PATIENCE_MS, session_closed,
-                        session);
+    mount_session_close(TAKE_PTR(session->session), BUCKET_MOUNTER_PATIENCE_MS,
+                        bucket_mounter_session_closed, session);
 }
 
 static void mounter_end(void *self, struct mounter_session *session, mounter_done *done,
@@ -200,7 +201,7 @@ static struct mounter_session *mounter_serve(void *self, const struct mounter_bu
     struct mount_options options = {.read_only = bucket->read_only, .text = bucket->bucket};
 
     *session = (struct mounter_session){.mounter = mounter};
-    loop_task_init(&session->task, tell_end);
+    loop_task_init(&session->task, bucket_mounter_tell_end);
     if (mounter->is_stopped) {
         (void) fd_close(fuse);
         (void) error_set(err, ERR_UNAVAILABLE, 0, "the daemon is closing");

@@ -67,7 +67,8 @@ static void mark_folder(struct mount_request *request)
 
 /* --- files ----------------------------------------------------------------------------------- */
 
-static void on_saved(struct mount_request *request, int result, const struct mount_answer *answer)
+static void mount_attributes_on_saved(struct mount_request *request, int result,
+                                      const struct mount_answer *answer)
 {
     (void) answer;
     if (result < 0) {
@@ -87,7 +88,7 @@ static void keep_changes(struct mount_request *request)
     if (request->node->writers)
         mount_answer_attributes(request, request->node);
     else
-        mount_save(request, on_saved);
+        mount_save(request, mount_attributes_on_saved);
 }
 
 static void on_spool(struct mount_request *request, int result, const struct mount_answer *answer)

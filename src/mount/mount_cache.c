@@ -6,7 +6,7 @@
 #include "base/id.h"
 #include "base/memory.h"
 
-struct block {
+struct mount_cache_block {
     struct table_link link;
     struct list recent, users;
     struct mount_cache_user *user;
@@ -33,7 +33,7 @@ void mount_cache_user_init(struct mount_cache_user *user, struct mount_cache *ca
     list_init(&user->recent);
 }
 
-static void drop(struct block *block)
+static void mount_cache_drop(struct mount_cache_block *block)
 {
     struct mount_cache_user *user = block->user;
 
@@ -48,22 +48,25 @@ static void drop(struct block *block)
 void mount_cache_user_done(struct mount_cache_user *user)
 {
     LIST_EACH (&user->recent, at)
-        drop(CONTAINER_OF(at, struct block, users));
+        mount_cache_drop(CONTAINER_OF(at, struct mount_cache_block, users));
 }
 
-static uint64_t hash_of(const struct mount_cache_user *user, uint64_t version, uint64_t index)
+static uint64_t mount_cache_hash_of(const struct mount_cache_user *user, uint64_t version,
+                                    uint64_t index)
 {
     const uint64_t name[] = {(uintptr_t) user, version, index};
 
     return table_hash(user->cache->seed, name, sizeof(name));
 }
 
-static struct block *find(const struct mount_cache_user *user, uint64_t version, uint64_t index)
+static struct mount_cache_block *mount_cache_lookup(const struct mount_cache_user *user,
+                                                    uint64_t version, uint64_t index)
 {
-    struct table_link *at = table_find(&user->cache->blocks, hash_of(user, version, index));
+    struct table_link *at =
+        table_find(&user->cache->blocks, mount_cache_hash_of(user, version, index));
 
     for (; at; at = table_next(at)) {
-        struct block *block = CONTAINER_OF(at, struct block, link);
+        struct mount_cache_block *block = CONTAINER_OF(at, struct mount_cache_block, link);
 
         if (block->user == user && block->version == version && block->index == index)
             return block;
@@ -71,7 +74,7 @@ static struct block *find(const struct mount_cache_user *user, uint64_t version,
     return NULL;
 }
 
-static void touch(struct block *block)
+static void mount_cache_touch(struct mount_cache_block *block)
 {
     list_remove(&block->recent);
     list_append(&block->user->cache->recent, &block->recent);
@@ -82,50 +85,51 @@ static void touch(struct block *block)
 const char *mount_cache_find(struct mount_cache_user *user, uint64_t version, uint64_t index,
                              size_t *ret_length)
 {
-    struct block *block = find(user, version, index);
+    struct mount_cache_block *block = mount_cache_lookup(user, version, index);
 
     if (!block) {
         user->misses++;
         return NULL;
     }
     user->hits++;
-    touch(block);
+    mount_cache_touch(block);
     *ret_length = block->length;
     return block->bytes;
 }
 
 bool mount_cache_has(struct mount_cache_user *user, uint64_t version, uint64_t index)
 {
-    return find(user, version, index);
+    return mount_cache_lookup(user, version, index);
 }
 
-static void make_room(struct mount_cache_user *user, size_t length)
+static void mount_cache_make_room(struct mount_cache_user *user, size_t length)
 {
     struct mount_cache *cache = user->cache;
 
     while (user->bytes + length > user->limit)
-        drop(CONTAINER_OF(list_first(&user->recent), struct block, users));
+        mount_cache_drop(CONTAINER_OF(list_first(&user->recent), struct mount_cache_block, users));
     while (cache->bytes + length > cache->limit)
-        drop(CONTAINER_OF(list_first(&cache->recent), struct block, recent));
+        mount_cache_drop(
+            CONTAINER_OF(list_first(&cache->recent), struct mount_cache_block, recent));
 }
 
 void mount_cache_add(struct mount_cache_user *user, uint64_t version, uint64_t index,
                      const void *bytes, size_t length)
 {
-    struct block *block = find(user, version, index);
+    struct mount_cache_block *block = mount_cache_lookup(user, version, index);
 
     if (block)
-        drop(block);
+        mount_cache_drop(block);
     if (length > user->limit || length > user->cache->limit)
         return;
-    make_room(user, length);
+    mount_cache_make_room(user, length);
     block = mem_alloc(sizeof(*block) + length);
     block->user = user;
     block->version = version;
     block->index = index;
     block->length = length;
     memcpy(block->bytes, bytes, length);
-    block->link.hash = hash_of(user, version, index);
+    block->link.hash = mount_cache_hash_of(user, version, index);
     table_add(&user->cache->blocks, &block->link);
     list_append(&user->cache->recent, &block->recent);
     list_append(&user->recent, &block->users);

@@ -63,7 +63,8 @@ static int errno_of(enum err_code code)
 }
 
 /* Not every answer is news: that something is not there, or not any more, is an ordinary one. */
-static void note_failure(struct mount_calls *calls, const struct mount_call *call, const char *why)
+static void mount_call_note_failure(struct mount_calls *calls, const struct mount_call *call,
+                                    const char *why)
 {
     uint64_t now = loop_now(calls->loop);
 
@@ -97,41 +98,41 @@ static void detach(struct mount_call *call)
         loop_defer(calls->loop, &calls->next);
 }
 
-static void finish(struct mount_call *call, const struct error *failure,
-                   const struct mount_answer *answer)
+static void mount_call_finish(struct mount_call *call, const struct error *failure,
+                              const struct mount_answer *answer)
 {
     struct mount_calls *calls = call->calls;
     int result = failure ? errno_of(failure->code) : 0;
 
     if (calls) {
         if (failure && result != -ENOENT && result != -ESTALE && result != -ERANGE)
-            note_failure(calls, call, failure->message);
+            mount_call_note_failure(calls, call, failure->message);
         detach(call);
         call->done(call->context, result, failure ? NULL : answer);
     }
     free_call(call);
 }
 
-static void on_done(void *context, const struct error *failure)
+static void mount_call_on_done(void *context, const struct error *failure)
 {
-    finish(context, failure, &(struct mount_answer){.info = NULL});
+    mount_call_finish(context, failure, &(struct mount_answer){.info = NULL});
 }
 
 static void on_info(void *context, const struct error *failure, const struct object_info *info)
 {
-    finish(context, failure, &(struct mount_answer){.info = info});
+    mount_call_finish(context, failure, &(struct mount_answer){.info = info});
 }
 
-static void on_bytes(void *context, const struct error *failure, const void *bytes, size_t length,
-                     const struct object_info *info)
+static void mount_call_on_bytes(void *context, const struct error *failure, const void *bytes,
+                                size_t length, const struct object_info *info)
 {
-    finish(context, failure,
-           &(struct mount_answer){.info = info, .bytes = bytes, .length = length});
+    mount_call_finish(context, failure,
+                      &(struct mount_answer){.info = info, .bytes = bytes, .length = length});
 }
 
 static void on_list(void *context, const struct error *failure, const struct object_list *list)
 {
-    finish(context, failure, &(struct mount_answer){.list = list});
+    mount_call_finish(context, failure, &(struct mount_answer){.list = list});
 }
 
 static void on_progress(void *context, uint64_t done_bytes)
@@ -172,13 +173,14 @@ static struct objects_call *ask_store(struct mount_call *call, struct objects *o
     case MOUNT_CALL_HEAD:
         return objects_head(objects, ask->key, on_info, call);
     case MOUNT_CALL_GET:
-        return objects_get_bytes(objects, ask->key, &ask->range, ask->tag, on_bytes, call);
+        return objects_get_bytes(objects, ask->key, &ask->range, ask->tag, mount_call_on_bytes,
+                                 call);
     case MOUNT_CALL_GET_FILE:
         return objects_get_file(objects, ask->key, ask->file, NULL, on_info, call);
     case MOUNT_CALL_COPY:
         return objects_copy(objects, ask->key, ask->to, on_info, call);
     case MOUNT_CALL_DELETE:
-        return objects_delete(objects, ask->keys, ask->key_count, on_done, call);
+        return objects_delete(objects, ask->keys, ask->key_count, mount_call_on_done, call);
     case MOUNT_CALL_LIST:
         return objects_list(objects, &query, on_list, call);
     default:
@@ -186,7 +188,7 @@ static struct objects_call *ask_store(struct mount_call *call, struct objects *o
     }
 }
 
-static void start(struct mount_call *call)
+static void mount_call_begin(struct mount_call *call)
 {
     struct mount_calls *calls = call->calls;
 
@@ -207,10 +209,10 @@ static void start_waiting(struct loop_task *task)
         return;
     }
     while (calls->running_count < MOUNT_CALLS_MAX && (first = list_first(&calls->waiting)))
-        start(CONTAINER_OF(first, struct mount_call, link));
+        mount_call_begin(CONTAINER_OF(first, struct mount_call, link));
 }
 
-static const char *copy_text(struct pool *pool, const char *text)
+static const char *mount_call_copy_text(struct pool *pool, const char *text)
 {
     return text ? pool_copy_text(pool, text) : NULL;
 }
@@ -220,10 +222,10 @@ static void copy_ask(struct mount_call *call, const struct mount_ask *ask)
     struct mount_ask *own = &call->ask;
 
     *own = *ask;
-    own->key = copy_text(&call->pool, ask->key);
-    own->to = copy_text(&call->pool, ask->to);
-    own->tag = copy_text(&call->pool, ask->tag);
-    own->after = copy_text(&call->pool, ask->after);
+    own->key = mount_call_copy_text(&call->pool, ask->key);
+    own->to = mount_call_copy_text(&call->pool, ask->to);
+    own->tag = mount_call_copy_text(&call->pool, ask->tag);
+    own->after = mount_call_copy_text(&call->pool, ask->after);
     if (ask->length)
         own->bytes = pool_copy_bytes(&call->pool, ask->bytes, ask->length);
     if (ask->marks) {
@@ -260,7 +262,7 @@ void mount_call_start(struct mount_calls *calls, const struct mount_ask *ask, mo
 /* --- giving up ------------------------------------------------------------------------------- */
 
 /* The mount goes on without the answer; `call` is gone, or is when the store answers after all. */
-static void give_up(struct mount_call *call, int result)
+static void mount_call_give_up(struct mount_call *call, int result)
 {
     struct objects_call *asked = call->asked;
     mount_call_done *done = call->done;
@@ -305,8 +307,8 @@ void mount_calls_look(struct mount_calls *calls)
 
     while ((call = find_stuck(&calls->running, now)) || (call = find_stuck(&calls->waiting, now))) {
         calls->timeouts++;
-        note_failure(calls, call, "it does not answer");
-        give_up(call, -ETIMEDOUT);
+        mount_call_note_failure(calls, call, "it does not answer");
+        mount_call_give_up(call, -ETIMEDOUT);
     }
 }
 
@@ -316,7 +318,7 @@ void mount_calls_end(struct mount_calls *calls)
 
     calls->is_over = true;
     while ((first = list_first(&calls->running)) || (first = list_first(&calls->waiting)))
-        give_up(CONTAINER_OF(first, struct mount_call, link), -ESHUTDOWN);
+        mount_call_give_up(CONTAINER_OF(first, struct mount_call, link), -ESHUTDOWN);
 }
 
 void mount_calls_done(struct mount_calls *calls)

@@ -14,7 +14,7 @@
 /* A kernel that is not told the number of a file asks for it when it needs one. */
 #define UNKNOWN_NUMBER UINT32_MAX
 
-struct entry {
+struct mount_folder_entry {
     const char *name;
     bool is_folder;
     uint64_t size;
@@ -26,7 +26,7 @@ struct mount_listing {
     struct pool local_pool, page_pool;
     const char **local;
     size_t local_count;
-    struct entry *page;
+    struct mount_folder_entry *page;
     size_t count;
     uint64_t base; /* entries of the pages before */
     char *next;    /* owned; NULL: from the start */
@@ -107,7 +107,7 @@ static bool is_beside_file(const struct mount_listing *listing, const char *name
     size_t length = strlen(name);
 
     for (size_t i = listing->count; i > 0; i--) {
-        const struct entry *entry = &listing->page[i - 1];
+        const struct mount_folder_entry *entry = &listing->page[i - 1];
 
         if (strncmp(entry->name, name, length) != 0)
             return false;
@@ -168,7 +168,8 @@ static void take_page(struct mount_request *request, const char *key,
         }
         note_listed(session, request->node, name, listed);
         if (!is_local(listing, name))
-            listing->page[listing->count++] = (struct entry){name, listed->is_folder, listed->size};
+            listing->page[listing->count++] =
+                (struct mount_folder_entry){name, listed->is_folder, listed->size};
     }
     free(listing->next);
     listing->next = list->next ? mem_copy_text(list->next) : NULL;
@@ -179,9 +180,10 @@ static void take_page(struct mount_request *request, const char *key,
 
 /* --- readdir --------------------------------------------------------------------------------- */
 
-static void go_on(struct mount_request *request);
+static void mount_folder_go_on(struct mount_request *request);
 
-static void on_page(struct mount_request *request, int result, const struct mount_answer *answer)
+static void mount_folder_on_page(struct mount_request *request, int result,
+                                 const struct mount_answer *answer)
 {
     char key[MOUNT_KEY_SIZE];
 
@@ -193,10 +195,10 @@ static void on_page(struct mount_request *request, int result, const struct moun
     if (result < 0)
         mount_answer_error(request, result);
     else
-        go_on(request);
+        mount_folder_go_on(request);
 }
 
-static void ask_page(struct mount_request *request)
+static void mount_folder_ask_page(struct mount_request *request)
 {
     struct mount_listing *listing = request->handle->listing;
     char key[MOUNT_KEY_SIZE];
@@ -212,11 +214,12 @@ static void ask_page(struct mount_request *request)
                                       .after = listing->next,
                                       .folders = true,
                                       .limit = OBJECTS_PAGE_MAX},
-                  on_page);
+                  mount_folder_on_page);
 }
 
 /* A small object may be a symbolic link; only its metadata knows. */
-static unsigned int type_of(const struct mount_node *child, const struct entry *entry)
+static unsigned int mount_folder_type_of(const struct mount_node *child,
+                                         const struct mount_folder_entry *entry)
 {
     if (child && child->has_marks)
         return S_ISLNK(child->marks.mode) ? DT_LNK : DT_REG;
@@ -226,16 +229,17 @@ static unsigned int type_of(const struct mount_node *child, const struct entry *
 }
 
 static bool add_named(struct mount_request *request, struct mount_entries *out, const char *name,
-                      const struct entry *entry)
+                      const struct mount_folder_entry *entry)
 {
     const struct mount_node *child = mount_tree_child(&request->session->tree, request->node, name);
 
     return mount_entries_add(out, child ? child->id : UNKNOWN_NUMBER, request->offset + 1,
-                             child && child->is_new ? DT_REG : type_of(child, entry), name);
+                             child && child->is_new ? DT_REG : mount_folder_type_of(child, entry),
+                             name);
 }
 
 /* 1: added; 0: the page with it is not here; -1: it does not fit, or there are no more. */
-static int add_entry(struct mount_request *request, struct mount_entries *out)
+static int mount_folder_add_entry(struct mount_request *request, struct mount_entries *out)
 {
     struct mount_listing *listing = request->handle->listing;
     uint64_t at = request->offset;
@@ -263,16 +267,16 @@ static void seek(struct mount_request *request)
         rewind_listing(listing, request->node);
 }
 
-static void go_on(struct mount_request *request)
+static void mount_folder_go_on(struct mount_request *request)
 {
     struct mount_entries out = {request->buffer, request->length, request->done};
     int added;
 
-    while ((added = add_entry(request, &out)) > 0)
+    while ((added = mount_folder_add_entry(request, &out)) > 0)
         request->offset++;
     request->done = out.length;
     if (added == 0 && out.length == 0)
-        ask_page(request);
+        mount_folder_ask_page(request);
     else
         mount_answer(request, request->buffer, request->done);
 }
@@ -289,12 +293,13 @@ void mount_readdir(struct mount_request *request)
     request->length = in->size;
     request->buffer = mem_alloc(request->length);
     seek(request);
-    go_on(request);
+    mount_folder_go_on(request);
 }
 
 /* --- mkdir ----------------------------------------------------------------------------------- */
 
-static void on_made(struct mount_request *request, int result, const struct mount_answer *answer)
+static void mount_folder_on_made(struct mount_request *request, int result,
+                                 const struct mount_answer *answer)
 {
     struct mount_session *session = request->session;
     struct mount_node *node;
@@ -329,12 +334,13 @@ void mount_mkdir(struct mount_request *request)
                                       .only_new = true,
                                       .media_type = FOLDER_TYPE,
                                       .marks = &marks},
-                  on_made);
+                  mount_folder_on_made);
 }
 
 /* --- rmdir ----------------------------------------------------------------------------------- */
 
-static void on_gone(struct mount_request *request, int result, const struct mount_answer *answer)
+static void mount_folder_on_gone(struct mount_request *request, int result,
+                                 const struct mount_answer *answer)
 {
     (void) answer;
     if (result == 0 && !request->node->is_removed)
@@ -356,7 +362,7 @@ static void delete_marker(struct mount_request *request, int result,
     else
         mount_ask(request,
                   &(struct mount_ask){.kind = MOUNT_CALL_DELETE, .keys = keys, .key_count = 1},
-                  on_gone);
+                  mount_folder_on_gone);
 }
 
 static void on_beneath(struct mount_request *request, int result, const struct mount_answer *answer)

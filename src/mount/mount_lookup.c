@@ -50,14 +50,14 @@ void mount_note_object(struct mount_session *session, struct mount_node *node,
 }
 
 /* The store has nothing to say about it: we know better, or it is nobody's any more. */
-static bool is_ours(const struct mount_node *node)
+static bool mount_lookup_is_ours(const struct mount_node *node)
 {
     return node->is_new || node->is_dirty || node->spool || node->is_busy || node->is_removed;
 }
 
 bool mount_is_fresh(const struct mount_session *session, const struct mount_node *node)
 {
-    if (node == session->tree.root || is_ours(node))
+    if (node == session->tree.root || mount_lookup_is_ours(node))
         return true;
     return node->seen && loop_now(session->loop) - node->seen < MOUNT_FRESH_MS;
 }
@@ -92,7 +92,8 @@ static void on_beneath(struct mount_request *request, int result, const struct m
     mount_ask(request, &(struct mount_ask){.kind = MOUNT_CALL_HEAD, .key = key}, on_marker);
 }
 
-static void on_head(struct mount_request *request, int result, const struct mount_answer *answer)
+static void mount_lookup_on_head(struct mount_request *request, int result,
+                                 const struct mount_answer *answer)
 {
     char key[MOUNT_KEY_SIZE];
 
@@ -130,13 +131,14 @@ void mount_look(struct mount_request *request, struct mount_node *folder, const 
     if (r < 0)
         step(request, r, NULL);
     else
-        mount_ask(request, &(struct mount_ask){.kind = MOUNT_CALL_HEAD, .key = key}, on_head);
+        mount_ask(request, &(struct mount_ask){.kind = MOUNT_CALL_HEAD, .key = key},
+                  mount_lookup_on_head);
 }
 
 /* One that became something else is another file. */
 static void drop_other_type(struct mount_session *session, struct mount_node *child, bool is_folder)
 {
-    if (!child || is_ours(child) || mount_node_is_folder(child) == is_folder)
+    if (!child || mount_lookup_is_ours(child) || mount_node_is_folder(child) == is_folder)
         return;
     mount_node_hold(child);
     mount_node_remove(&session->tree, child);
@@ -152,7 +154,7 @@ struct mount_node *mount_take_found(struct mount_request *request, struct mount_
 
     drop_other_type(session, mount_tree_child(&session->tree, folder, name), found->is_folder);
     node = mount_tree_add(&session->tree, folder, name);
-    if (is_ours(node))
+    if (mount_lookup_is_ours(node))
         return node;
     if (!found->is_folder) {
         mount_note_object(session, node, &found->info, &found->marks);
@@ -181,7 +183,7 @@ static void on_looked(struct mount_request *request, int result, const struct mo
         mount_tree_child(&session->tree, request->node, request->message.name);
 
     (void) answer;
-    if (child && is_ours(child))
+    if (child && mount_lookup_is_ours(child))
         result = 0; /* made meanwhile */
     if (result == 0) {
         child = mount_take_found(request, request->node, request->message.name);
@@ -223,7 +225,7 @@ static void on_refreshed(struct mount_request *request, int result,
     struct mount_session *session = request->session;
     struct mount_node *node = request->node;
 
-    if (is_ours(node))
+    if (mount_lookup_is_ours(node))
         result = 0; /* changed meanwhile: we know better */
     else if (result == 0) {
         struct mount_marks marks = marks_of(session, answer->info, false);

@@ -12,7 +12,7 @@
 
 enum tail { NO_TAIL, WRITE_DATA, FORGET_LIST };
 
-struct row {
+struct mount_message_row {
     const char *name;
     uint16_t least; /* bytes of the fixed part that must be there */
     uint16_t size;  /* bytes of it that we know */
@@ -22,7 +22,7 @@ struct row {
 
 #define FIXED(type) sizeof(struct type), sizeof(struct type)
 
-static const struct row rows[] = {
+static const struct mount_message_row rows[] = {
     [FUSE_LOOKUP] = {"lookup", 0, 0, 1, NO_TAIL},
     [FUSE_FORGET] = {"forget", FIXED(fuse_forget_in), 0, NO_TAIL},
     [FUSE_GETATTR] = {"getattr", FIXED(fuse_getattr_in), 0, NO_TAIL},
@@ -54,14 +54,14 @@ static const struct row rows[] = {
     [FUSE_RENAME2] = {"rename2", FIXED(fuse_rename2_in), 2, NO_TAIL},
 };
 
-static const struct row *row_of(uint32_t opcode)
+static const struct mount_message_row *row_of(uint32_t opcode)
 {
     return opcode < ARRAY_COUNT(rows) && rows[opcode].name ? &rows[opcode] : NULL;
 }
 
 const char *mount_message_name(uint32_t opcode)
 {
-    const struct row *row = row_of(opcode);
+    const struct mount_message_row *row = row_of(opcode);
 
     return row ? row->name : "unknown";
 }
@@ -72,7 +72,7 @@ struct rest {
     size_t length;
 };
 
-static int read_name(struct rest *rest, size_t limit, const char **ret_name)
+static int mount_message_read_name(struct rest *rest, size_t limit, const char **ret_name)
 {
     size_t length = strnlen(rest->at, rest->length);
 
@@ -84,19 +84,21 @@ static int read_name(struct rest *rest, size_t limit, const char **ret_name)
     return length > limit ? -ENAMETOOLONG : 0;
 }
 
-static int read_names(const struct row *row, struct rest *rest, struct mount_message *message)
+static int read_names(const struct mount_message_row *row, struct rest *rest,
+                      struct mount_message *message)
 {
     size_t second = message->opcode == FUSE_SYMLINK ? MOUNT_TARGET_MAX : MOUNT_NAME_MAX;
     int first_result = 0, second_result = 0;
 
     if (row->names > 0)
-        first_result = read_name(rest, MOUNT_NAME_MAX, &message->name);
+        first_result = mount_message_read_name(rest, MOUNT_NAME_MAX, &message->name);
     if (row->names > 1 && first_result != -EINVAL)
-        second_result = read_name(rest, second, &message->second);
+        second_result = mount_message_read_name(rest, second, &message->second);
     return first_result < 0 ? first_result : second_result;
 }
 
-static int read_tail(const struct row *row, const struct rest *rest, struct mount_message *message)
+static int read_tail(const struct mount_message_row *row, const struct rest *rest,
+                     struct mount_message *message)
 {
     uint64_t wanted = 0;
 
@@ -114,7 +116,7 @@ static int read_tail(const struct row *row, const struct rest *rest, struct moun
 int mount_message_read(const void *bytes, size_t length, struct mount_message *ret_message)
 {
     struct fuse_in_header head;
-    const struct row *row;
+    const struct mount_message_row *row;
     struct rest rest;
     size_t known;
     int r;

@@ -9,14 +9,14 @@
 
 /* --- handles --------------------------------------------------------------------------------- */
 
-static uint64_t hash_of(const struct mount_session *session, uint64_t id)
+static uint64_t mount_open_hash_of(const struct mount_session *session, uint64_t id)
 {
     return table_hash(session->tree.seed, &id, sizeof(id));
 }
 
 struct mount_handle *mount_handle_find(const struct mount_session *session, uint64_t id)
 {
-    struct table_link *at = table_find(&session->handles, hash_of(session, id));
+    struct table_link *at = table_find(&session->handles, mount_open_hash_of(session, id));
 
     for (; at; at = table_next(at)) {
         struct mount_handle *handle = CONTAINER_OF(at, struct mount_handle, link);
@@ -39,7 +39,7 @@ struct mount_handle *mount_handle_new(struct mount_session *session, struct moun
     handle->node = node;
     mount_node_hold(node);
     node->handles++;
-    handle->link.hash = hash_of(session, handle->id);
+    handle->link.hash = mount_open_hash_of(session, handle->id);
     table_add(&session->handles, &handle->link);
     return handle;
 }
@@ -206,7 +206,8 @@ void mount_create(struct mount_request *request)
 
 /* --- saving ---------------------------------------------------------------------------------- */
 
-static void on_saved(struct mount_request *request, int result, const struct mount_answer *answer)
+static void mount_open_on_saved(struct mount_request *request, int result,
+                                const struct mount_answer *answer)
 {
     (void) answer;
     mount_answer_error(request, result);
@@ -215,7 +216,7 @@ static void on_saved(struct mount_request *request, int result, const struct mou
 void mount_flush(struct mount_request *request)
 {
     if (request->handle->is_writing)
-        mount_save(request, on_saved);
+        mount_save(request, mount_open_on_saved);
     else
         mount_answer_error(request, 0);
 }
@@ -226,7 +227,7 @@ void mount_fsync(struct mount_request *request)
 }
 
 /* It was tried when the file was closed, and now: whoever wrote it was told. */
-static void give_up(struct mount_session *session, struct mount_node *node, int result)
+static void mount_open_give_up(struct mount_session *session, struct mount_node *node, int result)
 {
     LOG_ERROR(session->log, "what was written to a mount is lost", log_text("mount", session->text),
               log_text("name", node->name), log_number("errno", -result));
@@ -244,7 +245,7 @@ static void on_last_saved(struct mount_request *request, int result,
 
     (void) answer;
     if (result < 0 && result != -ESHUTDOWN && !node->writers)
-        give_up(session, node, result);
+        mount_open_give_up(session, node, result);
     mount_answer_error(request, 0);
     /* The spool goes with the handle or with the end of what makes the node busy. */
 }

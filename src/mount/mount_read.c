@@ -7,7 +7,7 @@
 #include "mount/mount_internal.h"
 
 /* A block on its way. Requests that need the same one wait together. */
-struct fetch {
+struct mount_read_fetch {
     struct list link; /* of session->fetches */
     struct mount_session *session;
     uint64_t node;
@@ -16,7 +16,7 @@ struct fetch {
     struct list waiters;
 };
 
-static void go_on(struct mount_request *request);
+static void mount_read_go_on(struct mount_request *request);
 
 /* --- fetching -------------------------------------------------------------------------------- */
 
@@ -27,11 +27,11 @@ static size_t block_length(const struct mount_node *node, uint64_t index)
     return left < MOUNT_BLOCK ? (size_t) left : MOUNT_BLOCK;
 }
 
-static struct fetch *find_fetch(const struct mount_session *session, uint64_t version,
-                                uint64_t index)
+static struct mount_read_fetch *find_fetch(const struct mount_session *session, uint64_t version,
+                                           uint64_t index)
 {
     LIST_EACH (&session->fetches, at) {
-        struct fetch *fetch = CONTAINER_OF(at, struct fetch, link);
+        struct mount_read_fetch *fetch = CONTAINER_OF(at, struct mount_read_fetch, link);
 
         if (fetch->version == version && fetch->index == index)
             return fetch;
@@ -40,7 +40,7 @@ static struct fetch *find_fetch(const struct mount_session *session, uint64_t ve
 }
 
 /* The part of a block that the request wants, to the end of its buffer. */
-static void take_bytes(struct mount_request *request, const char *bytes, size_t length)
+static void mount_read_take_bytes(struct mount_request *request, const char *bytes, size_t length)
 {
     size_t from = (size_t) (request->offset % MOUNT_BLOCK);
     size_t wanted = request->length - request->done;
@@ -52,7 +52,8 @@ static void take_bytes(struct mount_request *request, const char *bytes, size_t 
 }
 
 /* The object is another one by now: who opens it again finds that out. */
-static int settle_result(struct mount_session *session, const struct fetch *fetch, int result)
+static int settle_result(struct mount_session *session, const struct mount_read_fetch *fetch,
+                         int result)
 {
     struct mount_node *node = mount_tree_find(&session->tree, fetch->node);
 
@@ -63,9 +64,9 @@ static int settle_result(struct mount_session *session, const struct fetch *fetc
     return -ESTALE;
 }
 
-static void on_fetched(void *context, int result, const struct mount_answer *answer)
+static void mount_read_on_fetched(void *context, int result, const struct mount_answer *answer)
 {
-    AUTO(free) struct fetch *fetch = context;
+    AUTO(free) struct mount_read_fetch *fetch = context;
     struct mount_session *session = fetch->session;
     struct list *first;
 
@@ -85,33 +86,33 @@ static void on_fetched(void *context, int result, const struct mount_answer *ans
         if (result < 0) {
             mount_answer_error(request, result);
         } else {
-            take_bytes(request, answer->bytes, answer->length);
-            go_on(request);
+            mount_read_take_bytes(request, answer->bytes, answer->length);
+            mount_read_go_on(request);
         }
     }
     mount_session_look(session);
 }
 
 /* NULL: its key cannot be. */
-static struct fetch *start_fetch(struct mount_session *session, const struct mount_node *node,
-                                 uint64_t index)
+static struct mount_read_fetch *start_fetch(struct mount_session *session,
+                                            const struct mount_node *node, uint64_t index)
 {
     char key[MOUNT_KEY_SIZE];
     struct mount_ask ask = {.kind = MOUNT_CALL_GET, .key = key, .tag = node->tag};
-    struct fetch *fetch;
+    struct mount_read_fetch *fetch;
 
     if (mount_node_key(&session->tree, node, key) < 0)
         return NULL;
     fetch = mem_alloc(sizeof(*fetch));
-    *fetch = (struct fetch){.session = session,
-                            .node = node->id,
-                            .version = node->version,
-                            .index = index,
-                            .length = block_length(node, index)};
+    *fetch = (struct mount_read_fetch){.session = session,
+                                       .node = node->id,
+                                       .version = node->version,
+                                       .index = index,
+                                       .length = block_length(node, index)};
     list_init(&fetch->waiters);
     list_append(&session->fetches, &fetch->link);
     ask.range = (struct object_range){.offset = index * MOUNT_BLOCK, .length = fetch->length};
-    mount_call_start(&session->calls, &ask, on_fetched, fetch);
+    mount_call_start(&session->calls, &ask, mount_read_on_fetched, fetch);
     return fetch;
 }
 
@@ -141,7 +142,7 @@ static void read_ahead(struct mount_request *request, uint64_t first, uint64_t l
 /* --- read ------------------------------------------------------------------------------------ */
 
 /* Block by block, as they are here or come. */
-static void go_on(struct mount_request *request)
+static void mount_read_go_on(struct mount_request *request)
 {
     struct mount_session *session = request->session;
     const struct mount_node *node = request->node;
@@ -150,10 +151,10 @@ static void go_on(struct mount_request *request)
         uint64_t index = request->offset / MOUNT_BLOCK;
         size_t length;
         const char *bytes = mount_cache_find(&session->cache, node->version, index, &length);
-        struct fetch *fetch;
+        struct mount_read_fetch *fetch;
 
         if (bytes) {
-            take_bytes(request, bytes, length);
+            mount_read_take_bytes(request, bytes, length);
             continue;
         }
         fetch = find_fetch(session, node->version, index);
@@ -184,7 +185,7 @@ static void read_store(struct mount_request *request)
     request->length = (size_t) length;
     request->buffer = mem_alloc(request->length);
     read_ahead(request, in->offset / MOUNT_BLOCK, (in->offset + length - 1) / MOUNT_BLOCK);
-    go_on(request);
+    mount_read_go_on(request);
 }
 
 static void on_read(uv_fs_t *fs)

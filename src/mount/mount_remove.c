@@ -17,7 +17,8 @@ static void remove_node(struct mount_request *request)
     mount_node_remove(&session->tree, node);
 }
 
-static void on_deleted(struct mount_request *request, int result, const struct mount_answer *answer)
+static void mount_remove_on_deleted(struct mount_request *request, int result,
+                                    const struct mount_answer *answer)
 {
     struct mount_session *session = request->session;
     struct mount_node *node = request->node;
@@ -41,11 +42,11 @@ static void delete_object(struct mount_request *request, int result,
     if (result == 0)
         result = mount_node_key(&request->session->tree, request->node, key);
     if (result < 0)
-        on_deleted(request, result, answer);
+        mount_remove_on_deleted(request, result, answer);
     else
         mount_ask(request,
                   &(struct mount_ask){.kind = MOUNT_CALL_DELETE, .keys = keys, .key_count = 1},
-                  on_deleted);
+                  mount_remove_on_deleted);
 }
 
 static void on_preserved(struct mount_request *request, int result,
@@ -91,7 +92,8 @@ void mount_unlink(struct mount_request *request)
 
 /* --- symlink, mknod -------------------------------------------------------------------------- */
 
-static void on_made(struct mount_request *request, int result, const struct mount_answer *answer)
+static void mount_remove_on_made(struct mount_request *request, int result,
+                                 const struct mount_answer *answer)
 {
     struct mount_session *session = request->session;
     struct mount_node *node;
@@ -110,7 +112,8 @@ static void on_made(struct mount_request *request, int result, const struct moun
     mount_answer_entry(request, node);
 }
 
-static void make(struct mount_request *request, mode_t mode, const char *bytes, size_t length)
+static void mount_remove_make(struct mount_request *request, mode_t mode, const char *bytes,
+                              size_t length)
 {
     struct mount_marks marks = mount_new_marks(request, mode);
     char key[MOUNT_KEY_SIZE];
@@ -127,12 +130,13 @@ static void make(struct mount_request *request, mode_t mode, const char *bytes, 
                                       .bytes = bytes,
                                       .length = length,
                                       .marks = &marks},
-                  on_made);
+                  mount_remove_on_made);
 }
 
 void mount_symlink(struct mount_request *request)
 {
-    make(request, S_IFLNK | 0777, request->message.second, strlen(request->message.second));
+    mount_remove_make(request, S_IFLNK | 0777, request->message.second,
+                      strlen(request->message.second));
 }
 
 void mount_mknod(struct mount_request *request)
@@ -142,5 +146,5 @@ void mount_mknod(struct mount_request *request)
     if (!S_ISREG(mode))
         mount_answer_error(request, -EPERM);
     else
-        make(request, S_IFREG | (mode & 07777), "", 0);
+        mount_remove_make(request, S_IFREG | (mode & 07777), "", 0);
 }

@@ -54,7 +54,7 @@ static void move_node(struct mount_request *request)
         mount_node_move(&session->tree, request->node, rename->to, rename->name);
 }
 
-static void finish(struct mount_request *request, int result)
+static void mount_rename_finish(struct mount_request *request, int result)
 {
     struct mount_session *session = request->session;
     struct mount_node *node = request->node;
@@ -74,10 +74,11 @@ static void on_old_gone(struct mount_request *request, int result,
                         const struct mount_answer *answer)
 {
     (void) answer;
-    finish(request, result);
+    mount_rename_finish(request, result);
 }
 
-static void on_copied(struct mount_request *request, int result, const struct mount_answer *answer)
+static void mount_rename_on_copied(struct mount_request *request, int result,
+                                   const struct mount_answer *answer)
 {
     struct mount_node *node = request->node;
     char key[MOUNT_KEY_SIZE];
@@ -86,7 +87,7 @@ static void on_copied(struct mount_request *request, int result, const struct mo
     if (result == 0)
         result = mount_node_key(&request->session->tree, node, key);
     if (result < 0) {
-        finish(request, result);
+        mount_rename_finish(request, result);
         return;
     }
     /* The same bytes under another tag: pages and blocks stay good. */
@@ -107,10 +108,10 @@ static void copy_file(struct mount_request *request, int result, const struct mo
     if (result == 0)
         result = mount_tree_key(&session->tree, rename->to, rename->name, false, into);
     if (result < 0)
-        finish(request, result);
+        mount_rename_finish(request, result);
     else
         mount_ask(request, &(struct mount_ask){.kind = MOUNT_CALL_COPY, .key = from, .to = into},
-                  on_copied);
+                  mount_rename_on_copied);
 }
 
 static void rename_now(struct mount_request *request, int result, const struct mount_answer *answer)
@@ -151,7 +152,8 @@ static void on_preserved(struct mount_request *request, int result,
 
 /* --- folders --------------------------------------------------------------------------------- */
 
-static bool join(const char *folder, const char *rest, char ret_key[static MOUNT_KEY_SIZE])
+static bool mount_rename_join(const char *folder, const char *rest,
+                              char ret_key[static MOUNT_KEY_SIZE])
 {
     size_t length = strlen(folder), more = strlen(rest);
 
@@ -165,11 +167,12 @@ static bool join(const char *folder, const char *rest, char ret_key[static MOUNT
 static void delete_some(struct mount_request *request);
 
 /* When an old one cannot be deleted, everything is there twice or once, and nothing is lost. */
-static void on_deleted(struct mount_request *request, int result, const struct mount_answer *answer)
+static void mount_rename_on_deleted(struct mount_request *request, int result,
+                                    const struct mount_answer *answer)
 {
     (void) answer;
     if (result < 0)
-        finish(request, request->rename->failure ?: result);
+        mount_rename_finish(request, request->rename->failure ?: result);
     else
         delete_some(request);
 }
@@ -186,18 +189,18 @@ static void delete_some(struct mount_request *request)
     char key[MOUNT_KEY_SIZE];
 
     if (!count) {
-        finish(request, rename->failure);
+        mount_rename_finish(request, rename->failure);
         return;
     }
     for (size_t i = 0; i < count; i++) {
-        if (!join(folder, rename->rest[rename->deleted + i], key))
+        if (!mount_rename_join(folder, rename->rest[rename->deleted + i], key))
             key[0] = '\0';
         keys[i] = pool_copy_text(&pool, key);
     }
     rename->deleted += count;
     mount_ask(request,
               &(struct mount_ask){.kind = MOUNT_CALL_DELETE, .keys = keys, .key_count = count},
-              on_deleted);
+              mount_rename_on_deleted);
 }
 
 static void copy_some(struct mount_rename *rename);
@@ -225,8 +228,8 @@ static void copy_some(struct mount_rename *rename)
     while (!rename->failure && rename->running < MOUNT_CALLS_MAX && rename->next < rename->count) {
         const char *rest = rename->rest[rename->next++];
 
-        (void) join(rename->from, rest, from);
-        (void) join(rename->into, rest, into);
+        (void) mount_rename_join(rename->from, rest, from);
+        (void) mount_rename_join(rename->into, rest, into);
         rename->running++;
         mount_call_start(&request->session->calls,
                          &(struct mount_ask){.kind = MOUNT_CALL_COPY, .key = from, .to = into},
@@ -243,7 +246,7 @@ static void on_parent_kept(struct mount_request *request, int result,
 {
     (void) answer;
     if (result < 0)
-        finish(request, result);
+        mount_rename_finish(request, result);
     else
         copy_some(request->rename);
 }
@@ -253,12 +256,12 @@ static void on_folder_kept(struct mount_request *request, int result,
 {
     (void) answer;
     if (result < 0)
-        finish(request, result);
+        mount_rename_finish(request, result);
     else
         mount_keep_folder(request, request->other, on_parent_kept);
 }
 
-static void ask_page(struct mount_request *request);
+static void mount_rename_ask_page(struct mount_request *request);
 
 /* 0, or why it cannot be renamed. */
 static int add_key(struct mount_rename *rename, const char *key)
@@ -268,7 +271,7 @@ static int add_key(struct mount_rename *rename, const char *key)
 
     if (strncmp(key, rename->from, common) != 0)
         return -EIO;
-    if (!join(rename->into, key + common, into))
+    if (!mount_rename_join(rename->into, key + common, into))
         return -ENAMETOOLONG;
     if (rename->count == MOUNT_RENAME_MAX)
         return -EXDEV;
@@ -281,20 +284,21 @@ static int add_key(struct mount_rename *rename, const char *key)
     return 0;
 }
 
-static void on_page(struct mount_request *request, int result, const struct mount_answer *answer)
+static void mount_rename_on_page(struct mount_request *request, int result,
+                                 const struct mount_answer *answer)
 {
     struct mount_rename *rename = request->rename;
 
     for (size_t i = 0; result == 0 && i < answer->list->count; i++)
         result = add_key(rename, answer->list->entries[i].key);
     if (result < 0) {
-        finish(request, result);
+        mount_rename_finish(request, result);
         return;
     }
     free(rename->after);
     rename->after = answer->list->next ? mem_copy_text(answer->list->next) : NULL;
     if (rename->after) {
-        ask_page(request);
+        mount_rename_ask_page(request);
         return;
     }
     if (rename->count > 0) {
@@ -307,7 +311,7 @@ static void on_page(struct mount_request *request, int result, const struct moun
     mount_keep_folder(request, request->node, on_folder_kept);
 }
 
-static void ask_page(struct mount_request *request)
+static void mount_rename_ask_page(struct mount_request *request)
 {
     struct mount_rename *rename = request->rename;
 
@@ -316,7 +320,7 @@ static void ask_page(struct mount_request *request)
                                   .key = rename->from,
                                   .after = rename->after,
                                   .limit = OBJECTS_PAGE_MAX},
-              on_page);
+              mount_rename_on_page);
 }
 
 static void on_target(struct mount_request *request, int result, const struct mount_answer *answer)
@@ -328,9 +332,9 @@ static void on_target(struct mount_request *request, int result, const struct mo
             result = -ENOTEMPTY;
     }
     if (result < 0)
-        finish(request, result);
+        mount_rename_finish(request, result);
     else
-        ask_page(request);
+        mount_rename_ask_page(request);
 }
 
 static bool is_busy_inside(const struct mount_node *folder)
@@ -369,7 +373,7 @@ static void rename_folder(struct mount_request *request, int result,
 
 /* --- both ------------------------------------------------------------------------------------ */
 
-static void start(struct mount_request *request)
+static void mount_rename_start(struct mount_request *request)
 {
     struct mount_rename *rename = request->rename;
 
@@ -384,12 +388,13 @@ static void on_looked(struct mount_request *request, int result, const struct mo
 {
     (void) answer;
     if (result == -ENOENT)
-        start(request);
+        mount_rename_start(request);
     else
         mount_answer_error(request, result == 0 ? -EEXIST : result);
 }
 
-static int check(struct mount_request *request, struct mount_node *to, struct mount_node *child)
+static int mount_rename_check(struct mount_request *request, struct mount_node *to,
+                              struct mount_node *child)
 {
     int r = mount_name_check(request->message.second);
 
@@ -406,7 +411,7 @@ void mount_rename(struct mount_request *request)
     struct mount_node *to = mount_tree_find(&session->tree, request->message.in.rename.newdir);
     struct mount_node *child =
         mount_tree_child(&session->tree, request->node, request->message.name);
-    int r = check(request, to, child);
+    int r = mount_rename_check(request, to, child);
 
     if (r < 0) {
         mount_answer_error(request, r);
@@ -425,6 +430,6 @@ void mount_rename(struct mount_request *request)
         else
             mount_look(request, to, request->message.second, on_looked);
     } else {
-        start(request);
+        mount_rename_start(request);
     }
 }

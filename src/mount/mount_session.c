@@ -66,7 +66,7 @@ static uint64_t handle_of(const struct mount_message *message)
 }
 
 /* What the operation needs, or why it cannot be done. */
-static int prepare(struct mount_request *request, unsigned int wants)
+static int mount_session_prepare(struct mount_request *request, unsigned int wants)
 {
     struct mount_session *session = request->session;
     const struct mount_message *message = &request->message;
@@ -92,7 +92,7 @@ static int prepare(struct mount_request *request, unsigned int wants)
     return request->handle->node == request->node ? 0 : -EBADF;
 }
 
-static void serve(struct mount_request *request)
+static void mount_session_serve(struct mount_request *request)
 {
     uint32_t opcode = request->message.opcode;
     int r;
@@ -106,7 +106,7 @@ static void serve(struct mount_request *request)
         mount_answer_error(request, -ENOSYS);
         return;
     }
-    r = prepare(request, rows[opcode].wants);
+    r = mount_session_prepare(request, rows[opcode].wants);
     if (r < 0)
         mount_answer_error(request, r);
     else
@@ -115,7 +115,7 @@ static void serve(struct mount_request *request)
 
 /* --- requests that need no answer, or at once ------------------------------------------------ */
 
-static void forget(struct mount_session *session, uint64_t id, uint64_t lookups)
+static void mount_session_forget(struct mount_session *session, uint64_t id, uint64_t lookups)
 {
     struct mount_node *node = mount_tree_find(&session->tree, id);
 
@@ -128,7 +128,7 @@ static void forget_some(struct mount_session *session, const struct mount_messag
     for (size_t i = 0; i < message->in.batch_forget.count; i++) {
         struct fuse_forget_one one = mount_message_forget(message, i);
 
-        forget(session, one.nodeid, one.nlookup);
+        mount_session_forget(session, one.nodeid, one.nlookup);
     }
 }
 
@@ -163,7 +163,7 @@ static bool serve_at_once(struct mount_session *session, const struct mount_mess
         greet(session, message);
         return true;
     case FUSE_FORGET:
-        forget(session, message->node, message->in.forget.nlookup);
+        mount_session_forget(session, message->node, message->in.forget.nlookup);
         return true;
     case FUSE_BATCH_FORGET:
         forget_some(session, message);
@@ -200,7 +200,7 @@ static void take_message(struct mount_session *session, size_t length)
     request->is_answered = false;
     session->counters.requests++;
     start_ticking(session);
-    serve(request);
+    mount_session_serve(request);
 }
 
 static void handle_message(struct mount_session *session, size_t length)
@@ -237,7 +237,7 @@ static void look_at_poll(struct mount_session *session)
         (void) uv_poll_stop(&session->poll);
 }
 
-static void lose(struct mount_session *session)
+static void mount_session_lose(struct mount_session *session)
 {
     if (session->is_lost)
         return;
@@ -246,7 +246,7 @@ static void lose(struct mount_session *session)
 }
 
 /* One message. False: there is none now. */
-static bool receive(struct mount_session *session)
+static bool mount_session_receive(struct mount_session *session)
 {
     ssize_t got;
 
@@ -260,7 +260,7 @@ static bool receive(struct mount_session *session)
     if (errno == EINTR || errno == ENOENT) /* ENOENT: taken back while it was read */
         return true;
     if (errno != EAGAIN)
-        lose(session);
+        mount_session_lose(session);
     return false;
 }
 
@@ -270,9 +270,9 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 
     (void) events;
     if (status < 0)
-        lose(session);
+        mount_session_lose(session);
     for (int i = 0; i < TURN_MAX && !session->is_lost && has_room(session); i++) {
-        if (!receive(session))
+        if (!mount_session_receive(session))
             break;
     }
     look_at_poll(session);
@@ -288,7 +288,7 @@ static void tell_lost(struct loop_task *task)
 
 /* --- time ------------------------------------------------------------------------------------ */
 
-static void end(struct mount_session *session);
+static void mount_session_end(struct mount_session *session);
 
 static void answer_interrupted(struct mount_session *session)
 {
@@ -302,14 +302,14 @@ static void answer_interrupted(struct mount_session *session)
     }
 }
 
-static void tick(uv_timer_t *timer)
+static void mount_session_tick(uv_timer_t *timer)
 {
     struct mount_session *session = CONTAINER_OF(timer, struct mount_session, timer);
 
     answer_interrupted(session);
     mount_calls_look(&session->calls);
     if (session->is_closing && !session->is_over && loop_now(session->loop) >= session->close_due)
-        end(session);
+        mount_session_end(session);
     if (!session->request_count && mount_calls_are_idle(&session->calls) && !session->is_closing) {
         session->is_ticking = false;
         (void) uv_timer_stop(timer);
@@ -321,7 +321,7 @@ static void start_ticking(struct mount_session *session)
     if (session->is_ticking || session->is_over)
         return;
     session->is_ticking = true;
-    (void) uv_timer_start(&session->timer, tick, TICK_MS, TICK_MS);
+    (void) uv_timer_start(&session->timer, mount_session_tick, TICK_MS, TICK_MS);
 }
 
 /* --- the end --------------------------------------------------------------------------------- */
@@ -370,7 +370,7 @@ static void release_all(struct mount_session *session)
 }
 
 /* When the last request is gone. */
-static void finish(struct loop_task *task)
+static void mount_session_finish(struct loop_task *task)
 {
     struct mount_session *session = CONTAINER_OF(task, struct mount_session, ended);
 
@@ -383,7 +383,7 @@ static void finish(struct loop_task *task)
 }
 
 /* No more patience, or nothing left to do. */
-static void end(struct mount_session *session)
+static void mount_session_end(struct mount_session *session)
 {
     session->is_over = true;
     (void) uv_timer_stop(&session->timer);
@@ -410,7 +410,7 @@ static void on_file_saved(struct mount_request *request, int result,
     session->saving--;
     mount_answer_error(request, 0);
     if (!session->saving && !session->is_over)
-        end(session);
+        mount_session_end(session);
 }
 
 static void save_all(struct mount_session *session)
@@ -426,7 +426,7 @@ static void save_all(struct mount_session *session)
         mount_save(request, on_file_saved);
     }
     if (--session->saving == 0)
-        end(session);
+        mount_session_end(session);
 }
 
 void mount_session_close(struct mount_session *session, uint64_t patience_ms,
@@ -471,7 +471,7 @@ static void init_parts(struct mount_session *session, struct objects *objects,
     list_init(&session->fetches);
     list_init(&session->dirty);
     loop_task_init(&session->lost, tell_lost);
-    loop_task_init(&session->ended, finish);
+    loop_task_init(&session->ended, mount_session_finish);
     mount_calls_init(&session->calls, session->loop, objects, session->log);
     if (options->patience_ms)
         session->calls.patience_ms = options->patience_ms;

@@ -229,7 +229,7 @@ struct backwards {
     char *start, *at;
 };
 
-static bool put(struct backwards *key, const char *text, size_t length)
+static bool mount_tree_put(struct backwards *key, const char *text, size_t length)
 {
     if ((size_t) (key->at - key->start) < length)
         return false;
@@ -238,7 +238,7 @@ static bool put(struct backwards *key, const char *text, size_t length)
     return true;
 }
 
-static int finish(struct backwards *key)
+static int mount_tree_finish(struct backwards *key)
 {
     memmove(key->start, key->at, strlen(key->at) + 1);
     return 0;
@@ -251,10 +251,11 @@ static int put_folders(const struct mount_tree *tree, const struct mount_node *f
     for (; folder != tree->root; folder = folder->parent) {
         if (!folder->parent)
             return -ENOENT;
-        if (!put(key, "/", 1) || !put(key, folder->name, strlen(folder->name)))
+        if (!mount_tree_put(key, "/", 1) ||
+            !mount_tree_put(key, folder->name, strlen(folder->name)))
             return -ENAMETOOLONG;
     }
-    return put(key, tree->prefix, strlen(tree->prefix)) ? 0 : -ENAMETOOLONG;
+    return mount_tree_put(key, tree->prefix, strlen(tree->prefix)) ? 0 : -ENAMETOOLONG;
 }
 
 int mount_tree_key(const struct mount_tree *tree, const struct mount_node *folder, const char *name,
@@ -264,10 +265,10 @@ int mount_tree_key(const struct mount_tree *tree, const struct mount_node *folde
     int r;
 
     *key.at = '\0';
-    if ((as_folder && !put(&key, "/", 1)) || !put(&key, name, strlen(name)))
+    if ((as_folder && !mount_tree_put(&key, "/", 1)) || !mount_tree_put(&key, name, strlen(name)))
         return -ENAMETOOLONG;
     r = put_folders(tree, folder, &key);
-    return r < 0 ? r : finish(&key);
+    return r < 0 ? r : mount_tree_finish(&key);
 }
 
 int mount_node_key(const struct mount_tree *tree, const struct mount_node *node,
@@ -281,5 +282,5 @@ int mount_node_key(const struct mount_tree *tree, const struct mount_node *node,
                             : -ENOENT;
     *key.at = '\0';
     r = put_folders(tree, node, &key);
-    return r < 0 ? r : finish(&key);
+    return r < 0 ? r : mount_tree_finish(&key);
 }

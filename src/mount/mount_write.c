@@ -52,7 +52,8 @@ static void take_spool(struct mount_request *request)
     node->size = node->spool->size;
 }
 
-static void on_fetched(struct mount_request *request, int result, const struct mount_answer *answer)
+static void mount_write_on_fetched(struct mount_request *request, int result,
+                                   const struct mount_answer *answer)
 {
     struct mount_session *session = request->session;
     struct mount_node *node = request->node;
@@ -97,7 +98,7 @@ static void fill_now(struct mount_request *request, int result, const struct mou
             mount_ask(request,
                       &(struct mount_ask){
                           .kind = MOUNT_CALL_GET_FILE, .key = key, .file = request->spool->fd},
-                      on_fetched);
+                      mount_write_on_fetched);
             return;
         }
     } else if (request->spool) {
@@ -209,7 +210,8 @@ void mount_save(struct mount_request *request, mount_step *step)
 
 /* --- folders that stay ----------------------------------------------------------------------- */
 
-static void on_kept(struct mount_request *request, int result, const struct mount_answer *answer)
+static void mount_write_on_kept(struct mount_request *request, int result,
+                                const struct mount_answer *answer)
 {
     (void) answer;
     if (result == -ESTALE) /* somebody else made it */
@@ -235,7 +237,7 @@ void mount_keep_folder(struct mount_request *request, struct mount_node *folder,
                                       .only_new = true,
                                       .media_type = FOLDER_TYPE,
                                       .marks = &folder->marks},
-                  on_kept);
+                  mount_write_on_kept);
 }
 
 /* --- write ----------------------------------------------------------------------------------- */

@@ -71,7 +71,7 @@ static void add_key(struct keyring *keyring, const struct key *key)
     atomic_store_explicit(&keyring->count, count + 1, memory_order_release);
 }
 
-static struct key make_key(uint32_t id)
+static struct key keyring_make_key(uint32_t id)
 {
     struct key key = {.id = id};
 
@@ -82,7 +82,7 @@ static struct key make_key(uint32_t id)
 struct keyring *keyring_new(void)
 {
     struct keyring *keyring = mem_alloc(sizeof(*keyring));
-    struct key key = make_key(1);
+    struct key key = keyring_make_key(1);
 
     add_key(keyring, &key);
     return keyring;
@@ -146,7 +146,8 @@ static int check_mode(int fd, const char *name, struct error *err)
 }
 
 /* 1: read. 0: there is none. */
-static int read_file(struct keyring *keyring, int folder, const char *name, struct error *err)
+static int keyring_read_file(struct keyring *keyring, int folder, const char *name,
+                             struct error *err)
 {
     AUTO(close) int fd = sys_file_open(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     char *data;
@@ -185,8 +186,8 @@ static void format_file(const struct keyring *keyring, struct text *text)
     OPENSSL_cleanse(hex, sizeof(hex));
 }
 
-static int write_file(const struct keyring *keyring, int folder, const char *name,
-                      struct error *err)
+static int keyring_write_file(const struct keyring *keyring, int folder, const char *name,
+                              struct error *err)
 {
     AUTO(text) struct text text = TEXT_INIT(FILE_MAX);
     int r;
@@ -218,14 +219,14 @@ struct keyring *keyring_open(int folder, const char *name, struct error *err)
     AUTO(keyring) struct keyring *keyring = mem_alloc(sizeof(*keyring));
     AUTO(close) int lock = lock_folder(folder, name, err);
     struct key key;
-    int r = lock < 0 ? -1 : read_file(keyring, folder, name, err);
+    int r = lock < 0 ? -1 : keyring_read_file(keyring, folder, name, err);
 
     if (r < 0)
         return NULL;
     if (r == 0) {
-        key = make_key(1);
+        key = keyring_make_key(1);
         add_key(keyring, &key);
-        if (write_file(keyring, folder, name, err) < 0)
+        if (keyring_write_file(keyring, folder, name, err) < 0)
             return NULL;
     }
     return TAKE_PTR(keyring);
@@ -236,7 +237,7 @@ static int check_unchanged(const struct keyring *keyring, int folder, const char
                            struct error *err)
 {
     AUTO(keyring) struct keyring *there = mem_alloc(sizeof(*there));
-    int r = read_file(there, folder, name, err);
+    int r = keyring_read_file(there, folder, name, err);
 
     if (r < 0)
         return -1;
@@ -270,11 +271,11 @@ int keyring_rotate(struct keyring *keyring, int folder, const char *name, struct
                          "the key file '%s' has %d keys, as many as it may: remove the oldest "
                          "lines that no backup needs, and restart",
                          name, KEYRING_KEYS_MAX);
-    key = make_key(id + 1);
+    key = keyring_make_key(id + 1);
     memcpy(next->keys, keyring->keys, sizeof(next->keys));
     next->count = keyring->count;
     add_key(next, &key);
-    if (write_file(next, folder, name, err) < 0)
+    if (keyring_write_file(next, folder, name, err) < 0)
         return -1;
     add_key(keyring, &key); /* only now: nothing is sealed by a key that is not on disk */
     OPENSSL_cleanse(&key, sizeof(key));

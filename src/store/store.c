@@ -13,7 +13,7 @@ void store_job_free(struct store_job *job)
     free(job);
 }
 
-static void report(const struct store_job *job)
+static void store_report(const struct store_job *job)
 {
     static const char *const what[] = {
         [STORE_JOB_COMMIT] = "commit", [STORE_JOB_FIND] = "find",   [STORE_JOB_BACKUP] = "backup",
@@ -38,11 +38,11 @@ static void call_back(struct store_job *job)
 
         job->done(job->context, failure, failure ? NULL : &receipt);
     } else if (failure) {
-        report(job);
+        store_report(job);
     }
 }
 
-static void count(struct store *store, const struct store_job *job)
+static void store_count(struct store *store, const struct store_job *job)
 {
     if (job->failure.code)
         store->counters.failures++;
@@ -63,7 +63,7 @@ void store_answer(struct store_job *job)
     store->queued_bytes -= job->bytes;
     for (size_t i = 0; i < job->row_count && !job->failure.code; i++)
         (void) store_unseal_row(job, job->rows[i]);
-    count(store, job);
+    store_count(store, job);
     call_back(job);
     store_job_free(job);
 }
@@ -108,7 +108,7 @@ static void end_turn(struct loop_task *task)
     answer_refused(store);
 }
 
-static void refuse(struct store_job *job, const char *why)
+static void store_refuse(struct store_job *job, const char *why)
 {
     (void) error_set(&job->failure, ERR_UNAVAILABLE, 0, "the store %s", why);
     list_append(&job->store->refused, &job->link);
@@ -119,10 +119,10 @@ void store_ask(struct store_job *job)
     struct store *store = job->store;
 
     if (store->is_closing) {
-        refuse(job, "is closing");
+        store_refuse(job, "is closing");
     } else if (job->type != STORE_JOB_CLOSE && (store->counters.queued >= STORE_QUEUE_MAX ||
                                                 store->queued_bytes > STORE_QUEUE_BYTES_MAX)) {
-        refuse(job, "has too much to do: try again");
+        store_refuse(job, "has too much to do: try again");
     } else {
         store->counters.queued++;
         store->queued_bytes += job->bytes;

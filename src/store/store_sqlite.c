@@ -89,7 +89,7 @@ static void give_back(struct store_sqlite *sqlite, struct list *finished)
     (void) uv_async_send(&sqlite->answers);
 }
 
-static void measure(struct store_sqlite *sqlite)
+static void store_sqlite_measure(struct store_sqlite *sqlite)
 {
     struct stat file, log;
     uint64_t size = stat(sqlite->path, &file) == 0 ? (uint64_t) file.st_size : 0;
@@ -150,7 +150,7 @@ static void *run_thread(void *data)
         take_care(sqlite, &finished);
         give_back(sqlite, &finished);
         checkpoint(sqlite);
-        measure(sqlite);
+        store_sqlite_measure(sqlite);
     } while (!sqlite->close_job || sqlite->care);
     sqlite_connection_close(&sqlite->connection);
     list_append(&finished, &sqlite->close_job->link);
@@ -199,7 +199,7 @@ static void on_answers(uv_async_t *handle)
         uv_unref((uv_handle_t *) handle);
 }
 
-static void ask(struct store *store, struct list *jobs)
+static void store_sqlite_ask(struct store *store, struct list *jobs)
 {
     struct store_sqlite *sqlite = sqlite_of(store);
 
@@ -210,7 +210,7 @@ static void ask(struct store *store, struct list *jobs)
     uv_ref((uv_handle_t *) &sqlite->answers);
 }
 
-static const struct store_engine engine = {.ask = ask};
+static const struct store_engine engine = {.ask = store_sqlite_ask};
 
 /* Signals are for the loop's thread. */
 static int start_thread(struct store_sqlite *sqlite)
@@ -253,7 +253,7 @@ struct store *store_sqlite_new(const struct store_sqlite_options *options, struc
     list_init(&sqlite->care_queue);
     (void) pthread_mutex_init(&sqlite->lock, NULL);
     (void) pthread_cond_init(&sqlite->more, NULL);
-    measure(sqlite);
+    store_sqlite_measure(sqlite);
     r = uv_async_init(&options->loop->uv, &sqlite->answers, on_answers);
     sqlite->answers.data = sqlite;
     uv_unref((uv_handle_t *) &sqlite->answers);

@@ -5,7 +5,8 @@
 #include "base/crash_point.h"
 
 /* Run a text without rows; -1 with the error. */
-static int run(struct sqlite_connection *connection, const char *sql, struct error *err)
+static int sqlite_batch_perform(struct sqlite_connection *connection, const char *sql,
+                                struct error *err)
 {
     sqlite3_stmt *statement = sqlite_statement(connection, sql, err);
     int r;
@@ -31,22 +32,24 @@ static int run_commit(struct sqlite_connection *connection, struct store_job *jo
 {
     struct error ignored;
 
-    if (!is_open(connection) && run(connection, "BEGIN IMMEDIATE", &job->failure) < 0)
+    if (!is_open(connection) &&
+        sqlite_batch_perform(connection, "BEGIN IMMEDIATE", &job->failure) < 0)
         return 0; /* nothing else was in it */
-    if (run(connection, "SAVEPOINT one", &job->failure) == 0) {
+    if (sqlite_batch_perform(connection, "SAVEPOINT one", &job->failure) == 0) {
         if (sqlite_apply(connection, job) == 0 &&
-            run(connection, "RELEASE one", &job->failure) == 0)
+            sqlite_batch_perform(connection, "RELEASE one", &job->failure) == 0)
             return 0;
-        if (is_open(connection) && run(connection, "ROLLBACK TO one", &ignored) == 0 &&
-            run(connection, "RELEASE one", &ignored) == 0)
+        if (is_open(connection) &&
+            sqlite_batch_perform(connection, "ROLLBACK TO one", &ignored) == 0 &&
+            sqlite_batch_perform(connection, "RELEASE one", &ignored) == 0)
             return 0;
     }
     return -1;
 }
 
 /* Nothing of it was kept: say so to all, and ask again what saw a state that never came to be. */
-static void lose(struct sqlite_connection *connection, struct list *started,
-                 const struct error *failure)
+static void sqlite_batch_lose(struct sqlite_connection *connection, struct list *started,
+                              const struct error *failure)
 {
     if (is_open(connection))
         (void) sqlite_run(connection->db, "ROLLBACK", NULL); /* an error here means it is done */
@@ -80,15 +83,15 @@ static bool run_some(struct sqlite_connection *connection, struct list *jobs, st
             (void) sqlite_find(connection, job);
         } else if (run_commit(connection, job) < 0) {
             failure = job->failure;
-            lose(connection, started, &failure);
+            sqlite_batch_lose(connection, started, &failure);
             return false;
         }
     }
     if (!is_open(connection))
         return false;
     CRASH_POINT("store.commit.before");
-    if (run(connection, "COMMIT", &failure) < 0) {
-        lose(connection, started, &failure);
+    if (sqlite_batch_perform(connection, "COMMIT", &failure) < 0) {
+        sqlite_batch_lose(connection, started, &failure);
         return false;
     }
     CRASH_POINT("store.commit.after");

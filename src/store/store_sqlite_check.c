@@ -7,7 +7,7 @@
 #include "store/store_sqlite_connection.h"
 #include "store/store_sqlite_migration.h"
 
-struct check {
+struct sqlite_check {
     struct sqlite_connection connection;
     const struct keyring *keyring;
     struct store_sqlite_report *report;
@@ -15,14 +15,14 @@ struct check {
     void *context;
 };
 
-static void tell(struct check *check, const char *problem)
+static void sqlite_check_tell(struct sqlite_check *check, const char *problem)
 {
     check->report->problems++;
     if (check->on_problem)
         check->on_problem(check->context, problem);
 }
 
-static int check_pages(struct check *check, struct error *err)
+static int check_pages(struct sqlite_check *check, struct error *err)
 {
     sqlite3_stmt *statement = sqlite_statement(&check->connection, "PRAGMA integrity_check", err);
     int r;
@@ -33,15 +33,16 @@ static int check_pages(struct check *check, struct error *err)
         const char *line = (const char *) sqlite3_column_text(statement, 0);
 
         if (line && strcmp(line, "ok") != 0)
-            tell(check, line);
+            sqlite_check_tell(check, line);
     }
     if (r != SQLITE_DONE)
-        tell(check, sqlite3_errmsg(check->connection.db));
+        sqlite_check_tell(check, sqlite3_errmsg(check->connection.db));
     (void) sqlite3_reset(statement);
     return 0;
 }
 
-static void check_row(struct check *check, enum store_kind kind, const struct store_value *row)
+static void check_row(struct sqlite_check *check, enum store_kind kind,
+                      const struct store_value *row)
 {
     const struct store_table *table = store_table(kind);
 
@@ -57,7 +58,7 @@ static void check_row(struct check *check, enum store_kind kind, const struct st
         if (keyring_unseal(check->keyring, text_string(&context), row[i].bytes, row[i].length,
                            &plain, &err) < 0) {
             (void) error_wrap(&err, "%s", text_string(&context));
-            tell(check, err.message);
+            sqlite_check_tell(check, err.message);
         } else if (!keyring_is_current(check->keyring, row[i].bytes, row[i].length)) {
             check->report->old_secrets++;
         }
@@ -66,7 +67,7 @@ static void check_row(struct check *check, enum store_kind kind, const struct st
     }
 }
 
-static int check_secrets(struct check *check, enum store_kind kind, struct error *err)
+static int check_secrets(struct sqlite_check *check, enum store_kind kind, struct error *err)
 {
     const struct store_table *table = store_table(kind);
     AUTO(text) struct text sql = TEXT_INIT(128);
@@ -92,7 +93,7 @@ static int check_secrets(struct check *check, enum store_kind kind, struct error
     return 0;
 }
 
-static int check_kinds(struct check *check, struct error *err)
+static int check_kinds(struct sqlite_check *check, struct error *err)
 {
     for (int kind = 0; kind < STORE_KIND_COUNT; kind++) {
         AUTO(text) struct text sql = TEXT_INIT(128);
@@ -123,7 +124,7 @@ int store_sqlite_check(const char *path, const struct keyring *keyring,
                        struct store_sqlite_report *ret_report, struct error *err)
 {
     struct store_sqlite_report report = {.problems = 0};
-    struct check check = {
+    struct sqlite_check check = {
         .keyring = keyring, .report = &report, .on_problem = on_problem, .context = context};
     int64_t version;
     int r;

@@ -35,7 +35,7 @@ static int system_of(sqlite3 *db, int code)
     return system;
 }
 
-static enum err_code code_of(int code, int system)
+static enum err_code sqlite_connection_code_of(int code, int system)
 {
     switch (code & 0xff) {
     case SQLITE_FULL:
@@ -59,7 +59,8 @@ int sqlite_failure(sqlite3 *db, int code, const char *what, struct error *err)
 {
     int system = system_of(db, code);
 
-    return error_set(err, code_of(code, system), system, "%s: %s", what, sqlite3_errmsg(db));
+    return error_set(err, sqlite_connection_code_of(code, system), system, "%s: %s", what,
+                     sqlite3_errmsg(db));
 }
 
 int sqlite_run(sqlite3 *db, const char *sql, struct error *err)
@@ -104,7 +105,7 @@ static int make_file(const char *path, struct error *err)
 }
 
 /* What the first look at the file says: from here on it is ours alone. */
-static int explain(sqlite3 *db, const char *path, struct error *err)
+static int sqlite_connection_explain(sqlite3 *db, const char *path, struct error *err)
 {
     switch (sqlite3_errcode(db) & 0xff) {
     case SQLITE_BUSY:
@@ -132,7 +133,7 @@ static int quick_check(sqlite3 *db, const char *path, struct error *err)
         r = sqlite3_step(statement);
     if (r != SQLITE_ROW) {
         (void) sqlite_failure(db, r, "check the database", err);
-        r = explain(db, path, err);
+        r = sqlite_connection_explain(db, path, err);
     } else if (strcmp((const char *) sqlite3_column_text(statement, 0), "ok") != 0) {
         r = error_set(err, ERR_INTERNAL, 0,
                       "the database '%s' is damaged (%.80s): put a backup in its place, or save "
@@ -169,7 +170,7 @@ static int set_up(struct sqlite_connection *connection, const char *path, unsign
         return -1;
     version = sqlite_migration_look(db, path, err);
     if (version < 0)
-        return err->code == ERR_INVALID ? -1 : explain(db, path, err);
+        return err->code == ERR_INVALID ? -1 : sqlite_connection_explain(db, path, err);
     if (!(flags & SQLITE_CONNECTION_UNCHECKED) && quick_check(db, path, err) < 0)
         return -1;
     if (flags & SQLITE_CONNECTION_AS_IT_IS)
@@ -180,7 +181,7 @@ static int set_up(struct sqlite_connection *connection, const char *path, unsign
                    "PRAGMA journal_size_limit=" WAL_KEPT_BYTES "; PRAGMA cache_size=-16384",
                    err) < 0 ||
         sqlite_migrate(db, version, err) < 0)
-        return explain(db, path, err);
+        return sqlite_connection_explain(db, path, err);
     (void) sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
     return 0;
 }

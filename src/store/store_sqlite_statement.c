@@ -86,7 +86,7 @@ static void append_put(struct text *sql, const struct store_table *table)
     append_assignments(sql, table);
 }
 
-static sqlite3_stmt *prepare(sqlite3 *db, const char *sql, struct error *err)
+static sqlite3_stmt *sqlite_statement_prepare(sqlite3 *db, const char *sql, struct error *err)
 {
     sqlite3_stmt *statement = NULL;
     int r = sqlite3_prepare_v3(db, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement, NULL);
@@ -109,7 +109,7 @@ sqlite3_stmt *sqlite_row_statement(struct sqlite_connection *connection, enum st
 
     if (!*place) {
         append[which](&sql, store_table(kind));
-        *place = prepare(connection->db, text_string(&sql), err);
+        *place = sqlite_statement_prepare(connection->db, text_string(&sql), err);
     }
     return *place;
 }
@@ -146,7 +146,7 @@ sqlite3_stmt *sqlite_statement(struct sqlite_connection *connection, const char 
         if (strcmp(sqlite3_sql(other->statement), sql) == 0)
             return other->statement;
     }
-    statement = prepare(connection->db, sql, err);
+    statement = sqlite_statement_prepare(connection->db, sql, err);
     if (!statement)
         return NULL;
     if (connection->others.count >= OTHERS_MAX)

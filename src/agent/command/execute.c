@@ -57,7 +57,7 @@ static void call_free(struct execute_call *call)
 }
 
 /* Ends the call, whatever was said before. */
-static void fail(struct execute_call *call, struct api_error *error)
+static void execute_fail(struct execute_call *call, struct api_error *error)
 {
     if (call->call->state == CALL_FRESH)
         call_fail(call->call, error);
@@ -95,18 +95,18 @@ static void fail_launch(struct execute_call *call, const struct exec_result *res
 
     if (result->stage == LAUNCH_STAGE_USER && result->error == -ENOENT) {
         (void) api_error_field(&error, "user", "there is no such user in the sandbox");
-        fail(call, &error);
+        execute_fail(call, &error);
         return;
     }
     add_command(call, &error);
     api_error_fill(&error, API_COMMAND_EXECUTION_ERROR, "Command could not be run: %s: %s",
                    failure_text(result), strerrordesc_np(-result->error));
-    fail(call, &error);
+    execute_fail(call, &error);
 }
 
 /* --- without a session ---------------------------------------------------------------------- */
 
-static void exec_started(struct exec *exec, void *owner)
+static void execute_exec_started(struct exec *exec, void *owner)
 {
     struct execute_call *call = owner;
 
@@ -114,8 +114,8 @@ static void exec_started(struct exec *exec, void *owner)
     call->form->start(call);
 }
 
-static void exec_wrote(struct exec *exec, void *owner, enum exec_output which, const char *bytes,
-                       size_t length)
+static void execute_exec_wrote(struct exec *exec, void *owner, enum exec_output which,
+                               const char *bytes, size_t length)
 {
     struct execute_call *call = owner;
 
@@ -151,10 +151,10 @@ static void fail_unknown(struct execute_call *call)
     api_error_fill(&error, API_COMMAND_EXECUTION_ERROR,
                    "The command's exit status is unknown: it was killed together with its "
                    "supervisor");
-    fail(call, &error);
+    execute_fail(call, &error);
 }
 
-static void exec_ended(struct exec *exec, void *owner, const struct exec_result *result)
+static void execute_exec_ended(struct exec *exec, void *owner, const struct exec_result *result)
 {
     struct execute_call *call = owner;
     struct exec_result seen = *result;
@@ -176,9 +176,9 @@ static void exec_ended(struct exec *exec, void *owner, const struct exec_result 
 }
 
 static const struct exec_events exec_events = {
-    .on_start = exec_started,
-    .on_output = exec_wrote,
-    .on_end = exec_ended,
+    .on_start = execute_exec_started,
+    .on_output = execute_exec_wrote,
+    .on_end = execute_exec_ended,
 };
 
 static void start_alone(struct execute_call *call)
@@ -281,7 +281,7 @@ static void fail_in_session(struct execute_call *call, const struct session_resu
         fail_launch(call, &result->exec);
         return;
     }
-    fail(call, &error);
+    execute_fail(call, &error);
 }
 
 static void command_ended(struct session_command *command, const struct session_result *result)
@@ -323,12 +323,12 @@ static void start_in_session(struct execute_call *call)
         .owner = call,
     };
     if (session_run(call->agent, call->call->session, &call->command, &error) < 0)
-        fail(call, &error);
+        execute_fail(call, &error);
 }
 
 /* --- the call ------------------------------------------------------------------------------- */
 
-static void client_left(struct call *call)
+static void execute_client_left(struct call *call)
 {
     struct execute_call *execute = call->data;
 
@@ -339,7 +339,7 @@ static void client_left(struct call *call)
     call_free(execute);
 }
 
-static void client_took(struct call *call)
+static void execute_client_took(struct call *call)
 {
     struct execute_call *execute = call->data;
 
@@ -361,7 +361,7 @@ static bool is_alone(const struct execute_call *call)
     return call_is_sessionless(call->call) || (!call->call->has_session && lone_field(&call->ask));
 }
 
-static void start(struct execute_call *call)
+static void execute_start(struct execute_call *call)
 {
     const char *field = lone_field(&call->ask);
 
@@ -372,7 +372,7 @@ static void start(struct execute_call *call)
 
         (void) api_error_field(&error, field,
                                "is for commands without a session only: " CALL_NO_SESSION);
-        fail(call, &error);
+        execute_fail(call, &error);
     } else {
         start_in_session(call);
     }
@@ -393,12 +393,12 @@ static struct execute_call *execute_call_new(struct call *call, const struct exe
     for (size_t i = 0; i < EXEC_OUTPUTS; i++)
         execute->lines[i] = (struct session_lines) SESSION_LINES_INIT;
     call->data = execute;
-    call->on_gone = client_left;
-    call->on_drain = client_took;
+    call->on_gone = execute_client_left;
+    call->on_drain = execute_client_took;
     return execute;
 }
 
-static void run(struct call *call, const struct execute_form *form)
+static void execute_run(struct call *call, const struct execute_form *form)
 {
     AUTO(api_error) struct api_error error = API_ERROR_INIT;
     struct execute_request ask;
@@ -416,17 +416,17 @@ static void run(struct call *call, const struct execute_form *form)
     execute->ask = ask;
     for (size_t i = 0; i < EXEC_OUTPUTS; i++)
         execute->encoder[i].base64 = ask.base64;
-    start(execute);
+    execute_start(execute);
 }
 
 static void run_json(struct call *call)
 {
-    run(call, &execute_form_json);
+    execute_run(call, &execute_form_json);
 }
 
 static void run_events(struct call *call)
 {
-    run(call, &execute_form_events);
+    execute_run(call, &execute_form_events);
 }
 
 static const struct operation rows[] = {

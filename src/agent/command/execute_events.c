@@ -4,7 +4,8 @@
 
 #define EVENT_MAX ((size_t) 4096)
 
-static void begin_event(struct json_writer *json, struct text *event, const char *type)
+static void execute_events_begin_event(struct json_writer *json, struct text *event,
+                                       const char *type)
 {
     json_writer_init_text(json, event);
     json_begin_object(json);
@@ -26,7 +27,7 @@ static void events_start(struct execute_call *call)
     struct json_writer json;
 
     call_begin_events(call->call);
-    begin_event(&json, &event, "start");
+    execute_events_begin_event(&json, &event, "start");
     if (!call->ask.plain) {
         json_add_text(&json, "command", call->ask.command);
         json_add_text(&json, "sessionId", call->call->session);
@@ -101,7 +102,7 @@ static void send_complete(struct execute_call *call, const struct exec_result *r
     const char *type = code < 0 ? "error" : "complete";
     struct json_writer json;
 
-    begin_event(&json, &event, type);
+    execute_events_begin_event(&json, &event, type);
     if (code < 0)
         json_add_text(&json, "error",
                       "The command's exit status is unknown: it was killed "
@@ -133,7 +134,7 @@ static void events_fail(struct execute_call *call, const struct api_error *error
     struct json_writer json;
 
     send_rest(call, "");
-    begin_event(&json, &event, "error");
+    execute_events_begin_event(&json, &event, "error");
     json_add_text(&json, "error", error->message);
     json_add_text(&json, "code", api_code_text(error->code));
     end_event(call, &json, &event, "error");

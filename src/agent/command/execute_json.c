@@ -43,8 +43,8 @@ static void go_live(struct execute_call *call, enum exec_output which)
     text_done(held);
 }
 
-static void hold(struct execute_call *call, enum exec_output which, const char *bytes,
-                 size_t length)
+static void execute_json_hold(struct execute_call *call, enum exec_output which, const char *bytes,
+                              size_t length)
 {
     struct text *held = &call->held[which];
     size_t room = EXECUTE_OTHER_MAX - held->length;
@@ -63,7 +63,7 @@ static void add_output(struct execute_call *call, enum exec_output which, const 
     if (call->live == (int) which)
         send_live(call, bytes, length);
     else
-        hold(call, which, bytes, length);
+        execute_json_hold(call, which, bytes, length);
 }
 
 static void add_stdout(void *context, const char *bytes, size_t length)

@@ -18,7 +18,7 @@
 #define SIGNAL_SIZE 16
 
 /* Freed when the WebSocket is released, which outlives the exec as far as we know it. */
-struct run {
+struct command_run {
     struct agent *agent;
     struct websocket *ws;
     struct exec *exec; /* NULL: not started, or over */
@@ -29,7 +29,7 @@ struct run {
 
 /* --- what the client is told ---------------------------------------------------------------- */
 
-static void begin(struct json_writer *json, struct text *message, const char *type)
+static void run_command_begin(struct json_writer *json, struct text *message, const char *type)
 {
     json_writer_init_text(json, message);
     json_begin_object(json);
@@ -37,41 +37,41 @@ static void begin(struct json_writer *json, struct text *message, const char *ty
 }
 
 /* A connection that is closing drops it: nobody is there to be told. */
-static void tell(struct run *run, struct json_writer *json, const struct text *message)
+static void run_tell(struct command_run *run, struct json_writer *json, const struct text *message)
 {
     json_end_object(json);
     if (json_writer_finish(json) == 0)
         (void) websocket_send(run->ws, WEBSOCKET_TEXT, message->data, message->length);
 }
 
-static void tell_error(struct run *run, const char *stage, int error, const char *text)
+static void tell_error(struct command_run *run, const char *stage, int error, const char *text)
 {
     AUTO(text) struct text message = TEXT_INIT(MESSAGE_MAX);
     struct json_writer json;
 
-    begin(&json, &message, "error");
+    run_command_begin(&json, &message, "error");
     json_add_text(&json, "stage", stage);
     if (error)
         json_add_text(&json, "errno", strerrorname_np(-error));
     json_add_text(&json, "message", text);
-    tell(run, &json, &message);
+    run_tell(run, &json, &message);
 }
 
 /* A client that breaks the rules. */
-static void refuse(struct run *run, const char *reason)
+static void run_refuse(struct command_run *run, const char *reason)
 {
     tell_error(run, "request", 0, reason);
     (void) websocket_close(run->ws, WEBSOCKET_CODE_POLICY, reason);
 }
 
-static void tell_window(struct run *run)
+static void tell_window(struct command_run *run)
 {
     AUTO(text) struct text message = TEXT_INIT(MESSAGE_MAX);
     struct json_writer json;
 
-    begin(&json, &message, "window");
+    run_command_begin(&json, &message, "window");
     json_add_integer(&json, "bytes", (int64_t) run->taken);
-    tell(run, &json, &message);
+    run_tell(run, &json, &message);
     run->window += run->taken;
     run->taken = 0;
 }
@@ -84,13 +84,13 @@ static const char *signal_name(int number, char ret_text[static SIGNAL_SIZE])
     return name ? name : ret_text;
 }
 
-static void tell_exit(struct run *run, const struct exec_result *result)
+static void tell_exit(struct command_run *run, const struct exec_result *result)
 {
     AUTO(text) struct text message = TEXT_INIT(MESSAGE_MAX);
     char name[SIGNAL_SIZE];
     struct json_writer json;
 
-    begin(&json, &message, "exit");
+    run_command_begin(&json, &message, "exit");
     if (result->exit.kind == SYS_EXIT_STATUS)
         json_add_integer(&json, "code", result->exit.value);
     else if (result->exit.kind == SYS_EXIT_SIGNAL)
@@ -99,7 +99,7 @@ static void tell_exit(struct run *run, const struct exec_result *result)
         json_add_boolean(&json, "outOfMemory", true);
     if (result->timed_out)
         json_add_boolean(&json, "timedOut", true);
-    tell(run, &json, &message);
+    run_tell(run, &json, &message);
 }
 
 /* --- the command ---------------------------------------------------------------------------- */
@@ -109,15 +109,15 @@ static void command_started(struct exec *exec, void *owner)
     AUTO(text) struct text message = TEXT_INIT(MESSAGE_MAX);
     struct json_writer json;
 
-    begin(&json, &message, "started");
+    run_command_begin(&json, &message, "started");
     json_add_integer(&json, "pid", exec_pid(exec));
-    tell(owner, &json, &message);
+    run_tell(owner, &json, &message);
 }
 
 static void command_wrote(struct exec *exec, void *owner, enum exec_output which, const char *bytes,
                           size_t length)
 {
-    struct run *run = owner;
+    struct command_run *run = owner;
     struct text *message = &run->agent->scratch;
 
     text_clear(message);
@@ -130,7 +130,7 @@ static void command_wrote(struct exec *exec, void *owner, enum exec_output which
 
 static void command_took(struct exec *exec, void *owner, size_t length)
 {
-    struct run *run = owner;
+    struct command_run *run = owner;
 
     (void) exec;
     run->taken += length;
@@ -144,9 +144,9 @@ static void command_closed_input(struct exec *exec, void *owner)
     struct json_writer json;
 
     (void) exec;
-    begin(&json, &message, "closed");
+    run_command_begin(&json, &message, "closed");
     json_add_integer(&json, "channel", RUN_CHANNEL_STDIN);
-    tell(owner, &json, &message);
+    run_tell(owner, &json, &message);
 }
 
 /* Indexed by enum launch_stage. */
@@ -161,7 +161,7 @@ static const struct {
     [LAUNCH_STAGE_USER] = {"user", "there is no such user"},
 };
 
-static void tell_failure(struct run *run, enum launch_stage stage, int error)
+static void run_tell_failure(struct command_run *run, enum launch_stage stage, int error)
 {
     char text[256];
 
@@ -171,13 +171,13 @@ static void tell_failure(struct run *run, enum launch_stage stage, int error)
 
 static void command_ended(struct exec *exec, void *owner, const struct exec_result *result)
 {
-    struct run *run = owner;
+    struct command_run *run = owner;
 
     (void) exec;
     run->exec = NULL;
     agent_note_work(run->agent);
     if (result->error)
-        tell_failure(run, result->stage, result->error);
+        run_tell_failure(run, result->stage, result->error);
     else if (result->exit.kind == SYS_EXIT_UNKNOWN && !result->timed_out)
         tell_error(run, "exit", 0,
                    "the exit status is unknown: the command's supervisor was killed");
@@ -194,7 +194,7 @@ static const struct exec_events command_events = {
 };
 
 /* TERM says what the terminal understands; the client's own variables come behind it and win. */
-static const char **make_environment(struct run *run, const struct run_request *ask)
+static const char **run_make_environment(struct command_run *run, const struct run_request *ask)
 {
     struct environment_change change = {.name = "TERM", .text = ask->terminal_name};
     const char **own = environment_merge(run->agent->environment, &change, ask->has_terminal);
@@ -204,9 +204,9 @@ static const char **make_environment(struct run *run, const struct run_request *
     return all;
 }
 
-static void start(struct run *run, const struct run_request *ask, struct pool *pool)
+static void run_start(struct command_run *run, const struct run_request *ask, struct pool *pool)
 {
-    const char **environment = make_environment(run, ask);
+    const char **environment = run_make_environment(run, ask);
     struct exec_options options = {
         .launch =
             {
@@ -229,12 +229,12 @@ static void start(struct run *run, const struct run_request *ask, struct pool *p
     run->exec = exec_start(&run->agent->execs, &options, &command_events, run, &error);
     environment_free(environment);
     if (!run->exec)
-        tell_failure(run, LAUNCH_STAGE_FORK, error);
+        run_tell_failure(run, LAUNCH_STAGE_FORK, error);
 }
 
 /* --- the client ----------------------------------------------------------------------------- */
 
-static void take_request(struct run *run, json_t *message)
+static void run_take_request(struct command_run *run, json_t *message)
 {
     AUTO(api_error) struct api_error error = API_ERROR_INIT;
     AUTO(pool) struct pool pool = POOL_INIT;
@@ -242,18 +242,18 @@ static void take_request(struct run *run, json_t *message)
 
     run->asked = true;
     if (run_request_read(message, &pool, &ask, &error) < 0)
-        refuse(run, error.message);
+        run_refuse(run, error.message);
     else
-        start(run, &ask, &pool);
+        run_start(run, &ask, &pool);
 }
 
-static void take_order(struct run *run, json_t *message)
+static void take_order(struct command_run *run, json_t *message)
 {
     AUTO(api_error) struct api_error error = API_ERROR_INIT;
     struct run_order order;
 
     if (run_order_read(message, &order, &error) < 0) {
-        refuse(run, error.message);
+        run_refuse(run, error.message);
         return;
     }
     if (!run->exec)
@@ -274,7 +274,7 @@ static void take_order(struct run *run, json_t *message)
     }
 }
 
-static void take_text(struct run *run, const char *bytes, size_t length)
+static void take_text(struct command_run *run, const char *bytes, size_t length)
 {
     static const struct json_limits limits = {
         .size = RUN_MESSAGE_MAX, .depth = 8, .values = JSON_VALUES_MAX};
@@ -282,21 +282,22 @@ static void take_text(struct run *run, const char *bytes, size_t length)
     AUTO(json) json_t *message = json_read(bytes, length, &limits, &err);
 
     if (!message)
-        refuse(run, err.message);
+        run_refuse(run, err.message);
     else if (run->asked)
         take_order(run, message);
     else
-        take_request(run, message);
+        run_take_request(run, message);
 }
 
-static void take_input(struct run *run, const char *bytes, size_t length)
+static void take_input(struct command_run *run, const char *bytes, size_t length)
 {
     if (!run->asked || !length || bytes[0] != RUN_CHANNEL_STDIN) {
-        refuse(run, "binary messages are input: a byte 0, then the bytes, after the first message");
+        run_refuse(run,
+                   "binary messages are input: a byte 0, then the bytes, after the first message");
         return;
     }
     if (length - 1 > run->window) {
-        refuse(run, "more input than the window allows");
+        run_refuse(run, "more input than the window allows");
         return;
     }
     run->window -= length - 1;
@@ -304,10 +305,10 @@ static void take_input(struct run *run, const char *bytes, size_t length)
         exec_write(run->exec, bytes + 1, length - 1);
 }
 
-static void message_arrived(struct websocket *ws, enum websocket_opcode kind, const char *bytes,
-                            size_t length)
+static void run_message_arrived(struct websocket *ws, enum websocket_opcode kind, const char *bytes,
+                                size_t length)
 {
-    struct run *run = websocket_http_data(ws);
+    struct command_run *run = websocket_http_data(ws);
 
     if (kind == WEBSOCKET_TEXT)
         take_text(run, bytes, length);
@@ -315,48 +316,48 @@ static void message_arrived(struct websocket *ws, enum websocket_opcode kind, co
         take_input(run, bytes, length);
 }
 
-static void client_took(struct websocket *ws)
+static void run_client_took(struct websocket *ws)
 {
-    struct run *run = websocket_http_data(ws);
+    struct command_run *run = websocket_http_data(ws);
 
     if (run->exec)
         exec_resume(run->exec);
 }
 
-static void cancel(struct run *run)
+static void run_cancel(struct command_run *run)
 {
     if (run->exec)
         exec_cancel(TAKE_PTR(run->exec));
 }
 
-static void client_left(struct websocket *ws, unsigned int code, const char *reason, bool clean)
+static void run_client_left(struct websocket *ws, unsigned int code, const char *reason, bool clean)
 {
     (void) code;
     (void) reason;
     (void) clean;
-    cancel(websocket_http_data(ws));
+    run_cancel(websocket_http_data(ws));
 }
 
-static void connection_gone(struct websocket *ws)
+static void run_connection_gone(struct websocket *ws)
 {
-    struct run *run = websocket_http_data(ws);
+    struct command_run *run = websocket_http_data(ws);
 
-    cancel(run); /* an abort tells nobody else */
+    run_cancel(run); /* an abort tells nobody else */
     free(run);
 }
 
 static const struct websocket_events client_events = {
-    .on_message = message_arrived,
-    .on_drain = client_took,
-    .on_close = client_left,
-    .on_released = connection_gone,
+    .on_message = run_message_arrived,
+    .on_drain = run_client_took,
+    .on_close = run_client_left,
+    .on_released = run_connection_gone,
 };
 
 void run_handle(struct http_request *request)
 {
     static const struct websocket_options options = {.role = WEBSOCKET_SERVER,
                                                      .message_max = RUN_MESSAGE_MAX};
-    struct run *run = mem_alloc(sizeof(*run));
+    struct command_run *run = mem_alloc(sizeof(*run));
     struct error err = ERROR_INIT;
 
     run->agent = request->context;

@@ -11,7 +11,7 @@
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-+._"
 #define ORDER_TEXT_MAX ((size_t) 16)
 
-static int refuse(struct api_error *error, const struct error *err)
+static int run_request_refuse(struct api_error *error, const struct error *err)
 {
     return api_error_set(error, API_VALIDATION_FAILED, "%s", err->message);
 }
@@ -27,7 +27,7 @@ static int read_arguments(const struct json_place *root, struct pool *pool,
 
     if (json_field_texts(root, "argv", JSON_OPTIONAL, RUN_ARGUMENTS_MAX, RUN_TEXT_MAX, pool, &words,
                          &err) < 0)
-        return refuse(error, &err);
+        return run_request_refuse(error, &err);
     if (!words.items)
         return 0;
     if (!words.count || !words.items[0][0])
@@ -46,7 +46,7 @@ static int read_command(const struct json_place *root, struct pool *pool,
     if (read_arguments(root, pool, request, error) < 0)
         return -1;
     if (json_field_text(root, "command", JSON_OPTIONAL, RUN_TEXT_MAX, &request->command, &err) < 0)
-        return refuse(error, &err);
+        return run_request_refuse(error, &err);
     if (!request->command == !request->arguments)
         return api_error_field(error, "argv", "either argv or command is required");
     if (request->command && !request->command[strspn(request->command, " \t\r\n")])
@@ -54,8 +54,8 @@ static int read_command(const struct json_place *root, struct pool *pool,
     return 0;
 }
 
-static int read_size(const struct json_place *place, struct exec_terminal *ret_size,
-                     struct error *err)
+static int run_request_read_size(const struct json_place *place, struct exec_terminal *ret_size,
+                                 struct error *err)
 {
     int64_t columns = 0, rows = 0;
 
@@ -75,16 +75,16 @@ static int read_terminal(const struct json_place *root, struct run_request *requ
     struct json_place terminal;
 
     if (json_field_object(root, "terminal", JSON_OPTIONAL, &terminal, &err) < 0)
-        return refuse(error, &err);
+        return run_request_refuse(error, &err);
     if (!terminal.value)
         return 0;
     request->has_terminal = true;
     request->terminal_name = TERMINAL_NAME;
     if (json_known_fields(&terminal, fields, ARRAY_COUNT(fields), &err) < 0 ||
-        read_size(&terminal, &request->terminal, &err) < 0 ||
+        run_request_read_size(&terminal, &request->terminal, &err) < 0 ||
         json_field_text(&terminal, "name", JSON_OPTIONAL, RUN_TERMINAL_NAME_MAX,
                         &request->terminal_name, &err) < 0)
-        return refuse(error, &err);
+        return run_request_refuse(error, &err);
     if (!*request->terminal_name ||
         request->terminal_name[strspn(request->terminal_name, TERMINAL_NAME_CHARACTERS)])
         return api_error_field(error, "terminal", "the name must be one of terminfo's");
@@ -101,7 +101,7 @@ static int read_rest(const struct json_place *root, struct run_request *request,
         json_field_text(root, "user", JSON_OPTIONAL, RUN_USER_MAX, &request->user, &err) < 0 ||
         json_field_integer(root, "timeout", JSON_OPTIONAL, 0, RUN_TIMEOUT_MAX, &timeout_ms, &err) <
             0)
-        return refuse(error, &err);
+        return run_request_refuse(error, &err);
     request->timeout_ms = (uint64_t) timeout_ms;
     if (request->directory && !*request->directory)
         return api_error_field(error, "cwd", "must not be empty");
@@ -119,7 +119,7 @@ int run_request_read(json_t *message, struct pool *pool, struct run_request *ret
 
     if (json_root_object(message, &root, &err) < 0 ||
         json_known_fields(&root, fields, ARRAY_COUNT(fields), &err) < 0)
-        return refuse(error, &err);
+        return run_request_refuse(error, &err);
     if (read_command(&root, pool, &request, error) < 0 ||
         variables_read(&root, true, pool, &request.variables, error) < 0 ||
         read_rest(&root, &request, error) < 0)
@@ -153,7 +153,7 @@ static int read_signal(const struct json_place *root, struct run_order *order, s
 
 static int read_resize(const struct json_place *root, struct run_order *order, struct error *err)
 {
-    return read_size(root, &order->size, err);
+    return run_request_read_size(root, &order->size, err);
 }
 
 static int read_close(const struct json_place *root, struct run_order *order, struct error *err)
@@ -193,14 +193,14 @@ int run_order_read(json_t *message, struct run_order *ret_order, struct api_erro
 
     if (json_root_object(message, &root, &err) < 0 ||
         json_field_text(&root, "type", JSON_REQUIRED, ORDER_TEXT_MAX, &type, &err) < 0)
-        return refuse(error, &err);
+        return run_request_refuse(error, &err);
     for (size_t i = 0; i < ARRAY_COUNT(orders); i++) {
         struct run_order order = {.type = (enum run_order_type) i};
 
         if (strcmp(orders[i].name, type) != 0)
             continue;
         if (orders[i].read(&root, &order, &err) < 0)
-            return refuse(error, &err);
+            return run_request_refuse(error, &err);
         *ret_order = order;
         return 0;
     }

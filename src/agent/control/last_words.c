@@ -89,7 +89,7 @@ static void put_lines(const struct text *lines, struct json_writer *json)
     json_end_array(json);
 }
 
-static void run(struct call *call)
+static void last_words_run(struct call *call)
 {
     AUTO(text) struct text body = TEXT_INIT(LAST_WORDS_MAX);
     struct json_writer json;
@@ -103,7 +103,7 @@ static void run(struct call *call)
 static const struct operation rows[] = {
     {.method = "GET",
      .path = "/burrow/last-words",
-     .run = run,
+     .run = last_words_run,
      .name = "burrow.lastWords",
      .summary = "The latest lines of the log, and how the entrypoint ended"},
 };

@@ -21,7 +21,7 @@ struct quiesce {
 
 /* --- quiet and not ---------------------------------------------------------------------------- */
 
-static void answer(struct quiesce *quiesce)
+static void quiesce_answer(struct quiesce *quiesce)
 {
     AUTO(text) struct text body = TEXT_INIT(BODY_MAX);
     struct call *call = TAKE_PTR(quiesce->waiting);
@@ -40,17 +40,17 @@ static void become_busy(struct quiesce *quiesce)
     deadline_clear(&quiesce->deadline);
 }
 
-static void settle(struct loop_task *task)
+static void quiesce_settle(struct loop_task *task)
 {
     struct quiesce *quiesce = CONTAINER_OF(task, struct quiesce, settle);
 
     if (!quiesce->waiting || quiesce->working)
         return;
     deadline_set(&quiesce->deadline, quiesce->hold_ms);
-    answer(quiesce);
+    quiesce_answer(quiesce);
 }
 
-static void time_is_up(struct deadline *deadline)
+static void quiesce_time_is_up(struct deadline *deadline)
 {
     struct quiesce *quiesce = CONTAINER_OF(deadline, struct quiesce, deadline);
 
@@ -58,10 +58,10 @@ static void time_is_up(struct deadline *deadline)
         LOG_WARNING(quiesce->agent->log, "quiet for too long: work is accepted again");
     become_busy(quiesce);
     if (quiesce->waiting)
-        answer(quiesce);
+        quiesce_answer(quiesce);
 }
 
-static struct quiesce *get(struct agent *agent)
+static struct quiesce *quiesce_get(struct agent *agent)
 {
     struct quiesce *quiesce = agent->quiesce;
 
@@ -69,8 +69,8 @@ static struct quiesce *get(struct agent *agent)
         return quiesce;
     quiesce = mem_alloc(sizeof(*quiesce));
     quiesce->agent = agent;
-    deadline_init(&agent->loop, &quiesce->deadline, time_is_up);
-    loop_task_init(&quiesce->settle, settle);
+    deadline_init(&agent->loop, &quiesce->deadline, quiesce_time_is_up);
+    loop_task_init(&quiesce->settle, quiesce_settle);
     agent->quiesce = quiesce;
     return quiesce;
 }
@@ -102,7 +102,7 @@ bool quiesce_refuses(struct call *call)
 
     if (!call->operation->starts_work)
         return false;
-    quiesce = get(call->agent);
+    quiesce = quiesce_get(call->agent);
     if (!quiesce->quiet) {
         call->is_work = true;
         quiesce->working++;
@@ -163,7 +163,7 @@ static int read_times(struct call *call, int64_t *ret_timeout, int64_t *ret_hold
 
 static void quiesce_run(struct call *call)
 {
-    struct quiesce *quiesce = get(call->agent);
+    struct quiesce *quiesce = quiesce_get(call->agent);
     struct error err = ERROR_INIT;
     int64_t timeout, hold;
 
@@ -186,12 +186,12 @@ static void quiesce_run(struct call *call)
 static void resume_run(struct call *call)
 {
     AUTO(text) struct text body = TEXT_INIT(BODY_MAX);
-    struct quiesce *quiesce = get(call->agent);
+    struct quiesce *quiesce = quiesce_get(call->agent);
     struct json_writer json;
 
     become_busy(quiesce);
     if (quiesce->waiting)
-        answer(quiesce);
+        quiesce_answer(quiesce);
     call_begin_success(&json, &body);
     call_finish_success(call, &json, &body);
 }

@@ -16,12 +16,12 @@ enum { FIELD_NAME, FIELD_PASSWORD, FIELD_UID, FIELD_GID, FIELD_COMMENT, FIELD_HO
 
 #define FIELD_COUNT 7
 
-struct field {
+struct account_field {
     const char *text;
     size_t length;
 };
 
-static bool split(const char *line, size_t length, struct field fields[static FIELD_COUNT])
+static bool split(const char *line, size_t length, struct account_field fields[static FIELD_COUNT])
 {
     const char *end = line + length;
 
@@ -29,7 +29,7 @@ static bool split(const char *line, size_t length, struct field fields[static FI
         const char *colon = memchr(line, ':', (size_t) (end - line));
         const char *stop = colon ? colon : end;
 
-        fields[i] = (struct field){.text = line, .length = (size_t) (stop - line)};
+        fields[i] = (struct account_field){.text = line, .length = (size_t) (stop - line)};
         if (i + 1 == FIELD_COUNT)
             return !colon;
         if (!colon)
@@ -39,7 +39,7 @@ static bool split(const char *line, size_t length, struct field fields[static FI
     return false;
 }
 
-static bool copy_field(const struct field *field, char ret_text[static ACCOUNT_FIELD_MAX])
+static bool copy_field(const struct account_field *field, char ret_text[static ACCOUNT_FIELD_MAX])
 {
     if (field->length >= ACCOUNT_FIELD_MAX)
         return false;
@@ -50,7 +50,7 @@ static bool copy_field(const struct field *field, char ret_text[static ACCOUNT_F
 
 static bool parse_line(const char *line, size_t length, struct account *account)
 {
-    struct field fields[FIELD_COUNT];
+    struct account_field fields[FIELD_COUNT];
     uint64_t uid, gid;
 
     if (!split(line, length, fields) ||
@@ -67,9 +67,9 @@ static bool parse_line(const char *line, size_t length, struct account *account)
 }
 
 /* The first account that `is_it` says yes to. */
-static int find(const char *passwd,
-                bool (*is_it)(const struct account *account, const void *wanted),
-                const void *wanted, struct account *ret_account)
+static int account_find_line(const char *passwd,
+                             bool (*is_it)(const struct account *account, const void *wanted),
+                             const void *wanted, struct account *ret_account)
 {
     while (*passwd) {
         size_t length = strcspn(passwd, "\n");
@@ -97,7 +97,7 @@ static bool has_name(const struct account *account, const void *wanted)
 
 int account_find(const char *passwd, uid_t uid, struct account *ret_account)
 {
-    return find(passwd, has_uid, &uid, ret_account);
+    return account_find_line(passwd, has_uid, &uid, ret_account);
 }
 
 int account_find_name(const char *passwd, const char *name, struct account *ret_account)
@@ -106,7 +106,7 @@ int account_find_name(const char *passwd, const char *name, struct account *ret_
 
     if (number_parse_digits(name, strlen(name), UINT32_MAX - 1, &number) == 0)
         return account_find(passwd, (uid_t) number, ret_account);
-    return find(passwd, has_name, name, ret_account);
+    return account_find_line(passwd, has_name, name, ret_account);
 }
 
 int account_read(uid_t uid, struct account *ret_account)
@@ -226,7 +226,7 @@ int account_find_owner(const char *passwd, const char *group, const char *owner,
 }
 
 /* What is missing is empty: a number needs no account. */
-static int read_text(const char *path, char **ret_text)
+static int account_read_text(const char *path, char **ret_text)
 {
     size_t length;
     int r = sys_file_read_all(AT_FDCWD, path, ACCOUNT_FILE_MAX, ret_text, &length);
@@ -239,9 +239,9 @@ static int read_text(const char *path, char **ret_text)
 int account_read_owner(const char *owner, struct account *ret_account)
 {
     AUTO(free) char *passwd = NULL, *group = NULL;
-    int r = read_text(ACCOUNT_FILE, &passwd);
+    int r = account_read_text(ACCOUNT_FILE, &passwd);
 
     if (r == 0)
-        r = read_text(GROUP_FILE, &group);
+        r = account_read_text(GROUP_FILE, &group);
     return r < 0 ? r : account_find_owner(passwd, group, owner, ret_account);
 }

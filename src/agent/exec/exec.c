@@ -26,7 +26,7 @@
 #define ORPHAN_LOOKS   200
 #define ORPHAN_LOOK_MS 5
 
-static int launch(struct exec *exec);
+static int exec_launch(struct exec *exec);
 
 /* --- memory --------------------------------------------------------------------------------- */
 
@@ -46,7 +46,7 @@ void exec_handle_gone(struct exec *exec)
     free(exec);
 }
 
-static void deadline_gone(struct deadline *deadline)
+static void exec_deadline_gone(struct deadline *deadline)
 {
     exec_handle_gone(CONTAINER_OF(deadline, struct exec, deadline));
 }
@@ -56,7 +56,7 @@ static void orphan_look_gone(struct deadline *deadline)
     exec_handle_gone(CONTAINER_OF(deadline, struct exec, orphan_look));
 }
 
-static void destroy(struct exec *exec)
+static void exec_destroy(struct exec *exec)
 {
     if (exec->destroyed)
         return;
@@ -73,7 +73,7 @@ static void destroy(struct exec *exec)
         watch_close(&exec->output[i].watch);
     watch_close(&exec->input.watch);
     watch_close(&exec->control.watch);
-    deadline_close(&exec->deadline, deadline_gone);
+    deadline_close(&exec->deadline, exec_deadline_gone);
     deadline_close(&exec->orphan_look, orphan_look_gone);
 }
 
@@ -110,7 +110,7 @@ void exec_resume(struct exec *exec)
 
 static void send_order(struct exec *exec, enum order_type type, int value)
 {
-    struct order order = {.type = type, .value = value};
+    struct launch_order order = {.type = type, .value = value};
 
     /* The few orders of a life always fit; a dead supervisor shows as the end of the socket. */
     (void) send(exec->control.watch.fd, &order, sizeof(order), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -209,7 +209,7 @@ static void enter_background(struct exec *exec)
  * the supervisor reads on for us. */
 static void leave_outputs(struct exec *exec)
 {
-    struct order order = {.type = ORDER_OUTPUT};
+    struct launch_order order = {.type = ORDER_OUTPUT};
     int fds[EXEC_OUTPUTS];
     size_t count = 0;
 
@@ -233,7 +233,7 @@ static bool looks_killed(const struct exec_result *result)
                : result->exit.kind == SYS_EXIT_STATUS && result->exit.value == 128 + SIGKILL;
 }
 
-static void tell_end(struct exec *exec)
+static void exec_tell_end(struct exec *exec)
 {
     enter_background(exec);
     leave_outputs(exec);
@@ -252,7 +252,7 @@ static void begin_grace(struct exec *exec)
     deadline_set(&exec->deadline, EXEC_GRACE_MS);
 }
 
-static void settle(struct loop_task *task)
+static void exec_settle(struct loop_task *task)
 {
     struct exec *exec = CONTAINER_OF(task, struct exec, settle);
     bool tree_gone = !exec->control.watch.open && !exec->launch_again;
@@ -261,17 +261,17 @@ static void settle(struct loop_task *task)
         if (tree_gone && exec->events->on_gone && !exec->cancelled)
             exec->events->on_gone(exec, exec->owner);
         if (tree_gone)
-            destroy(exec);
+            exec_destroy(exec);
         return;
     }
     if (exec->wait_over ||
         (exec->outcome_known && outputs_done(exec) && (tree_gone || !exec->kill_wanted)))
-        tell_end(exec);
+        exec_tell_end(exec);
     else if (exec->outcome_known && !exec->kill_wanted)
         begin_grace(exec);
 }
 
-static void deadline_due(struct deadline *deadline)
+static void exec_deadline_due(struct deadline *deadline)
 {
     struct exec *exec = CONTAINER_OF(deadline, struct exec, deadline);
 
@@ -297,7 +297,7 @@ static void deadline_due(struct deadline *deadline)
     exec_settle_soon(exec);
 }
 
-static void fail(struct exec *exec, enum launch_stage stage, int error)
+static void exec_fail(struct exec *exec, enum launch_stage stage, int error)
 {
     exec->result.stage = stage;
     exec->result.error = error;
@@ -329,7 +329,7 @@ static void send_early_signals(struct exec *exec)
     }
 }
 
-static void take_report(struct exec *exec, const struct report *report)
+static void take_report(struct exec *exec, const struct launch_report *report)
 {
     close_given(exec); /* the supervisor has its own */
     text_done(&exec->message);
@@ -341,7 +341,7 @@ static void take_report(struct exec *exec, const struct report *report)
         send_early_signals(exec);
         break;
     case REPORT_FAILED:
-        fail(exec, (enum launch_stage) report->detail, report->value);
+        exec_fail(exec, (enum launch_stage) report->detail, report->value);
         break;
     case REPORT_EXITED:
         exec->result.exit.kind = report->detail == SYS_EXIT_STATUS   ? SYS_EXIT_STATUS
@@ -405,7 +405,7 @@ static void control_ready(struct watch *watch)
     struct exec *exec = CONTAINER_OF(watch, struct exec_pipe, watch)->exec;
 
     while (watch->open) {
-        struct report report;
+        struct launch_report report;
         ssize_t got = recv(watch->fd, &report, sizeof(report), MSG_DONTWAIT);
 
         if (got < 0 && (errno == EAGAIN || errno == EINTR))
@@ -425,9 +425,9 @@ static void control_gone(struct watch *watch)
 
     if (exec->launch_again && !exec->destroyed) {
         exec->launch_again = false;
-        r = launch(exec);
+        r = exec_launch(exec);
         if (r < 0)
-            fail(exec, LAUNCH_STAGE_MESSAGE, r);
+            exec_fail(exec, LAUNCH_STAGE_MESSAGE, r);
     }
     exec_handle_gone(exec);
 }
@@ -446,11 +446,11 @@ static void errand_sent(struct worker_errand *errand, int error)
 
     close_control_given(exec);
     if (error < 0)
-        fail(exec, LAUNCH_STAGE_FORK, error);
+        exec_fail(exec, LAUNCH_STAGE_FORK, error);
 }
 
 /* A fresh control socket, and the message to the worker. */
-static int launch(struct exec *exec)
+static int exec_launch(struct exec *exec)
 {
     AUTO(close) int ours = -EBADF;
     int pair[2];
@@ -491,10 +491,10 @@ static struct exec *exec_new(struct exec_set *set, const struct exec_events *eve
         exec->given[i] = -EBADF;
     for (size_t i = 0; i < EXEC_OUTPUTS; i++)
         exec->output[i] = (struct exec_pipe){.exec = exec, .done = true}; /* until it is opened */
-    deadline_init(set->loop, &exec->deadline, deadline_due);
+    deadline_init(set->loop, &exec->deadline, exec_deadline_due);
     deadline_init(set->loop, &exec->orphan_look, orphan_look_due);
     exec->handles = 2;
-    loop_task_init(&exec->settle, settle);
+    loop_task_init(&exec->settle, exec_settle);
     list_append(&set->running, &exec->link);
     set->running_count++;
     return exec;
@@ -525,9 +525,9 @@ struct exec *exec_start(struct exec_set *set, const struct exec_options *options
     if (r == 0)
         r = exec_open_stdio(exec, options);
     if (r == 0)
-        r = launch(exec);
+        r = exec_launch(exec);
     if (r < 0) {
-        destroy(exec);
+        exec_destroy(exec);
         *ret_error = r;
         return NULL;
     }

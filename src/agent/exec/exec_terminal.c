@@ -10,7 +10,7 @@
 #include "sys/process/sys_pty.h"
 
 /* A character that is erased is then one of UTF-8, not one byte of it. */
-static void prepare(int terminal)
+static void exec_terminal_prepare(int terminal)
 {
     struct termios settings;
 
@@ -39,7 +39,7 @@ int exec_open_terminal(struct exec *exec, const struct exec_terminal *size)
 
     if (r < 0)
         return r;
-    prepare(exec->terminal);
+    exec_terminal_prepare(exec->terminal);
     r = sys_pty_set_size(control, size->columns, size->rows);
     if (r == 0)
         r = give_terminal(exec);

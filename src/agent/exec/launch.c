@@ -221,7 +221,7 @@ static ssize_t read_memory(int fd, char **ret_bytes)
     return got;
 }
 
-static void close_all(int *fds, size_t count)
+static void launch_close_all(int *fds, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         fds[i] = fd_close(fds[i]);
@@ -253,7 +253,7 @@ ssize_t launch_receive(int socket, char buffer[static LAUNCH_INLINE_MAX], const 
         length = -EBADMSG;
     }
     if (length < 0) {
-        close_all(fds, count);
+        launch_close_all(fds, count);
         return length;
     }
     memcpy(ret_fds, fds, LAUNCH_DESCRIPTORS * sizeof(*fds));

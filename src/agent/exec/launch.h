@@ -91,7 +91,7 @@ enum launch_stage {
     LAUNCH_STAGE_USER,      /* no such user, or no right to become it */
 };
 
-struct report {
+struct launch_report {
     uint32_t type;
     int32_t value;
     int32_t detail;
@@ -104,7 +104,7 @@ enum order_type {
     ORDER_OUTPUT,      /* two descriptors come along: read and forget what is still written there */
 };
 
-struct order {
+struct launch_order {
     uint32_t type;
     int32_t value;
 };

@@ -20,25 +20,25 @@
 
 enum membership { UNKNOWN, INSIDE, OUTSIDE };
 
-struct entry {
+struct process_tree_entry {
     pid_t pid;
     pid_t parent;
     enum membership membership;
 };
 
-struct tree {
-    struct entry *entries; /* owned; sorted by pid once complete */
+struct process_tree {
+    struct process_tree_entry *entries; /* owned; sorted by pid once complete */
     size_t count;
     size_t capacity;
     pid_t root;
 };
 
-static void tree_done(struct tree *tree)
+static void tree_done(struct process_tree *tree)
 {
     free(tree->entries);
 }
 
-AUTO_DEFINE(tree, struct tree, tree_done);
+AUTO_DEFINE(tree, struct process_tree, tree_done);
 
 static void close_directory(DIR *directory)
 {
@@ -84,23 +84,24 @@ static int read_stat(int proc, pid_t pid, char *ret_state, pid_t *ret_parent)
     return process_tree_parse_stat(stat, ret_state, ret_parent);
 }
 
-static void add_entry(struct tree *tree, pid_t pid, pid_t parent)
+static void process_tree_add_entry(struct process_tree *tree, pid_t pid, pid_t parent)
 {
     if (tree->count == tree->capacity) {
         tree->capacity = tree->capacity ? tree->capacity * 2 : 64;
         tree->entries = mem_resize(tree->entries, tree->capacity * sizeof(*tree->entries));
     }
-    tree->entries[tree->count++] = (struct entry){.pid = pid, .parent = parent};
+    tree->entries[tree->count++] = (struct process_tree_entry){.pid = pid, .parent = parent};
 }
 
 static int compare_pids(const void *left, const void *right)
 {
-    pid_t a = ((const struct entry *) left)->pid, b = ((const struct entry *) right)->pid;
+    pid_t a = ((const struct process_tree_entry *) left)->pid,
+          b = ((const struct process_tree_entry *) right)->pid;
 
     return (a > b) - (a < b);
 }
 
-static void read_tree(DIR *proc, struct tree *tree)
+static void read_tree(DIR *proc, struct process_tree *tree)
 {
     struct dirent *item;
 
@@ -112,15 +113,15 @@ static void read_tree(DIR *proc, struct tree *tree)
         if (number_parse_digits(item->d_name, strlen(item->d_name), INT32_MAX, &pid) < 0)
             continue;
         if (read_stat(dirfd(proc), (pid_t) pid, &state, &parent) == 0)
-            add_entry(tree, (pid_t) pid, parent);
+            process_tree_add_entry(tree, (pid_t) pid, parent);
     }
     if (tree->count)
         qsort(tree->entries, tree->count, sizeof(*tree->entries), compare_pids);
 }
 
-static struct entry *find(struct tree *tree, pid_t pid)
+static struct process_tree_entry *process_tree_find(struct process_tree *tree, pid_t pid)
 {
-    struct entry key = {.pid = pid};
+    struct process_tree_entry key = {.pid = pid};
 
     return tree->count ? bsearch(&key, tree->entries, tree->count, sizeof(key), compare_pids)
                        : NULL;
@@ -129,10 +130,11 @@ static struct entry *find(struct tree *tree, pid_t pid)
 /* Climb until the answer is known, then write it on every process passed. The climb is cut at the
  * number of processes: entries were read one by one, and pids reused meanwhile could form a ring.
  */
-static enum membership judge(struct tree *tree, struct entry *entry)
+static enum membership process_tree_judge(struct process_tree *tree,
+                                          struct process_tree_entry *entry)
 {
     enum membership answer = OUTSIDE;
-    struct entry *at = entry;
+    struct process_tree_entry *at = entry;
 
     for (size_t steps = 0; at && steps <= tree->count; steps++) {
         if (at->membership != UNKNOWN) {
@@ -143,9 +145,9 @@ static enum membership judge(struct tree *tree, struct entry *entry)
             answer = INSIDE;
             break;
         }
-        at = find(tree, at->parent);
+        at = process_tree_find(tree, at->parent);
     }
-    for (at = entry; at && at->membership == UNKNOWN; at = find(tree, at->parent)) {
+    for (at = entry; at && at->membership == UNKNOWN; at = process_tree_find(tree, at->parent)) {
         at->membership = answer;
         if (at->parent == tree->root)
             break; /* the root and what is above it do not belong to its tree */
@@ -153,15 +155,16 @@ static enum membership judge(struct tree *tree, struct entry *entry)
     return answer;
 }
 
-static bool is_parent_inside(struct tree *tree, pid_t parent)
+static bool is_parent_inside(struct process_tree *tree, pid_t parent)
 {
-    struct entry *entry = find(tree, parent);
+    struct process_tree_entry *entry = process_tree_find(tree, parent);
 
     return parent == tree->root || (entry && entry->membership == INSIDE);
 }
 
 /* Returns 1 when a living process was signalled. */
-static int signal_entry(int proc, struct tree *tree, const struct entry *entry, int signal)
+static int signal_entry(int proc, struct process_tree *tree, const struct process_tree_entry *entry,
+                        int signal)
 {
     AUTO(close) int pidfd = sys_process_open(entry->pid);
     pid_t parent;
@@ -181,14 +184,14 @@ static int signal_entry(int proc, struct tree *tree, const struct entry *entry, 
 int process_tree_signal(pid_t root, int signal)
 {
     AUTO(directory) DIR *proc = opendir("/proc");
-    AUTO(tree) struct tree tree = {.root = root};
+    AUTO(tree) struct process_tree tree = {.root = root};
     int signalled = 0;
 
     if (!proc)
         return -errno;
     read_tree(proc, &tree);
     for (size_t i = 0; i < tree.count; i++) {
-        if (tree.entries[i].pid != root && judge(&tree, &tree.entries[i]) == INSIDE)
+        if (tree.entries[i].pid != root && process_tree_judge(&tree, &tree.entries[i]) == INSIDE)
             signalled += signal_entry(dirfd(proc), &tree, &tree.entries[i], signal);
     }
     return signalled;

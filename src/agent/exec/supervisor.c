@@ -28,9 +28,10 @@ enum {
 };
 
 /* A socket that cannot take it (the agent is gone) is nobody's concern. */
-static void tell(const struct supervisor *supervisor, enum report_type type, int value, int detail)
+static void supervisor_tell(const struct supervisor *supervisor, enum report_type type, int value,
+                            int detail)
 {
-    struct report report = {.type = type, .value = value, .detail = detail};
+    struct launch_report report = {.type = type, .value = value, .detail = detail};
 
     (void) send(supervisor->control, &report, sizeof(report), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
@@ -52,9 +53,9 @@ static int enter_directory(const struct launch *launch)
     return chdir("/") < 0 ? -errno : 0;
 }
 
-static int fail(const struct supervisor *supervisor, enum launch_stage stage, int error)
+static int supervisor_fail(const struct supervisor *supervisor, enum launch_stage stage, int error)
 {
-    tell(supervisor, REPORT_FAILED, error, stage);
+    supervisor_tell(supervisor, REPORT_FAILED, error, stage);
     return error;
 }
 
@@ -85,8 +86,8 @@ static pid_t start_program(const struct launch *launch, const struct account *ac
     return pid;
 }
 
-static int start(struct supervisor *supervisor, const struct launch *asked, const int *stdio,
-                 _Atomic pid_t *note)
+static int supervisor_run_command(struct supervisor *supervisor, const struct launch *asked,
+                                  const int *stdio, _Atomic pid_t *note)
 {
     struct launch launch = *asked;
     struct account account;
@@ -94,20 +95,20 @@ static int start(struct supervisor *supervisor, const struct launch *asked, cons
     int r = enter_directory(&launch);
 
     if (r < 0)
-        return fail(supervisor, LAUNCH_STAGE_DIRECTORY, r);
+        return supervisor_fail(supervisor, LAUNCH_STAGE_DIRECTORY, r);
     r = launch.user ? find_user(&launch, &account) : 0;
     if (r < 0)
-        return fail(supervisor, LAUNCH_STAGE_USER, r);
+        return supervisor_fail(supervisor, LAUNCH_STAGE_USER, r);
     pid = start_program(&launch, launch.user ? &account : NULL, stdio, note);
     if (chdir("/") < 0) {
         /* Then our directory keeps a mount busy, as the command's own does. */
     }
     if (pid == -EAGAIN || pid == -ENOMEM)
-        return fail(supervisor, LAUNCH_STAGE_FORK, pid);
+        return supervisor_fail(supervisor, LAUNCH_STAGE_FORK, pid);
     if (pid < 0)
-        return fail(supervisor, LAUNCH_STAGE_PROGRAM, pid);
+        return supervisor_fail(supervisor, LAUNCH_STAGE_PROGRAM, pid);
     supervisor->command = pid;
-    tell(supervisor, REPORT_STARTED, pid, 0);
+    supervisor_tell(supervisor, REPORT_STARTED, pid, 0);
     return 0;
 }
 
@@ -123,8 +124,8 @@ int supervisor_start(struct supervisor *supervisor, int signals, const char *byt
         .left_output = {-EBADF, -EBADF},
     };
     (void) sys_file_set_nonblocking(supervisor->control, true); /* an open socket takes that */
-    r = r < 0 ? fail(supervisor, LAUNCH_STAGE_MESSAGE, r)
-              : start(supervisor, &launch, &fds[LAUNCH_STDIN], note);
+    r = r < 0 ? supervisor_fail(supervisor, LAUNCH_STAGE_MESSAGE, r)
+              : supervisor_run_command(supervisor, &launch, &fds[LAUNCH_STDIN], note);
     for (int i = LAUNCH_STDIN; i < LAUNCH_DESCRIPTORS; i++)
         fds[i] = fd_close(fds[i]); /* our copies would keep the pipes open */
     if (r < 0)
@@ -155,7 +156,7 @@ static bool reap(struct supervisor *supervisor)
             return true;
         if (pid == supervisor->command) {
             supervisor->command = 0;
-            tell(supervisor, REPORT_EXITED, exit.value, (int) exit.kind);
+            supervisor_tell(supervisor, REPORT_EXITED, exit.value, (int) exit.kind);
         }
     }
 }
@@ -204,7 +205,7 @@ static bool take_order(struct supervisor *supervisor)
 {
     int fds[SUPERVISOR_OUTPUTS];
     size_t count = 0;
-    struct order order;
+    struct launch_order order;
     ssize_t length = sys_fd_pass_receive(supervisor->control, &order, sizeof(order), fds,
                                          SUPERVISOR_OUTPUTS, &count);
 
@@ -244,7 +245,7 @@ static void empty_signals(struct supervisor *supervisor)
         ; /* one means as much as many */
 }
 
-static void turn(struct supervisor *supervisor)
+static void supervisor_turn(struct supervisor *supervisor)
 {
     struct pollfd polls[POLL_COUNT] = {
         [POLL_CONTROL] = {.fd = supervisor->control, .events = POLLIN},
@@ -286,7 +287,7 @@ bool supervisor_wait(struct supervisor *supervisor, int other, int timeout_ms)
 _Noreturn void supervisor_run(struct supervisor *supervisor)
 {
     while (reap(supervisor)) {
-        turn(supervisor);
+        supervisor_turn(supervisor);
         if (supervisor->killing && reap(supervisor))
             kill_tree(supervisor);
     }

@@ -51,7 +51,7 @@ static int close_others(int keep)
     return r < 0 ? r : sys_close_range((unsigned int) keep + 1, ~0u, false);
 }
 
-static int prepare(struct worker *worker, const struct worker_settings *settings)
+static int worker_prepare(struct worker *worker, const struct worker_settings *settings)
 {
     static const int child_signal[] = {SIGCHLD};
     int r = join_groups(settings);
@@ -97,8 +97,8 @@ static struct worker_note *take_note(struct worker_notes *notes, uint64_t serial
 }
 
 /* Run a launch. Returns when this process is (still, or as a copy) the worker. */
-static void launch(struct worker *worker, const char *bytes, size_t length,
-                   int fds[LAUNCH_DESCRIPTORS])
+static void worker_launch(struct worker *worker, const char *bytes, size_t length,
+                          int fds[LAUNCH_DESCRIPTORS])
 {
     struct worker_note *note = take_note(worker->notes, launch_serial(bytes));
     struct supervisor supervisor;
@@ -123,7 +123,7 @@ static void become_worker(struct worker *worker)
     worker->pid = getpid();
 }
 
-static void serve(struct worker *worker)
+static void worker_serve(struct worker *worker)
 {
     AUTO(free) char *owned = NULL;
     int fds[LAUNCH_DESCRIPTORS];
@@ -134,7 +134,7 @@ static void serve(struct worker *worker)
         become_worker(worker);
     length = launch_receive(worker->socket, worker->buffer, &bytes, &owned, fds);
     if (length > 0)
-        launch(worker, bytes, (size_t) length, fds);
+        worker_launch(worker, bytes, (size_t) length, fds);
     else if (length == 0 || length == -ENOTCONN || length == -EBADF)
         _exit(EXIT_SUCCESS);
     /* Anything else concerns one message, whose control socket was closed with it. */
@@ -144,8 +144,8 @@ _Noreturn void worker_run(const struct worker_settings *settings)
 {
     struct worker worker = {.socket = -EBADF, .signals = -EBADF};
 
-    if (prepare(&worker, settings) < 0)
+    if (worker_prepare(&worker, settings) < 0)
         _exit(EXIT_FAILURE);
     for (;;)
-        serve(&worker);
+        worker_serve(&worker);
 }

@@ -25,7 +25,7 @@
 
 #define REPLY_MAX ((size_t) PORT_TABLE_MAX * (PORT_COMMAND_MAX * 6 + 256))
 
-struct listing {
+struct port_list_listing {
     struct call *call;
     struct loop_task slice;
     struct port_table table; /* sorted by inode */
@@ -36,7 +36,7 @@ struct listing {
     unsigned int looks;
 };
 
-static void listing_free(struct listing *listing)
+static void listing_free(struct port_list_listing *listing)
 {
     loop_task_cancel(&listing->slice);
     port_table_done(&listing->table);
@@ -75,7 +75,7 @@ static char *read_command(int directory)
     return mem_copy_bytes(line, (size_t) length);
 }
 
-static void look_at_descriptor(struct listing *listing, const char *name)
+static void look_at_descriptor(struct port_list_listing *listing, const char *name)
 {
     struct port_entry key = {.inode = 0}, *found;
     int directory = dirfd(listing->descriptors);
@@ -95,7 +95,7 @@ static void look_at_descriptor(struct listing *listing, const char *name)
     listing->unknown--;
 }
 
-static void open_descriptors(struct listing *listing, const char *name)
+static void open_descriptors(struct port_list_listing *listing, const char *name)
 {
     char path[300];
     uint64_t pid;
@@ -114,7 +114,7 @@ static void open_descriptors(struct listing *listing, const char *name)
 }
 
 /* One step. Returns false when there is nothing left to look at. */
-static bool look(struct listing *listing)
+static bool look(struct port_list_listing *listing)
 {
     DIR *directory = listing->descriptors ? listing->descriptors : listing->processes;
     struct dirent *item;
@@ -162,7 +162,7 @@ static void put_entry(struct json_writer *json, const struct port_entry *entry)
     json_end_object(json);
 }
 
-static void answer(struct listing *listing)
+static void answer(struct port_list_listing *listing)
 {
     AUTO(text) struct text body = TEXT_INIT(REPLY_MAX);
     struct port_table *table = &listing->table;
@@ -185,7 +185,7 @@ static void answer(struct listing *listing)
 
 static void slice(struct loop_task *task)
 {
-    struct listing *listing = CONTAINER_OF(task, struct listing, slice);
+    struct port_list_listing *listing = CONTAINER_OF(task, struct port_list_listing, slice);
     uint64_t end = uv_hrtime() + SLICE_NS;
 
     do {
@@ -206,7 +206,7 @@ static void client_left(struct call *call)
 
 void port_list(struct call *call)
 {
-    struct listing *listing = mem_alloc(sizeof(*listing));
+    struct port_list_listing *listing = mem_alloc(sizeof(*listing));
     int r = port_table_read(&listing->table);
 
     loop_task_init(&listing->slice, slice);

@@ -10,7 +10,7 @@
 static const char *const separators[EXEC_OUTPUTS] = {",\"stdout\":\"", "\",\"stderr\":\""};
 
 /* In the call's pool. */
-struct reading {
+struct process_logs_reading {
     struct process_watcher watcher; /* keeps the process while a slow client reads */
     struct call *call;
     struct process_log_cursor cursors[EXEC_OUTPUTS];
@@ -26,20 +26,20 @@ static void ignore(struct process_watcher *watcher, enum process_event event)
     (void) event;
 }
 
-static void reading_done(struct reading *reading)
+static void reading_done(struct process_logs_reading *reading)
 {
     for (size_t i = 0; i < EXEC_OUTPUTS; i++)
         process_log_close(&reading->cursors[i]);
     process_unwatch(&reading->watcher);
 }
 
-static void write_text(struct reading *reading, const struct text *text)
+static void write_text(struct process_logs_reading *reading, const struct text *text)
 {
     call_write(reading->call, text_string(text), text->length);
 }
 
 /* An object without its closing brace. */
-static void write_head(struct reading *reading)
+static void write_head(struct process_logs_reading *reading)
 {
     AUTO(text) struct text head = TEXT_INIT(HEAD_MAX);
     struct json_writer json;
@@ -56,7 +56,7 @@ static void write_head(struct reading *reading)
 }
 
 /* The rest of it, without the opening brace. */
-static void write_tail(struct reading *reading)
+static void write_tail(struct process_logs_reading *reading)
 {
     AUTO(text) struct text tail = TEXT_INIT(HEAD_MAX);
     struct json_writer json;
@@ -75,7 +75,7 @@ static void write_tail(struct reading *reading)
 }
 
 /* Returns whether something was written, or there may be more to write. */
-static bool write_some(struct reading *reading)
+static bool write_some(struct process_logs_reading *reading)
 {
     struct process_log_cursor *cursor = &reading->cursors[reading->which];
     struct text *scratch = &reading->call->agent->scratch;
@@ -93,7 +93,7 @@ static bool write_some(struct reading *reading)
     return true;
 }
 
-static void finish_output(struct reading *reading)
+static void finish_output(struct process_logs_reading *reading)
 {
     struct text *scratch = &reading->call->agent->scratch;
 
@@ -103,7 +103,7 @@ static void finish_output(struct reading *reading)
     reading->dropped += process_log_take_dropped(&reading->cursors[reading->which], reading->which);
 }
 
-static void pump(struct reading *reading)
+static void process_logs_pump(struct process_logs_reading *reading)
 {
     while (!call_is_full(reading->call)) {
         if (write_some(reading))
@@ -120,31 +120,31 @@ static void pump(struct reading *reading)
     }
 }
 
-static void client_took(struct call *call)
+static void process_logs_client_took(struct call *call)
 {
-    pump(call->data);
+    process_logs_pump(call->data);
 }
 
-static void client_left(struct call *call)
+static void process_logs_client_left(struct call *call)
 {
     reading_done(call->data);
 }
 
-static void answer(struct call *call, struct process *process)
+static void process_logs_answer(struct call *call, struct process *process)
 {
-    struct reading *reading = pool_alloc(call->pool, sizeof(*reading));
+    struct process_logs_reading *reading = pool_alloc(call->pool, sizeof(*reading));
 
-    *reading = (struct reading){.call = call, .end = process->log.total};
+    *reading = (struct process_logs_reading){.call = call, .end = process->log.total};
     reading->watcher.on_event = ignore;
     process_watch(process, &reading->watcher);
     for (size_t i = 0; i < EXEC_OUTPUTS; i++)
         process_log_open(&reading->cursors[i], &process->log);
     call->data = reading;
-    call->on_gone = client_left;
-    call->on_drain = client_took;
+    call->on_gone = process_logs_client_left;
+    call->on_drain = process_logs_client_took;
     call_begin_json(call);
     write_head(reading);
-    pump(reading);
+    process_logs_pump(reading);
 }
 
 void process_logs(struct call *call)
@@ -152,5 +152,5 @@ void process_logs(struct call *call)
     struct process *process = process_of_call(call);
 
     if (process)
-        process_answer(call, process, answer);
+        process_answer(call, process, process_logs_answer);
 }

@@ -118,8 +118,9 @@ static void waiter_heard(struct process_watcher *watcher, enum process_event eve
 }
 
 /* Answer at `event`, or at a later one that makes it moot. */
-static void wait_for(struct call *call, struct process *process, enum process_event event,
-                     void (*answer)(struct call *call, struct process *process))
+static void process_service_wait_for(struct call *call, struct process *process,
+                                     enum process_event event,
+                                     void (*answer)(struct call *call, struct process *process))
 {
     struct waiter *waiter = pool_alloc(call->pool, sizeof(*waiter));
 
@@ -134,21 +135,21 @@ void process_answer(struct call *call, struct process *process,
                     void (*answer)(struct call *call, struct process *process))
 {
     if (process_is_ending(process))
-        wait_for(call, process, PROCESS_ENDED, answer);
+        process_service_wait_for(call, process, PROCESS_ENDED, answer);
     else
         answer(call, process);
 }
 
 /* --- starting -------------------------------------------------------------------------------- */
 
-static bool is_blank(const char *text)
+static bool process_service_is_blank(const char *text)
 {
     return !text[strspn(text, " \t\r\n")];
 }
 
 /* A text or a refusal: 0 or -1. */
-static int read_text(const struct json_place *root, const char *key, size_t maximum,
-                     const char **ret_text, struct api_error *error)
+static int process_service_read_text(const struct json_place *root, const char *key, size_t maximum,
+                                     const char **ret_text, struct api_error *error)
 {
     struct error err = ERROR_INIT;
 
@@ -157,8 +158,8 @@ static int read_text(const struct json_place *root, const char *key, size_t maxi
     return 0;
 }
 
-static int read_request(const struct call *call, struct process_request *request,
-                        struct api_error *error)
+static int process_service_read_request(const struct call *call, struct process_request *request,
+                                        struct api_error *error)
 {
     struct error err = ERROR_INIT;
     struct json_place root;
@@ -167,14 +168,15 @@ static int read_request(const struct call *call, struct process_request *request
     request->session = call->session;
     if (json_root_object(call->arguments, &root, &err) < 0)
         return api_error_field(error, "body", err.message);
-    if (read_text(&root, "command", PROCESS_COMMAND_MAX, &request->command, error) < 0 ||
-        read_text(&root, "processId", PROCESS_ID_MAX, &request->id, error) < 0 ||
-        read_text(&root, "cwd", PATH_LENGTH, &request->directory, error) < 0 ||
+    if (process_service_read_text(&root, "command", PROCESS_COMMAND_MAX, &request->command, error) <
+            0 ||
+        process_service_read_text(&root, "processId", PROCESS_ID_MAX, &request->id, error) < 0 ||
+        process_service_read_text(&root, "cwd", PATH_LENGTH, &request->directory, error) < 0 ||
         variables_read(&root, false, call->pool, &request->variables, error) < 0)
         return -1;
     if (!request->command)
         return api_error_field(error, "command", "a command is required");
-    if (is_blank(request->command))
+    if (process_service_is_blank(request->command))
         return api_error_set(error, API_INVALID_COMMAND, "Command cannot be empty");
     if (strcmp(request->command, IMAGE_COMMAND_NAME) == 0 && !call->agent->image_command)
         return api_error_set(error, API_INVALID_COMMAND, "The image names no command");
@@ -233,10 +235,10 @@ void process_start_background(struct call *call)
     struct process_request request = {.id = NULL};
     struct process *process = NULL;
 
-    if (read_request(call, &request, &error) == 0)
+    if (process_service_read_request(call, &request, &error) == 0)
         process = process_start(call->agent->processes, &request, &error);
     if (process)
-        wait_for(call, process, PROCESS_STARTED, answer_start);
+        process_service_wait_for(call, process, PROCESS_STARTED, answer_start);
     else
         call_fail(call, &error);
 }
@@ -244,7 +246,7 @@ void process_start_background(struct call *call)
 /* --- looking --------------------------------------------------------------------------------- */
 
 /* Which status is asked for; PROCESS_STATUSES: any. Returns -1 for what is none. */
-static int read_status(const struct call *call, enum process_status *ret_status)
+static int process_service_read_status(const struct call *call, enum process_status *ret_status)
 {
     const char *name = json_string_value(json_object_get(call->arguments, "status"));
 
@@ -264,7 +266,7 @@ static void process_list(struct call *call)
     enum process_status wanted;
     struct json_writer json;
 
-    if (read_status(call, &wanted) < 0) {
+    if (process_service_read_status(call, &wanted) < 0) {
         call_fail_field(call, "status",
                         "must be starting, running, completed, failed, killed or error");
         return;
@@ -323,7 +325,7 @@ static void process_delete(struct call *call)
         process_fail(call, API_COMMAND_NOT_FOUND, process->id, "has ended already");
         return;
     }
-    wait_for(call, process, PROCESS_GONE, answer_kill);
+    process_service_wait_for(call, process, PROCESS_GONE, answer_kill);
     process_kill(process);
 }
 

@@ -50,7 +50,7 @@ int process_exit_code(const struct process *process)
 
 /* --- memory ---------------------------------------------------------------------------------- */
 
-static void deadline_gone(struct deadline *deadline)
+static void process_set_deadline_gone(struct deadline *deadline)
 {
     struct process *process = CONTAINER_OF(deadline, struct process, deadline);
 
@@ -65,10 +65,10 @@ static void deadline_gone(struct deadline *deadline)
 static void unreference(struct process *process)
 {
     if (--process->references == 0)
-        deadline_close(&process->deadline, deadline_gone);
+        deadline_close(&process->deadline, process_set_deadline_gone);
 }
 
-static void forget(struct process *process)
+static void process_set_forget(struct process *process)
 {
     struct process_set *set = process->set;
 
@@ -99,7 +99,7 @@ static void forget_surplus(struct process_set *set, size_t needed)
 {
     while (set->finished_count > PROCESS_FINISHED_MAX ||
            (set->finished_count && set->command_bytes + needed > PROCESS_COMMANDS_MAX))
-        forget(oldest_finished(set, false));
+        process_set_forget(oldest_finished(set, false));
 }
 
 /* --- watchers -------------------------------------------------------------------------------- */
@@ -117,7 +117,7 @@ void process_unwatch(struct process_watcher *watcher)
     unreference(watcher->process);
 }
 
-static void tell(struct process *process, enum process_event event)
+static void process_set_tell(struct process *process, enum process_event event)
 {
     process->references++; /* the last watcher may leave meanwhile */
     LIST_EACH (&process->watchers, at) {
@@ -130,7 +130,7 @@ static void tell(struct process *process, enum process_event event)
 
 /* --- the end --------------------------------------------------------------------------------- */
 
-static enum process_status judge(const struct process *process)
+static enum process_status process_set_judge(const struct process *process)
 {
     const struct exec_result *result = &process->result;
     int code = process_exit_code(process);
@@ -145,11 +145,11 @@ static enum process_status judge(const struct process *process)
     return code ? PROCESS_FAILED : PROCESS_COMPLETED;
 }
 
-static void end(struct process *process)
+static void process_set_end(struct process *process)
 {
     struct process_set *set = process->set;
 
-    process->status = judge(process);
+    process->status = process_set_judge(process);
     process->ended_ms = clock_wall_ms(set->agent->clock);
     set->live_count--;
     if (!process->forgotten)
@@ -157,7 +157,7 @@ static void end(struct process *process)
     agent_note_work(set->agent);
     if (process->cleans_up && !process->killing)
         deadline_set(&process->deadline, PROCESS_CLEANUP_MS);
-    tell(process, PROCESS_ENDED);
+    process_set_tell(process, PROCESS_ENDED);
     forget_surplus(set, 0);
 }
 
@@ -168,7 +168,7 @@ static void disappear(struct process *process)
     deadline_clear(&process->deadline);
     if (process->cleans_up)
         deadline_set(&process->deadline, PROCESS_CLEANUP_MS);
-    tell(process, PROCESS_GONE);
+    process_set_tell(process, PROCESS_GONE);
     unreference(process); /* the command's own reference */
 }
 
@@ -178,7 +178,7 @@ static void write_stderr(struct process *process, const char *text)
 }
 
 /* As far as it is the command's own failure, its log says so. */
-static void note_failure(struct process *process, const struct exec_result *result)
+static void process_set_note_failure(struct process *process, const struct exec_result *result)
 {
     char note[API_MESSAGE_MAX];
 
@@ -198,33 +198,33 @@ static void note_failure(struct process *process, const struct exec_result *resu
     write_stderr(process, note);
 }
 
-static void exec_started(struct exec *exec, void *owner)
+static void process_set_exec_started(struct exec *exec, void *owner)
 {
     struct process *process = owner;
 
     process->pid = exec_pid(exec);
     process->status = PROCESS_RUNNING;
-    tell(process, PROCESS_STARTED);
+    process_set_tell(process, PROCESS_STARTED);
 }
 
-static void exec_wrote(struct exec *exec, void *owner, enum exec_output which, const char *bytes,
-                       size_t length)
+static void process_set_exec_wrote(struct exec *exec, void *owner, enum exec_output which,
+                                   const char *bytes, size_t length)
 {
     struct process *process = owner;
 
     (void) exec;
     process_log_append(&process->log, which, bytes, length);
-    tell(process, PROCESS_OUTPUT);
+    process_set_tell(process, PROCESS_OUTPUT);
 }
 
-static void exec_ended(struct exec *exec, void *owner, const struct exec_result *result)
+static void process_set_exec_ended(struct exec *exec, void *owner, const struct exec_result *result)
 {
     struct process *process = owner;
 
     (void) exec;
     process->result = *result;
-    note_failure(process, result);
-    end(process);
+    process_set_note_failure(process, result);
+    process_set_end(process);
 }
 
 static void exec_gone(struct exec *exec, void *owner)
@@ -234,9 +234,9 @@ static void exec_gone(struct exec *exec, void *owner)
 }
 
 static const struct exec_events exec_events = {
-    .on_start = exec_started,
-    .on_output = exec_wrote,
-    .on_end = exec_ended,
+    .on_start = process_set_exec_started,
+    .on_output = process_set_exec_wrote,
+    .on_end = process_set_exec_ended,
     .on_gone = exec_gone,
 };
 
@@ -244,8 +244,8 @@ static const struct exec_events exec_events = {
 static void end_unrun(struct process *process, int error, enum launch_stage stage)
 {
     process->result = (struct exec_result){.error = error, .stage = stage};
-    note_failure(process, &process->result);
-    end(process);
+    process_set_note_failure(process, &process->result);
+    process_set_end(process);
     disappear(process);
 }
 
@@ -261,8 +261,8 @@ static const char *find_directory(struct process *process, const struct session_
     return pool_format(&process->launch, "%s/%s", context->directory, process->directory);
 }
 
-static struct exec *launch(struct process *process, const struct session_context *context,
-                           int *ret_error)
+static struct exec *process_set_launch(struct process *process,
+                                       const struct session_context *context, int *ret_error)
 {
     const char **environment = environment_merge(context->environment, process->variables.changes,
                                                  process->variables.count);
@@ -300,7 +300,7 @@ static void context_known(struct session_query *query, const struct session_cont
         process->failure = NULL;
         return;
     }
-    process->exec = launch(process, context, &error);
+    process->exec = process_set_launch(process, context, &error);
     pool_done(&process->launch);
     if (!process->exec)
         end_unrun(process, error, LAUNCH_STAGE_PROGRAM);
@@ -320,7 +320,7 @@ static void keep_variables(struct process *process, const struct variables *vari
     process->variables = (struct variables){.changes = changes, .count = variables->count};
 }
 
-static void deadline_due(struct deadline *deadline);
+static void process_set_deadline_due(struct deadline *deadline);
 
 /* "proc_<milliseconds>_<6 of base 36>" */
 static char *new_id(const struct process_set *set)
@@ -354,7 +354,7 @@ static struct process *process_new(struct process_set *set, const struct process
     process->query.on_context = context_known;
     list_init(&process->watchers);
     process_log_init(&process->log, &set->logs);
-    deadline_init(&set->agent->loop, &process->deadline, deadline_due);
+    deadline_init(&set->agent->loop, &process->deadline, process_set_deadline_due);
     keep_variables(process, &request->variables);
     if (request->directory)
         process->directory = pool_copy_text(&process->launch, request->directory);
@@ -403,7 +403,7 @@ static int admit(struct process_set *set, const struct process_request *request,
     if (former && !process_has_ended(former))
         return refuse_taken(error, request->id);
     if (former)
-        forget(former);
+        process_set_forget(former);
     forget_surplus(set, length);
     if (set->live_count >= PROCESS_LIVE_MAX || set->command_bytes + length > PROCESS_COMMANDS_MAX)
         return api_error_set(error, API_PROCESS_ERROR, "There are too many background processes");
@@ -436,14 +436,14 @@ static void force(struct process *process)
     deadline_set(&process->deadline, PROCESS_KILL_WAIT_MS);
 }
 
-static void deadline_due(struct deadline *deadline)
+static void process_set_deadline_due(struct deadline *deadline)
 {
     struct process *process = CONTAINER_OF(deadline, struct process, deadline);
 
     if (process->set->agent->stopping)
         return; /* everything was killed, our execs are gone */
     if (!process->killing || !process_is_alive(process)) {
-        forget(process);
+        process_set_forget(process);
     } else if (process->asking) {
         process->asking = false;
         end_unrun(process, 0, LAUNCH_STAGE_MESSAGE);
@@ -451,7 +451,7 @@ static void deadline_due(struct deadline *deadline)
         force(process);
     } else { /* its supervisor hangs: there is nothing more to do, but one may try again */
         process->killing = process->forced = false;
-        tell(process, PROCESS_GONE);
+        process_set_tell(process, PROCESS_GONE);
     }
 }
 

@@ -29,7 +29,7 @@ static void the_end_is_judged_by_what_is_known(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
         struct process process = {.result = rows[i].result, .killed = rows[i].killed};
 
-        assert_int_equal(judge(&process), rows[i].status);
+        assert_int_equal(process_set_judge(&process), rows[i].status);
         assert_int_equal(process_exit_code(&process), rows[i].code);
     }
 }

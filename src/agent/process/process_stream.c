@@ -35,8 +35,8 @@ static bool is_rpc(const struct viewer *viewer)
 
 /* --- single events --------------------------------------------------------------------------- */
 
-static void begin_event(struct viewer *viewer, struct json_writer *json, struct text *event,
-                        const char *type)
+static void process_stream_begin_event(struct viewer *viewer, struct json_writer *json,
+                                       struct text *event, const char *type)
 {
     text_clear(event);
     json_writer_init_text(json, event);
@@ -45,8 +45,8 @@ static void begin_event(struct viewer *viewer, struct json_writer *json, struct 
     json_add_text(json, "processId", viewer->watcher.process->id);
 }
 
-static void send_event(struct viewer *viewer, struct json_writer *json, struct text *event,
-                       const char *type)
+static void process_stream_send_event(struct viewer *viewer, struct json_writer *json,
+                                      struct text *event, const char *type)
 {
     call_add_timestamp(viewer->call, json);
     json_end_object(json);
@@ -60,10 +60,10 @@ static void send_info(struct viewer *viewer)
     const struct process *process = viewer->watcher.process;
     struct json_writer json;
 
-    begin_event(viewer, &json, &event, "process_info");
+    process_stream_begin_event(viewer, &json, &event, "process_info");
     json_add_text(&json, "command", process->command);
     json_add_text(&json, "status", process_status_text(process->status));
-    send_event(viewer, &json, &event, "process_info");
+    process_stream_send_event(viewer, &json, &event, "process_info");
 }
 
 static void send_exit(struct viewer *viewer)
@@ -74,7 +74,7 @@ static void send_exit(struct viewer *viewer)
     int code = process_exit_code(process);
     struct json_writer json;
 
-    begin_event(viewer, &json, &event, "exit");
+    process_stream_begin_event(viewer, &json, &event, "exit");
     process_add_exit(&json, process);
     if (code >= 0)
         text_format(&words, "Process completed with exit code %d", code);
@@ -82,7 +82,7 @@ static void send_exit(struct viewer *viewer)
         text_append(&words, "Process ended, nobody knows with which exit code");
     if (!is_rpc(viewer))
         json_add_text(&json, "data", text_string(&words));
-    send_event(viewer, &json, &event, "exit");
+    process_stream_send_event(viewer, &json, &event, "exit");
 }
 
 static void send_dropped(struct viewer *viewer, enum exec_output which)
@@ -95,10 +95,10 @@ static void send_dropped(struct viewer *viewer, enum exec_output which)
     if (!dropped)
         return;
     text_format(&words, "[%" PRIu64 " bytes of older output are not kept]\n", dropped);
-    begin_event(viewer, &json, &event, output_names[which]);
+    process_stream_begin_event(viewer, &json, &event, output_names[which]);
     json_add_text(&json, "data", text_string(&words));
     json_add_integer(&json, "droppedBytes", (int64_t) dropped);
-    send_event(viewer, &json, &event, output_names[which]);
+    process_stream_send_event(viewer, &json, &event, output_names[which]);
     viewer->encoders[which].carried = 0; /* half a character whose other half is lost */
 }
 
@@ -107,7 +107,7 @@ static void begin_output(struct viewer *viewer, struct text *event, enum exec_ou
 {
     struct json_writer json;
 
-    begin_event(viewer, &json, event, output_names[which]);
+    process_stream_begin_event(viewer, &json, event, output_names[which]);
     call_add_timestamp(viewer->call, &json);
     json_end_object(&json);
     (void) json_writer_finish(&json); /* there is room for an id */
@@ -135,7 +135,7 @@ static void send_output(struct viewer *viewer, enum exec_output which, const cha
 
 /* --- the stream ------------------------------------------------------------------------------ */
 
-static void finish(struct viewer *viewer)
+static void process_stream_finish(struct viewer *viewer)
 {
     struct call *call = viewer->call;
 
@@ -147,7 +147,7 @@ static void finish(struct viewer *viewer)
 }
 
 /* As much as the client takes. */
-static void pump(struct viewer *viewer)
+static void process_stream_pump(struct viewer *viewer)
 {
     enum exec_output which;
     const char *bytes;
@@ -160,7 +160,7 @@ static void pump(struct viewer *viewer)
             send_output(viewer, which, bytes, length, false);
         } else {
             if (process_has_ended(viewer->watcher.process))
-                finish(viewer);
+                process_stream_finish(viewer);
             return;
         }
     }
@@ -169,15 +169,15 @@ static void pump(struct viewer *viewer)
 static void process_heard(struct process_watcher *watcher, enum process_event event)
 {
     if (event == PROCESS_OUTPUT || event == PROCESS_ENDED)
-        pump(CONTAINER_OF(watcher, struct viewer, watcher));
+        process_stream_pump(CONTAINER_OF(watcher, struct viewer, watcher));
 }
 
-static void client_took(struct call *call)
+static void process_stream_client_took(struct call *call)
 {
-    pump(call->data);
+    process_stream_pump(call->data);
 }
 
-static void client_left(struct call *call)
+static void process_stream_client_left(struct call *call)
 {
     viewer_done(call->data);
 }
@@ -195,10 +195,10 @@ void process_stream(struct call *call)
     process_watch(process, &viewer->watcher);
     process_log_open(&viewer->cursor, &process->log);
     call->data = viewer;
-    call->on_gone = client_left;
-    call->on_drain = client_took;
+    call->on_gone = process_stream_client_left;
+    call->on_drain = process_stream_client_took;
     call_begin_events(call);
     if (!is_rpc(viewer))
         send_info(viewer);
-    pump(viewer);
+    process_stream_pump(viewer);
 }

@@ -85,8 +85,8 @@ static void probe_due(struct deadline *deadline)
 
 /* --- the WebSocket --------------------------------------------------------------------------- */
 
-static void message_arrived(struct websocket *ws, enum websocket_opcode kind, const char *bytes,
-                            size_t length)
+static void rpc_message_arrived(struct websocket *ws, enum websocket_opcode kind, const char *bytes,
+                                size_t length)
 {
     struct rpc *rpc = websocket_http_data(ws);
 
@@ -96,14 +96,14 @@ static void message_arrived(struct websocket *ws, enum websocket_opcode kind, co
         rpc_session_abort(rpc->session, "messages are text, not binary");
 }
 
-static void client_took(struct websocket *ws)
+static void rpc_client_took(struct websocket *ws)
 {
     struct rpc *rpc = websocket_http_data(ws);
 
     rpc_session_drained(rpc->session);
 }
 
-static void client_left(struct websocket *ws, unsigned int code, const char *reason, bool clean)
+static void rpc_client_left(struct websocket *ws, unsigned int code, const char *reason, bool clean)
 {
     struct rpc *rpc = websocket_http_data(ws);
 
@@ -118,7 +118,7 @@ static void probe_closed(struct deadline *deadline)
     free(CONTAINER_OF(deadline, struct rpc, probe));
 }
 
-static void connection_gone(struct websocket *ws)
+static void rpc_connection_gone(struct websocket *ws)
 {
     struct rpc *rpc = websocket_http_data(ws);
 
@@ -128,10 +128,10 @@ static void connection_gone(struct websocket *ws)
 }
 
 static const struct websocket_events events = {
-    .on_message = message_arrived,
-    .on_drain = client_took,
-    .on_close = client_left,
-    .on_released = connection_gone,
+    .on_message = rpc_message_arrived,
+    .on_drain = rpc_client_took,
+    .on_close = rpc_client_left,
+    .on_released = rpc_connection_gone,
 };
 
 void rpc_handle(struct http_request *request)

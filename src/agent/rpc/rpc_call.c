@@ -13,7 +13,7 @@
 /* Operations whose clients expect a failed start inside of the stream, as its only event. */
 static const char *const fail_in_stream[] = {"commands.executeStream"};
 
-static struct rpc_call *of(const struct call *call)
+static struct rpc_call *rpc_call_of(const struct call *call)
 {
     return CONTAINER_OF((uintptr_t) call, struct rpc_call, call);
 }
@@ -39,7 +39,7 @@ static void forget_json(struct rpc_call *call)
 }
 
 /* The service is done with the call, or the call with the service. What only it needed goes. */
-static void stop(struct rpc_call *call)
+static void rpc_call_stop(struct rpc_call *call)
 {
     call->running = false;
     call->gone_due = false;
@@ -59,7 +59,7 @@ void rpc_call_tell_gone(struct rpc_call *call)
         return;
     call->running = false; /* whatever on_gone does, it is not asked for input again */
     call_tell_gone(&call->call);
-    stop(call);
+    rpc_call_stop(call);
     if (call->outlet)
         rpc_outlet_end(call->outlet, true);
     if (call->callbacks)
@@ -109,7 +109,7 @@ static void give_result(struct rpc_call *call, const char *json, size_t length)
 
 static void rpc_call_reply(struct call *base, const char *json, size_t length)
 {
-    struct rpc_call *call = of(base);
+    struct rpc_call *call = rpc_call_of(base);
     struct rpc_wrap wrap = {.in_string = false};
 
     release_callbacks(call);
@@ -119,7 +119,7 @@ static void rpc_call_reply(struct call *base, const char *json, size_t length)
         rpc_wrap_append(&wrap, &call->answer.value, json, length);
         rpc_answer_give(&call->answer);
     }
-    stop(call);
+    rpc_call_stop(call);
 }
 
 static bool fails_in_stream(const struct operation *operation)
@@ -171,25 +171,25 @@ static void fail_as_event(struct rpc_call *call, const struct api_error *error)
 
 static void rpc_call_fail(struct call *base, const struct api_error *error)
 {
-    struct rpc_call *call = of(base);
+    struct rpc_call *call = rpc_call_of(base);
 
     release_callbacks(call);
     if (fails_in_stream(base->operation))
         fail_as_event(call, error);
     else
         rpc_answer_fail(&call->answer, error);
-    stop(call);
+    rpc_call_stop(call);
 }
 
 static void rpc_call_begin_events(struct call *base)
 {
-    if (!of(base)->callbacks)
-        begin_stream(of(base));
+    if (!rpc_call_of(base)->callbacks)
+        begin_stream(rpc_call_of(base));
 }
 
 static void rpc_call_event(struct call *base, const char *type, const char *json, size_t length)
 {
-    struct rpc_call *call = of(base);
+    struct rpc_call *call = rpc_call_of(base);
 
     if (call->callbacks)
         rpc_callbacks_event(call->callbacks, type, json, length);
@@ -199,7 +199,7 @@ static void rpc_call_event(struct call *base, const char *type, const char *json
 
 static void rpc_call_begin_bytes(struct call *base, const char *head, size_t length)
 {
-    struct rpc_call *call = of(base);
+    struct rpc_call *call = rpc_call_of(base);
 
     release_callbacks(call);
     call->answer.head = json_loadb(head, length, 0, NULL);
@@ -208,8 +208,8 @@ static void rpc_call_begin_bytes(struct call *base, const char *head, size_t len
 
 static void rpc_call_begin_json(struct call *base)
 {
-    release_callbacks(of(base));
-    of(base)->json = (struct text) TEXT_INIT(CALL_REPLY_MAX);
+    release_callbacks(rpc_call_of(base));
+    rpc_call_of(base)->json = (struct text) TEXT_INIT(CALL_REPLY_MAX);
 }
 
 static void write_json(struct rpc_call *call, const void *bytes, size_t length)
@@ -227,7 +227,7 @@ static void write_json(struct rpc_call *call, const void *bytes, size_t length)
 
 static void rpc_call_write(struct call *base, const void *bytes, size_t length)
 {
-    struct rpc_call *call = of(base);
+    struct rpc_call *call = rpc_call_of(base);
 
     if (base->state == CALL_JSON)
         write_json(call, bytes, length);
@@ -247,12 +247,12 @@ static void end_json(struct rpc_call *call)
         return;
     }
     rpc_answer_fail_text(&call->answer, API_INTERNAL_ERROR, "The answer is too large");
-    stop(call);
+    rpc_call_stop(call);
 }
 
 static void rpc_call_end(struct call *base)
 {
-    struct rpc_call *call = of(base);
+    struct rpc_call *call = rpc_call_of(base);
 
     if (base->state == CALL_JSON) {
         end_json(call);
@@ -262,24 +262,24 @@ static void rpc_call_end(struct call *base)
         rpc_outlet_end(call->outlet, false);
     else if (call->callbacks)
         rpc_callbacks_end(call->callbacks);
-    stop(call);
+    rpc_call_stop(call);
 }
 
 static void rpc_call_abandon(struct call *base)
 {
-    struct rpc_call *call = of(base);
+    struct rpc_call *call = rpc_call_of(base);
 
     release_callbacks(call);
     if (call->outlet)
         rpc_outlet_end(call->outlet, true);
     else
         rpc_answer_fail_text(&call->answer, API_INTERNAL_ERROR, "The answer broke off");
-    stop(call);
+    rpc_call_stop(call);
 }
 
 static bool rpc_call_is_full(const struct call *base)
 {
-    const struct rpc_call *call = of(base);
+    const struct rpc_call *call = rpc_call_of(base);
 
     if (call->outlet)
         return rpc_outlet_is_full(call->outlet);
@@ -288,8 +288,8 @@ static bool rpc_call_is_full(const struct call *base)
 
 static void rpc_call_want_input(struct call *base, bool wanted)
 {
-    if (of(base)->inlet)
-        rpc_inlet_want(of(base)->inlet, wanted);
+    if (rpc_call_of(base)->inlet)
+        rpc_inlet_want(rpc_call_of(base)->inlet, wanted);
 }
 
 static const struct call_transport transport = {
@@ -308,7 +308,7 @@ static const struct call_transport transport = {
 
 /* --- the beginning --------------------------------------------------------------------------- */
 
-static void run(struct rpc_call *call)
+static void rpc_call_run(struct rpc_call *call)
 {
     const char *session = json_string_value(json_object_get(call->arguments, "sessionId"));
 
@@ -322,8 +322,8 @@ static void run(struct rpc_call *call)
         call->call.operation->run(&call->call);
 }
 
-static struct rpc_call *make(struct rpc_session *session, int64_t id, bool once,
-                             const struct operation *operation)
+static struct rpc_call *rpc_call_make(struct rpc_session *session, int64_t id, bool once,
+                                      const struct operation *operation)
 {
     struct rpc_call *call = mem_alloc(sizeof(*call));
 
@@ -344,10 +344,10 @@ void rpc_call_start(struct rpc_session *session, int64_t id, bool once,
                     const struct operation *operation, json_t *arguments)
 {
     AUTO(api_error) struct api_error error = API_ERROR_INIT;
-    struct rpc_call *call = make(session, id, once, operation);
+    struct rpc_call *call = rpc_call_make(session, id, once, operation);
 
     if (rpc_arguments_read(call, arguments, &call->arguments, &error) < 0)
         call_fail(&call->call, &error);
     else
-        run(call);
+        rpc_call_run(call);
 }

@@ -9,7 +9,7 @@
 #define HIGH_WATER    ((size_t) 128 * 1024)
 
 /* An event that waits for its turn: ["push", ...]. */
-struct event {
+struct rpc_event {
     struct list link;
     struct text message;
 };
@@ -108,7 +108,7 @@ struct rpc_callbacks *rpc_callbacks_new(struct rpc_call *call, json_t *expressio
 static void drop_waiting(struct rpc_callbacks *callbacks)
 {
     LIST_EACH (&callbacks->waiting, at) {
-        struct event *event = CONTAINER_OF(at, struct event, link);
+        struct rpc_event *event = CONTAINER_OF(at, struct rpc_event, link);
 
         list_remove(at);
         text_done(&event->message);
@@ -172,7 +172,7 @@ static void queue_event(struct rpc_callbacks *callbacks, size_t kind, const char
                         size_t length)
 {
     json_t *value = json_loadb(json, length, 0, NULL);
-    struct event *event;
+    struct rpc_event *event;
 
     if (!value)
         return;
@@ -198,7 +198,7 @@ void rpc_callbacks_event(struct rpc_callbacks *callbacks, const char *type, cons
     }
 }
 
-static void send_event(struct rpc_callbacks *callbacks, struct event *event)
+static void rpc_callbacks_send_event(struct rpc_callbacks *callbacks, struct rpc_event *event)
 {
     struct rpc_session *session = callbacks->call->answer.session;
     AUTO(text) struct text pull = TEXT_INIT(64);
@@ -215,7 +215,7 @@ static void send_event(struct rpc_callbacks *callbacks, struct event *event)
     free(event);
 }
 
-static void finish(struct rpc_callbacks *callbacks)
+static void rpc_callbacks_finish(struct rpc_callbacks *callbacks)
 {
     struct rpc_answer *answer = &callbacks->call->answer;
 
@@ -236,8 +236,8 @@ void rpc_callbacks_pump(struct rpc_callbacks *callbacks)
 
     while (callbacks->in_flight < IN_FLIGHT_MAX && session->imports.count < RPC_IMPORTS_MAX &&
            !rpc_port_is_full(session) && (link = list_first(&callbacks->waiting)))
-        send_event(callbacks, CONTAINER_OF(link, struct event, link));
-    finish(callbacks);
+        rpc_callbacks_send_event(callbacks, CONTAINER_OF(link, struct rpc_event, link));
+    rpc_callbacks_finish(callbacks);
 }
 
 void rpc_callbacks_tell_drain(struct rpc_callbacks *callbacks)

@@ -93,7 +93,7 @@ void rpc_expression_visit(json_t *expression, visitor *visit, void *context)
         visit_special(expression, visit, context);
 }
 
-static int refuse(struct error *err, const char *what)
+static int rpc_expression_refuse(struct error *err, const char *what)
 {
     return error_set(err, ERR_INVALID, 0, "%s", what);
 }
@@ -105,7 +105,7 @@ static int read_date(json_t *expression, json_t **ret_value, struct error *err)
     char text[CLOCK_TEXT_SIZE];
 
     if (!json_is_number(time) && !json_is_null(time))
-        return refuse(err, "a date without its time");
+        return rpc_expression_refuse(err, "a date without its time");
     if (json_is_null(time) || !(ms >= 0 && ms <= DATE_MAX_MS)) {
         *ret_value = json_null();
         return 0;
@@ -121,7 +121,7 @@ static int read_big_integer(json_t *expression, json_t **ret_value, struct error
     int64_t number;
 
     if (!text || number_parse(text, INT64_MIN, INT64_MAX, &number) < 0)
-        return refuse(err, "an integer that is too large, or none");
+        return rpc_expression_refuse(err, "an integer that is too large, or none");
     *ret_value = json_integer(number);
     return 0;
 }
@@ -156,10 +156,12 @@ static int read_special(json_t *expression, json_t **ret_value, struct error *er
         if (strcmp(specials[i].name, name_of(expression)) == 0)
             return specials[i].read(expression, ret_value, err);
     }
-    return refuse(err, "a value that no argument can have: a stub, a promise, bytes, an error...");
+    return rpc_expression_refuse(
+        err, "a value that no argument can have: a stub, a promise, bytes, an error...");
 }
 
-static int read_value(json_t *expression, size_t depth, json_t **ret_value, struct error *err);
+static int rpc_expression_read_value(json_t *expression, size_t depth, json_t **ret_value,
+                                     struct error *err);
 
 static int read_object(json_t *expression, size_t depth, json_t **ret_value, struct error *err)
 {
@@ -168,7 +170,7 @@ static int read_object(json_t *expression, size_t depth, json_t **ret_value, str
     const char *key;
 
     json_object_foreach (expression, key, member) {
-        if (read_value(member, depth + 1, &value, err) < 0) {
+        if (rpc_expression_read_value(member, depth + 1, &value, err) < 0) {
             json_decref(object);
             return -1;
         }
@@ -186,7 +188,7 @@ static int read_array(json_t *items, size_t depth, json_t **ret_value, struct er
     size_t i;
 
     json_array_foreach (items, i, item) {
-        if (read_value(item, depth + 1, &value, err) < 0) {
+        if (rpc_expression_read_value(item, depth + 1, &value, err) < 0) {
             json_decref(array);
             return -1;
         }
@@ -196,10 +198,11 @@ static int read_array(json_t *items, size_t depth, json_t **ret_value, struct er
     return 0;
 }
 
-static int read_value(json_t *expression, size_t depth, json_t **ret_value, struct error *err)
+static int rpc_expression_read_value(json_t *expression, size_t depth, json_t **ret_value,
+                                     struct error *err)
 {
     if (depth > RPC_DEPTH_MAX)
-        return refuse(err, "too much nesting");
+        return rpc_expression_refuse(err, "too much nesting");
     if (json_is_object(expression))
         return read_object(expression, depth, ret_value, err);
     if (json_is_array(expression))
@@ -208,14 +211,14 @@ static int read_value(json_t *expression, size_t depth, json_t **ret_value, stru
                    : read_special(expression, ret_value, err);
     if (json_is_string(expression) &&
         strlen(json_string_value(expression)) != json_string_length(expression))
-        return refuse(err, "\\u0000 is not allowed");
+        return rpc_expression_refuse(err, "\\u0000 is not allowed");
     *ret_value = json_incref(expression);
     return 0;
 }
 
 int rpc_expression_value(json_t *expression, json_t **ret_value, struct error *err)
 {
-    return read_value(expression, 0, ret_value, err);
+    return rpc_expression_read_value(expression, 0, ret_value, err);
 }
 
 /* capnweb leaves the padding out, our decoder wants it. */
@@ -247,10 +250,10 @@ int rpc_expression_bytes(json_t *expression, char **ret_bytes, size_t *ret_lengt
         return 0;
     }
     if (strcmp(name_of(expression), "bytes") != 0 || !json_is_string(text))
-        return refuse(err, "only bytes and text can be written to a pipe");
+        return rpc_expression_refuse(err, "only bytes and text can be written to a pipe");
     bytes = mem_alloc(BASE64_BYTES_MAX(json_string_length(text)) + 1);
     if (decode(json_string_value(text), json_string_length(text), bytes, ret_length) < 0)
-        return refuse(err, "bytes that are not base64");
+        return rpc_expression_refuse(err, "bytes that are not base64");
     *ret_bytes = TAKE_PTR(bytes);
     return 0;
 }
@@ -327,7 +330,7 @@ static json_t *wrapped(json_t *value)
     return member;
 }
 
-static int append(const char *bytes, size_t length, void *context)
+static int rpc_expression_append(const char *bytes, size_t length, void *context)
 {
     text_append_bytes(context, bytes, length);
     return 0;
@@ -337,7 +340,8 @@ void rpc_expression_write(struct text *out, json_t *value)
 {
     json_t *expression = wrapped(value);
 
-    (void) json_dump_callback(expression, append, out, JSON_COMPACT | JSON_ENCODE_ANY);
+    (void) json_dump_callback(expression, rpc_expression_append, out,
+                              JSON_COMPACT | JSON_ENCODE_ANY);
     json_decref(expression);
 }
 

@@ -6,7 +6,7 @@
 enum piece_kind { PIECE_BYTES, PIECE_CLOSE, PIECE_ABORT };
 
 /* One message to the pipe. Its answer is what tells the peer to send more. */
-struct piece {
+struct rpc_inlet_piece {
     struct rpc_answer answer;
     struct list link; /* in inlet->pieces until it is answered */
     enum piece_kind kind;
@@ -14,16 +14,16 @@ struct piece {
     size_t length;
 };
 
-static struct piece *first_piece(const struct rpc_inlet *inlet)
+static struct rpc_inlet_piece *first_piece(const struct rpc_inlet *inlet)
 {
     struct list *link = list_first(&inlet->pieces);
 
-    return link ? CONTAINER_OF(link, struct piece, link) : NULL;
+    return link ? CONTAINER_OF(link, struct rpc_inlet_piece, link) : NULL;
 }
 
 static void piece_dropped(struct rpc_answer *answer)
 {
-    struct piece *piece = CONTAINER_OF(answer, struct piece, answer);
+    struct rpc_inlet_piece *piece = CONTAINER_OF(answer, struct rpc_inlet_piece, answer);
 
     list_remove(&piece->link);
     free(piece->bytes);
@@ -31,7 +31,7 @@ static void piece_dropped(struct rpc_answer *answer)
 }
 
 /* Its bytes are not needed any more; the answer may still wait for the port. */
-static void forget_bytes(struct piece *piece)
+static void forget_bytes(struct rpc_inlet_piece *piece)
 {
     piece->answer.session->input -= piece->length;
     piece->length = 0;
@@ -39,14 +39,14 @@ static void forget_bytes(struct piece *piece)
     piece->bytes = NULL;
 }
 
-static void accept_piece(struct piece *piece)
+static void accept_piece(struct rpc_inlet_piece *piece)
 {
     list_remove(&piece->link);
     forget_bytes(piece);
     rpc_answer_give_undefined(&piece->answer);
 }
 
-static void reject_piece(struct piece *piece)
+static void reject_piece(struct rpc_inlet_piece *piece)
 {
     list_remove(&piece->link);
     forget_bytes(piece);
@@ -73,7 +73,8 @@ static const struct {
     enum piece_kind kind;
 } methods[] = {{"write", PIECE_BYTES}, {"close", PIECE_CLOSE}, {"abort", PIECE_ABORT}};
 
-static int read_piece(struct piece *piece, const struct rpc_pipeline *pipeline, struct error *err)
+static int read_piece(struct rpc_inlet_piece *piece, const struct rpc_pipeline *pipeline,
+                      struct error *err)
 {
     const char *name = json_string_value(json_array_get(pipeline->path, 0));
 
@@ -93,7 +94,7 @@ static int read_piece(struct piece *piece, const struct rpc_pipeline *pipeline, 
 
 void rpc_inlet_take(struct rpc_inlet *inlet, int64_t id, const struct rpc_pipeline *pipeline)
 {
-    struct piece *piece = mem_alloc(sizeof(*piece));
+    struct rpc_inlet_piece *piece = mem_alloc(sizeof(*piece));
     struct error err = ERROR_INIT;
 
     rpc_answer_init(&piece->answer, inlet->session, id, true, piece_dropped);
@@ -117,7 +118,7 @@ void rpc_inlet_take(struct rpc_inlet *inlet, int64_t id, const struct rpc_pipeli
 
 /* --- and go ---------------------------------------------------------------------------------- */
 
-static void tell_end(struct rpc_inlet *inlet, bool complete)
+static void rpc_inlet_tell_end(struct rpc_inlet *inlet, bool complete)
 {
     struct rpc_call *reader = inlet->reader;
 
@@ -130,7 +131,7 @@ static void tell_end(struct rpc_inlet *inlet, bool complete)
 /* The reader may pause the input at any of these, or answer its call and leave: the piece is not in
  * the list meanwhile. A paused reader keeps the peer waiting for the answer to what it was given.
  */
-static void deliver_bytes(struct rpc_inlet *inlet, struct piece *piece)
+static void deliver_bytes(struct rpc_inlet *inlet, struct rpc_inlet_piece *piece)
 {
     struct rpc_call *reader = inlet->reader;
 
@@ -144,12 +145,12 @@ static void deliver_bytes(struct rpc_inlet *inlet, struct piece *piece)
 }
 
 /* Handed over, but not answered. */
-static bool is_delivered(const struct piece *piece)
+static bool is_delivered(const struct rpc_inlet_piece *piece)
 {
     return piece->kind == PIECE_BYTES && !piece->bytes;
 }
 
-static void deliver_first(struct rpc_inlet *inlet, struct piece *piece)
+static void deliver_first(struct rpc_inlet *inlet, struct rpc_inlet_piece *piece)
 {
     list_remove(&piece->link);
     if (is_delivered(piece)) {
@@ -157,19 +158,19 @@ static void deliver_first(struct rpc_inlet *inlet, struct piece *piece)
     } else if (piece->kind == PIECE_BYTES) {
         deliver_bytes(inlet, piece);
     } else {
-        tell_end(inlet, piece->kind == PIECE_CLOSE);
+        rpc_inlet_tell_end(inlet, piece->kind == PIECE_CLOSE);
         accept_piece(piece);
     }
 }
 
 void rpc_inlet_deliver(struct rpc_inlet *inlet)
 {
-    struct piece *piece;
+    struct rpc_inlet_piece *piece;
 
     while (inlet->reader && inlet->wanted && (piece = first_piece(inlet)))
         deliver_first(inlet, piece);
     if (inlet->reader && inlet->wanted && !inlet->id)
-        tell_end(inlet, false); /* the peer let go of a pipe that it did not close */
+        rpc_inlet_tell_end(inlet, false); /* the peer let go of a pipe that it did not close */
 }
 
 int rpc_inlet_attach(struct rpc_inlet *inlet, struct rpc_call *reader)
@@ -183,7 +184,7 @@ int rpc_inlet_attach(struct rpc_inlet *inlet, struct rpc_call *reader)
 
 void rpc_inlet_refuse(struct rpc_inlet *inlet)
 {
-    struct piece *piece;
+    struct rpc_inlet_piece *piece;
 
     inlet->refused = true;
     inlet->wanted = false;
@@ -228,7 +229,7 @@ bool rpc_inlet_reap(struct rpc_inlet *inlet)
 
 void rpc_inlet_free(struct rpc_inlet *inlet)
 {
-    struct piece *piece;
+    struct rpc_inlet_piece *piece;
 
     if (inlet->id)
         rpc_table_remove(&inlet->session->exports, inlet->id);

@@ -27,7 +27,8 @@ static const struct {
     [RPC_ABORT] = {"abort", WANTS_EXPRESSION},
 };
 
-static int read_number(json_t *frame, size_t index, int64_t minimum, int64_t *ret_number)
+static int rpc_message_read_number(json_t *frame, size_t index, int64_t minimum,
+                                   int64_t *ret_number)
 {
     json_t *number = json_array_get(frame, index);
 
@@ -41,9 +42,11 @@ static int read_parts(struct rpc_message *message, int wants)
 {
     size_t at = 1;
 
-    if ((wants & WANTS_ID) && read_number(message->frame, at++, INT64_MIN, &message->id) < 0)
+    if ((wants & WANTS_ID) &&
+        rpc_message_read_number(message->frame, at++, INT64_MIN, &message->id) < 0)
         return -1;
-    if ((wants & WANTS_COUNT) && read_number(message->frame, at++, 1, &message->count) < 0)
+    if ((wants & WANTS_COUNT) &&
+        rpc_message_read_number(message->frame, at++, 1, &message->count) < 0)
         return -1;
     if (!(wants & WANTS_EXPRESSION))
         return 0;

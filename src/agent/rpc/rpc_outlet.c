@@ -87,7 +87,8 @@ static void send_piece(struct rpc_outlet *outlet, struct text *message, size_t s
     outlet->in_flight++;
 }
 
-static void begin(const struct rpc_outlet *outlet, struct text *message, const char *method)
+static void rpc_outlet_begin(const struct rpc_outlet *outlet, struct text *message,
+                             const char *method)
 {
     text_format(message, "[\"stream\",[\"pipeline\",%lld,[\"%s\"],[", (long long) outlet->pipe,
                 method);
@@ -109,7 +110,7 @@ static size_t copy_front(const struct byte_queue *queue, char *ret_bytes, size_t
     return length;
 }
 
-static void send_bytes(struct rpc_outlet *outlet)
+static void rpc_outlet_send_bytes(struct rpc_outlet *outlet)
 {
     AUTO(text) struct text message = TEXT_INIT(RPC_CHUNK_MAX * 2);
     size_t room = byte_queue_length(&outlet->queue);
@@ -120,7 +121,7 @@ static void send_bytes(struct rpc_outlet *outlet)
     bytes = mem_alloc(room);
     length = copy_front(&outlet->queue, bytes, room);
     byte_queue_consume(&outlet->queue, length);
-    begin(outlet, &message, "write");
+    rpc_outlet_begin(outlet, &message, "write");
     rpc_expression_write_bytes(&message, bytes, length);
     text_append(&message, "]]]");
     send_piece(outlet, &message, length);
@@ -130,7 +131,7 @@ static void send_close(struct rpc_outlet *outlet)
 {
     AUTO(text) struct text message = TEXT_INIT(512);
 
-    begin(outlet, &message, outlet->broken ? "abort" : "close");
+    rpc_outlet_begin(outlet, &message, outlet->broken ? "abort" : "close");
     if (outlet->broken)
         text_append(&message, "[\"error\",\"Error\",\"the stream broke off\",null,"
                               "{\"code\":\"INTERNAL_ERROR\"}]");
@@ -145,7 +146,7 @@ bool rpc_outlet_pump(struct rpc_outlet *outlet)
         rpc_port_is_full(outlet->session))
         return false;
     if (byte_queue_length(&outlet->queue))
-        send_bytes(outlet);
+        rpc_outlet_send_bytes(outlet);
     else if (outlet->ended || outlet->broken)
         send_close(outlet);
     else

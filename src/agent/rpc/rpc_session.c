@@ -89,8 +89,8 @@ static void refuse_as(struct rpc_session *session, int64_t id, bool once, json_t
     rpc_answer_fail_text(rpc_answer_new(session, id, once), code, "%s", reason);
 }
 
-static void refuse(struct rpc_session *session, int64_t id, bool once, json_t *expression,
-                   const char *reason)
+static void rpc_session_refuse(struct rpc_session *session, int64_t id, bool once,
+                               json_t *expression, const char *reason)
 {
     refuse_as(session, id, once, expression, API_UNKNOWN_ERROR, reason);
 }
@@ -114,9 +114,10 @@ static void call_main(struct rpc_session *session, int64_t id, bool once,
     if (method_name(pipeline->path, name))
         operation = session->find(name);
     if (!pipeline->arguments)
-        refuse(session, id, once, expression, "Properties cannot be read, only methods called");
+        rpc_session_refuse(session, id, once, expression,
+                           "Properties cannot be read, only methods called");
     else if (!operation)
-        refuse(session, id, once, expression, "There is no such method");
+        rpc_session_refuse(session, id, once, expression, "There is no such method");
     else if (session->running >= RPC_CALLS_MAX)
         refuse_as(session, id, once, expression, API_RESOURCE_BUSY, "Too many calls at once");
     else
@@ -139,15 +140,15 @@ static void evaluate(struct rpc_session *session, json_t *expression, bool once)
     struct rpc_slot slot;
 
     if (rpc_pipeline_read(expression, &pipeline, &err) < 0)
-        refuse(session, id, once, expression, err.message);
+        rpc_session_refuse(session, id, once, expression, err.message);
     else if (pipeline.id == 0)
         call_main(session, id, once, &pipeline, expression);
     else if (!rpc_table_find(&session->exports, pipeline.id, &slot))
-        refuse(session, id, once, expression, "There is no such object");
+        rpc_session_refuse(session, id, once, expression, "There is no such object");
     else if (slot.kind == RPC_EXPORT_INLET && once)
         take_piece(session, slot.object, id, &pipeline, expression);
     else
-        refuse(session, id, once, expression, "Results have no methods or properties");
+        rpc_session_refuse(session, id, once, expression, "Results have no methods or properties");
 }
 
 /* --- the other messages ----------------------------------------------------------------------- */

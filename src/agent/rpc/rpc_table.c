@@ -9,7 +9,7 @@
 /* Where the slot of `id` is, or the free one where it would be. Ids are counted up, so a
  * multiplication spreads them well enough; nobody gains by choosing them badly but their own
  * session. */
-static size_t place_of(const struct rpc_table *table, int64_t id)
+static size_t rpc_table_place_of(const struct rpc_table *table, int64_t id)
 {
     size_t mask = table->capacity - 1;
     size_t at = (size_t) (((uint64_t) id * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & mask;
@@ -26,7 +26,7 @@ static void resize(struct rpc_table *table, size_t capacity)
     larger.slots = mem_alloc_array(capacity, sizeof(*larger.slots));
     for (size_t i = 0; i < table->capacity; i++) {
         if (table->slots[i].object)
-            larger.slots[place_of(&larger, table->slots[i].id)] = table->slots[i];
+            larger.slots[rpc_table_place_of(&larger, table->slots[i].id)] = table->slots[i];
     }
     free(table->slots);
     *table = larger;
@@ -36,7 +36,7 @@ void rpc_table_add(struct rpc_table *table, const struct rpc_slot *slot)
 {
     if ((table->count + 1) * 4 > table->capacity * 3)
         resize(table, table->capacity ? table->capacity * 2 : CAPACITY_MIN);
-    table->slots[place_of(table, slot->id)] = *slot;
+    table->slots[rpc_table_place_of(table, slot->id)] = *slot;
     table->count++;
 }
 
@@ -46,7 +46,7 @@ bool rpc_table_find(const struct rpc_table *table, int64_t id, struct rpc_slot *
 
     if (!table->count)
         return false;
-    slot = &table->slots[place_of(table, id)];
+    slot = &table->slots[rpc_table_place_of(table, id)];
     if (!slot->object)
         return false;
     *ret_slot = *slot;
@@ -62,7 +62,7 @@ static void close_gap(struct rpc_table *table, size_t gap)
         struct rpc_slot slot = table->slots[at];
 
         table->slots[at].object = NULL;
-        table->slots[place_of(table, slot.id)] = slot;
+        table->slots[rpc_table_place_of(table, slot.id)] = slot;
     }
 }
 
@@ -72,7 +72,7 @@ void rpc_table_remove(struct rpc_table *table, int64_t id)
 
     if (!table->count)
         return;
-    at = place_of(table, id);
+    at = rpc_table_place_of(table, id);
     if (!table->slots[at].object)
         return;
     table->slots[at].object = NULL;

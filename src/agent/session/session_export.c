@@ -6,22 +6,22 @@
 #include "agent/environment.h"
 #include "base/text.h"
 
-struct reader {
+struct session_export_reader {
     const char *at;
     const char *end;
 };
 
-static bool is_over(const struct reader *reader)
+static bool is_over(const struct session_export_reader *reader)
 {
     return reader->at >= reader->end;
 }
 
-static char peek(const struct reader *reader)
+static char session_export_peek(const struct session_export_reader *reader)
 {
     return is_over(reader) ? '\0' : *reader->at;
 }
 
-static bool take_word(struct reader *reader, const char *word)
+static bool take_word(struct session_export_reader *reader, const char *word)
 {
     size_t length = strlen(word);
 
@@ -31,7 +31,7 @@ static bool take_word(struct reader *reader, const char *word)
     return true;
 }
 
-static void skip_line(struct reader *reader)
+static void skip_line(struct session_export_reader *reader)
 {
     while (!is_over(reader) && *reader->at++ != '\n')
         ;
@@ -39,14 +39,14 @@ static void skip_line(struct reader *reader)
 
 /* --- quoted words --------------------------------------------------------------------------- */
 
-static void read_single(struct reader *reader, struct text *word)
+static void read_single(struct session_export_reader *reader, struct text *word)
 {
     while (!is_over(reader) && *reader->at != '\'')
         text_append_char(word, *reader->at++);
     reader->at += !is_over(reader);
 }
 
-static void read_double(struct reader *reader, struct text *word)
+static void read_double(struct session_export_reader *reader, struct text *word)
 {
     while (!is_over(reader) && *reader->at != '"') {
         char c = *reader->at++;
@@ -61,21 +61,22 @@ static void read_double(struct reader *reader, struct text *word)
     reader->at += !is_over(reader);
 }
 
-static char read_octal(struct reader *reader)
+static char read_octal(struct session_export_reader *reader)
 {
     unsigned int value = 0;
 
-    for (int i = 0; i < 3 && peek(reader) >= '0' && peek(reader) <= '7'; i++)
+    for (int i = 0;
+         i < 3 && session_export_peek(reader) >= '0' && session_export_peek(reader) <= '7'; i++)
         value = value * 8 + (unsigned int) (*reader->at++ - '0');
     return (char) value;
 }
 
 /* Behind the backslash in $'...': what bash writes there. */
-static char read_escape(struct reader *reader)
+static char read_escape(struct session_export_reader *reader)
 {
     static const char letters[] = "abtnvfreE";
     static const char meanings[] = "\a\b\t\n\v\f\r\033\033";
-    char c = peek(reader);
+    char c = session_export_peek(reader);
     const char *place = c ? strchr(letters, c) : NULL;
 
     if (c >= '0' && c <= '7')
@@ -84,7 +85,7 @@ static char read_escape(struct reader *reader)
     return place ? meanings[place - letters] : c;
 }
 
-static void read_ansi(struct reader *reader, struct text *word)
+static void read_ansi(struct session_export_reader *reader, struct text *word)
 {
     while (!is_over(reader) && *reader->at != '\'') {
         char c = *reader->at++;
@@ -98,16 +99,16 @@ static void read_ansi(struct reader *reader, struct text *word)
 }
 
 /* Up to the end of the line that is not quoted. */
-static void read_value(struct reader *reader, struct text *word)
+static void session_export_read_value(struct session_export_reader *reader, struct text *word)
 {
     while (!is_over(reader) && *reader->at != '\n') {
         char c = *reader->at++;
 
         if (c == '\'')
             read_single(reader, word);
-        else if (c == '"' || (c == '$' && peek(reader) == '"' && reader->at++))
+        else if (c == '"' || (c == '$' && session_export_peek(reader) == '"' && reader->at++))
             read_double(reader, word);
-        else if (c == '$' && peek(reader) == '\'' && reader->at++)
+        else if (c == '$' && session_export_peek(reader) == '\'' && reader->at++)
             read_ansi(reader, word);
         else if (c == '\\' && !is_over(reader))
             text_append_char(word, *reader->at++);
@@ -119,7 +120,7 @@ static void read_value(struct reader *reader, struct text *word)
 
 /* --- variables ------------------------------------------------------------------------------ */
 
-static void add(struct session_exports *exports, struct pool *pool, const char *item)
+static void session_export_add(struct session_exports *exports, struct pool *pool, const char *item)
 {
     if (exports->count == SESSION_EXPORTS_MAX)
         return;
@@ -137,40 +138,41 @@ static void add(struct session_exports *exports, struct pool *pool, const char *
 }
 
 /* "-x ", "-aix " and so on. Returns whether they tell of an array. */
-static bool read_flags(struct reader *reader)
+static bool read_flags(struct session_export_reader *reader)
 {
     bool array = false;
 
-    while (peek(reader) == '-') {
+    while (session_export_peek(reader) == '-') {
         for (; !is_over(reader) && *reader->at != ' ' && *reader->at != '\n'; reader->at++)
             array = array || *reader->at == 'a' || *reader->at == 'A';
-        while (peek(reader) == ' ')
+        while (session_export_peek(reader) == ' ')
             reader->at++;
     }
     return array;
 }
 
-static void read_variable(struct reader *reader, struct session_exports *exports, struct pool *pool)
+static void read_variable(struct session_export_reader *reader, struct session_exports *exports,
+                          struct pool *pool)
 {
     AUTO(text) struct text item = TEXT_INIT((size_t) (reader->end - reader->at) + 1);
     bool array = read_flags(reader);
 
     while (!is_over(reader) && *reader->at != '=' && *reader->at != '\n')
         text_append_char(&item, *reader->at++);
-    if (peek(reader) != '=' || !environment_is_name(text_string(&item))) {
+    if (session_export_peek(reader) != '=' || !environment_is_name(text_string(&item))) {
         skip_line(reader);
         return;
     }
     text_append_char(&item, *reader->at++);
-    read_value(reader, &item);
+    session_export_read_value(reader, &item);
     if (!array && !memchr(text_string(&item), '\0', item.length))
-        add(exports, pool, pool_copy_bytes(pool, text_string(&item), item.length));
+        session_export_add(exports, pool, pool_copy_bytes(pool, text_string(&item), item.length));
 }
 
 void session_exports_read(struct session_exports *exports, struct pool *pool, const char *text,
                           size_t length)
 {
-    struct reader reader = {.at = text, .end = text + length};
+    struct session_export_reader reader = {.at = text, .end = text + length};
 
     while (!is_over(&reader)) {
         if (take_word(&reader, "declare ") || take_word(&reader, "export ") ||
@@ -186,7 +188,7 @@ void session_exports_read(struct session_exports *exports, struct pool *pool, co
 size_t session_exports_functions(struct pool *pool, const char *text, size_t length,
                                  const char ***ret_names)
 {
-    struct reader reader = {.at = text, .end = text + length};
+    struct session_export_reader reader = {.at = text, .end = text + length};
     const char **names = pool_alloc(pool, SESSION_FUNCTIONS_MAX * sizeof(*names));
     size_t count = 0;
 
@@ -213,19 +215,20 @@ size_t session_exports_functions(struct pool *pool, const char *text, size_t len
 void session_exports_add_function(struct session_exports *exports, struct pool *pool,
                                   const char *name, const char *text, size_t length)
 {
-    struct reader reader = {.at = text, .end = text + length};
+    struct session_export_reader reader = {.at = text, .end = text + length};
     const char *body;
 
     if (!take_word(&reader, name) || !take_word(&reader, " ()"))
         return;
-    while (peek(&reader) == ' ' || peek(&reader) == '\n')
+    while (session_export_peek(&reader) == ' ' || session_export_peek(&reader) == '\n')
         reader.at++;
     body = reader.at;
-    if (peek(&reader) != '{')
+    if (session_export_peek(&reader) != '{')
         return;
     while (reader.end > body && reader.end[-1] == '\n')
         reader.end--;
-    add(exports, pool,
+    session_export_add(
+        exports, pool,
         pool_format(pool, "BASH_FUNC_%s%%%%=() %.*s", name, (int) (reader.end - body), body));
 }
 

@@ -44,8 +44,8 @@ static void pass_held(struct session_lines *lines, session_output_sink *sink, vo
 }
 
 /* A part that ends a line: together with what is held of it. */
-static void pass(struct session_lines *lines, const char *bytes, size_t length,
-                 session_output_sink *sink, void *context)
+static void session_output_pass(struct session_lines *lines, const char *bytes, size_t length,
+                                session_output_sink *sink, void *context)
 {
     bool joins = lines->held.length && lines->held.length + length <= lines->held.maximum;
 
@@ -58,8 +58,8 @@ static void pass(struct session_lines *lines, const char *bytes, size_t length,
 }
 
 /* The beginning of a line. */
-static void keep(struct session_lines *lines, const char *bytes, size_t length,
-                 session_output_sink *sink, void *context)
+static void session_output_keep(struct session_lines *lines, const char *bytes, size_t length,
+                                session_output_sink *sink, void *context)
 {
     if (!length)
         return;
@@ -79,10 +79,10 @@ static void feed_part(struct session_lines *lines, const char *bytes, size_t len
 
     while ((newline = burst ? memrchr(bytes, '\n', (size_t) (end - bytes))
                             : memchr(bytes, '\n', (size_t) (end - bytes)))) {
-        pass(lines, bytes, (size_t) (newline + 1 - bytes), sink, context);
+        session_output_pass(lines, bytes, (size_t) (newline + 1 - bytes), sink, context);
         bytes = newline + 1;
     }
-    keep(lines, bytes, (size_t) (end - bytes), sink, context);
+    session_output_keep(lines, bytes, (size_t) (end - bytes), sink, context);
 }
 
 void session_lines_feed(struct session_lines *lines, const char *bytes, size_t length,
@@ -101,7 +101,7 @@ void session_lines_feed(struct session_lines *lines, const char *bytes, size_t l
 void session_lines_end(struct session_lines *lines, session_output_sink *sink, void *context)
 {
     if (lines->held.length || lines->open)
-        pass(lines, "\n", 1, sink, context);
+        session_output_pass(lines, "\n", 1, sink, context);
 }
 
 void session_lines_done(struct session_lines *lines)

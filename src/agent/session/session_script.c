@@ -2,13 +2,13 @@
 
 /* Where the shell keeps its own descriptors: above what scripts use. POSIX shells know only digits.
  */
-struct places {
+struct session_script_places {
     const char *begin;
     const char *output;  /* redirections of a command */
     const char *channel; /* a redirection to the channel */
 };
 
-static const struct places places[] = {
+static const struct session_script_places places[] = {
     [SESSION_BASH] = {.begin = "exec 60>&1 61>&2 62>&3 3>&-\n",
                       .output = " </dev/null >&60 2>&61 60>&- 61>&- 62>&-",
                       .channel = " >&62"},

@@ -20,7 +20,7 @@
 
 /* --- create ---------------------------------------------------------------------------------- */
 
-struct creation {
+struct session_service_creation {
     struct call *call;
     const char *id;
     struct session_query query;
@@ -29,7 +29,8 @@ struct creation {
 static void shell_known(struct session_query *query, const struct session_context *context,
                         struct api_error *failure)
 {
-    struct creation *creation = CONTAINER_OF(query, struct creation, query);
+    struct session_service_creation *creation =
+        CONTAINER_OF(query, struct session_service_creation, query);
     AUTO(text) struct text body = TEXT_INIT(BODY_MAX);
     struct json_writer json;
 
@@ -63,7 +64,7 @@ static json_t *create_result(json_t *reply)
 
 static void creator_left(struct call *call)
 {
-    struct creation *creation = call->data;
+    struct session_service_creation *creation = call->data;
 
     session_forget(&creation->query);
 }
@@ -125,10 +126,10 @@ static int make_session(struct call *call, const char **ret_id, struct api_error
     return session_create(call->agent, *ret_id, &settings, error);
 }
 
-static void create(struct call *call)
+static void session_service_create(struct call *call)
 {
     AUTO(api_error) struct api_error error = API_ERROR_INIT;
-    struct creation *creation = pool_alloc(call->pool, sizeof(*creation));
+    struct session_service_creation *creation = pool_alloc(call->pool, sizeof(*creation));
 
     if (make_session(call, &creation->id, &error) < 0) {
         call_fail(call, &error);
@@ -143,7 +144,7 @@ static void create(struct call *call)
 
 /* --- list ------------------------------------------------------------------------------------ */
 
-static void list(struct call *call)
+static void session_service_list(struct call *call)
 {
     AUTO(text) struct text body = TEXT_INIT(BODY_MAX);
     struct json_writer json;
@@ -167,7 +168,7 @@ static json_t *list_result(json_t *reply)
 
 /* --- delete ---------------------------------------------------------------------------------- */
 
-struct deletion {
+struct session_service_deletion {
     struct call *call;
     const char *id;
     struct session_farewell farewell;
@@ -175,7 +176,8 @@ struct deletion {
 
 static void session_is_gone(struct session_farewell *farewell)
 {
-    struct deletion *deletion = CONTAINER_OF(farewell, struct deletion, farewell);
+    struct session_service_deletion *deletion =
+        CONTAINER_OF(farewell, struct session_service_deletion, farewell);
     AUTO(text) struct text body = TEXT_INIT(BODY_MAX);
     struct json_writer json;
 
@@ -186,14 +188,14 @@ static void session_is_gone(struct session_farewell *farewell)
 
 static void deleter_left(struct call *call)
 {
-    struct deletion *deletion = call->data;
+    struct session_service_deletion *deletion = call->data;
 
     session_farewell_forget(&deletion->farewell);
 }
 
 static void delete (struct call *call)
 {
-    struct deletion *deletion = pool_alloc(call->pool, sizeof(*deletion));
+    struct session_service_deletion *deletion = pool_alloc(call->pool, sizeof(*deletion));
     struct error err = ERROR_INIT;
     struct json_place root;
 
@@ -471,7 +473,7 @@ static const struct operation rows[] = {
      .path = "/api/session/create",
      .rpc = "utils.createSession",
      .parameters = {OPERATION_FIELDS},
-     .run = create,
+     .run = session_service_create,
      .rpc_result = create_result,
      .name = "session.create",
      .summary = "Make a session",
@@ -480,7 +482,7 @@ static const struct operation rows[] = {
     {.method = "GET",
      .path = "/api/session/list",
      .rpc = "utils.listSessions",
-     .run = list,
+     .run = session_service_list,
      .rpc_result = list_result,
      .name = "session.list",
      .summary = "The ids of all sessions"},

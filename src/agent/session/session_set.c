@@ -15,7 +15,7 @@
 /* Longest timeout that COMMAND_TIMEOUT_MS may set. */
 #define TIMEOUT_MAX (INT64_C(365) * 24 * 3600 * 1000)
 
-static void advance(struct loop_task *task);
+static void session_set_advance(struct loop_task *task);
 
 /* --- the set -------------------------------------------------------------------------------- */
 
@@ -65,7 +65,7 @@ static void settings_done(struct session_settings *settings)
     free((void *) (uintptr_t) settings->directory);
 }
 
-static void deadline_due(struct deadline *deadline);
+static void session_set_deadline_due(struct deadline *deadline);
 
 static struct session *session_new(struct agent *agent, const char *id,
                                    const struct session_settings *settings)
@@ -80,14 +80,14 @@ static struct session *session_new(struct agent *agent, const char *id,
     list_init(&session->waiting);
     list_init(&session->queries);
     list_init(&session->farewells);
-    deadline_init(&agent->loop, &session->deadline, deadline_due);
-    loop_task_init(&session->advance, advance);
+    deadline_init(&agent->loop, &session->deadline, session_set_deadline_due);
+    loop_task_init(&session->advance, session_set_advance);
     list_append(&agent->sessions->sessions, &session->link);
     agent->sessions->count++;
     return session;
 }
 
-static void deadline_closed(struct deadline *deadline)
+static void session_set_deadline_closed(struct deadline *deadline)
 {
     struct session *session = CONTAINER_OF(deadline, struct session, deadline);
 
@@ -109,7 +109,7 @@ static void session_gone(struct session *session)
         list_remove(link);
         farewell->on_gone(farewell);
     }
-    deadline_close(&session->deadline, deadline_closed);
+    deadline_close(&session->deadline, session_set_deadline_closed);
 }
 
 /* --- ends ----------------------------------------------------------------------------------- */
@@ -187,7 +187,7 @@ static uint64_t find_timeout(const struct session *session, const struct session
     return (uint64_t) number;
 }
 
-static void deadline_due(struct deadline *deadline)
+static void session_set_deadline_due(struct deadline *deadline)
 {
     struct session *session = CONTAINER_OF(deadline, struct session, deadline);
     const struct session_result result = {
@@ -293,7 +293,7 @@ static void shell_reported(struct session_shell *shell, void *owner, int status,
 }
 
 /* What no shell has read goes to the front of the queue. */
-static bool try_again(struct session *session)
+static bool session_set_try_again(struct session *session)
 {
     struct session_command *command = session->running;
 
@@ -340,7 +340,7 @@ static void shell_ended(struct session_shell *shell, void *owner, const struct e
         fail_all(session, result);
         return;
     }
-    if (!untouched || !try_again(session))
+    if (!untouched || !session_set_try_again(session))
         end_running(session, &terminated);
     count_lost(session, had_command);
     if (!list_is_empty(&session->waiting) || !list_is_empty(&session->queries))
@@ -375,7 +375,7 @@ static void start_shell(struct session *session)
 }
 
 /* Give the shell something to do, if there is anything and it is free. */
-static void advance(struct loop_task *task)
+static void session_set_advance(struct loop_task *task)
 {
     struct session *session = CONTAINER_OF(task, struct session, advance);
     bool has_queries = !list_is_empty(&session->queries);
@@ -497,7 +497,7 @@ int session_create(struct agent *agent, const char *id, const struct session_set
 }
 
 /* At the end of the turn, so that nobody is told from inside. */
-static void destroy(struct loop_task *task)
+static void session_set_destroy(struct loop_task *task)
 {
     AUTO(api_error) struct api_error error = API_ERROR_INIT;
     struct session *session = CONTAINER_OF(task, struct session, advance);
@@ -527,7 +527,7 @@ bool session_delete(struct agent *agent, const char *id, struct session_farewell
     if (farewell)
         list_append(&session->farewells, &farewell->link);
     loop_task_cancel(&session->advance);
-    loop_task_init(&session->advance, destroy);
+    loop_task_init(&session->advance, session_set_destroy);
     session_advance_soon(session);
     return true;
 }

@@ -9,19 +9,19 @@
 #include "base/memory.h"
 #include "sys/file/sys_file.h"
 
-struct candidate {
+struct session_shell_candidate {
     const char *arguments[4];
     enum session_dialect dialect;
 };
 
-static const struct candidate candidates[] = {
+static const struct session_shell_candidate candidates[] = {
     {{"/bin/bash", "--norc", "--noprofile"}, SESSION_BASH},
     {{"/usr/bin/bash", "--norc", "--noprofile"}, SESSION_BASH},
     {{"/bin/sh"}, SESSION_SH},
     {{"/usr/bin/sh"}, SESSION_SH},
 };
 
-static int launch(struct session_shell *shell);
+static int session_shell_launch(struct session_shell *shell);
 
 /* --- memory --------------------------------------------------------------------------------- */
 
@@ -59,7 +59,7 @@ static void doubt_closed(struct deadline *deadline)
     free_when_closed(shell);
 }
 
-static void close_all(struct session_shell *shell)
+static void session_shell_close_all(struct session_shell *shell)
 {
     close_theirs(shell);
     shell->over = true;
@@ -91,7 +91,7 @@ static void tell_report(struct session_shell *shell)
         session_shell_settle_soon(shell);
 }
 
-static void settle(struct loop_task *task)
+static void session_shell_settle(struct loop_task *task)
 {
     struct session_shell *shell = CONTAINER_OF(task, struct session_shell, settle);
 
@@ -107,7 +107,7 @@ static void settle(struct loop_task *task)
     } else if (shell->ended) {
         shell->over = true;
         shell->events->on_end(shell, shell->owner, &shell->result, shell->untouched);
-        close_all(shell);
+        session_shell_close_all(shell);
     }
 }
 
@@ -145,7 +145,7 @@ static bool is_untouched(struct session_shell *shell)
            shell->written - (uint64_t) unread <= shell->written_before;
 }
 
-static void ended(struct exec *exec, void *owner, const struct exec_result *result)
+static void session_shell_ended(struct exec *exec, void *owner, const struct exec_result *result)
 {
     struct session_shell *shell = owner;
 
@@ -153,7 +153,7 @@ static void ended(struct exec *exec, void *owner, const struct exec_result *resu
     if (result->error == -ENOENT && result->stage == LAUNCH_STAGE_PROGRAM && !shell->pid &&
         !shell->killed && shell->candidate + 1 < ARRAY_COUNT(candidates)) {
         shell->candidate++;
-        if (launch(shell) == 0)
+        if (session_shell_launch(shell) == 0)
             return;
     }
     exec_cancel(exec);                 /* what it left behind ends with the shell */
@@ -170,10 +170,10 @@ static void ended(struct exec *exec, void *owner, const struct exec_result *resu
 static const struct exec_events exec_events = {
     .on_start = started,
     .on_output = wrote,
-    .on_end = ended,
+    .on_end = session_shell_ended,
 };
 
-static int launch(struct session_shell *shell)
+static int session_shell_launch(struct session_shell *shell)
 {
     const struct exec_options options = {
         .launch = {.arguments = candidates[shell->candidate].arguments,
@@ -232,7 +232,7 @@ struct session_shell *session_shell_start(struct agent *agent,
     shell->directory = mem_copy_text(options->directory);
     shell->script = (struct text) TEXT_INIT(SESSION_SCRIPT_MAX);
     shell->answer = (struct text) TEXT_INIT(SESSION_ANSWER_MAX);
-    loop_task_init(&shell->settle, settle);
+    loop_task_init(&shell->settle, session_shell_settle);
     deadline_init(&agent->loop, &shell->doubt, session_shell_doubt_due);
     shell->handles = 1;
     for (size_t i = 0; i < LINES; i++) {
@@ -242,10 +242,10 @@ struct session_shell *session_shell_start(struct agent *agent,
     for (size_t i = 0; i < LINES && r == 0; i++)
         r = open_line(shell, (enum line) i);
     if (r == 0)
-        r = launch(shell);
+        r = session_shell_launch(shell);
     if (r == 0)
         return shell;
-    close_all(shell);
+    session_shell_close_all(shell);
     *ret_error = r;
     return NULL;
 }

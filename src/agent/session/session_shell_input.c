@@ -64,7 +64,7 @@ int session_shell_unread_input(const struct session_shell *shell)
 /* `set -n`, `set -r`, a function `command`, a trap that skips everything: the shell has passed by
  * what it was given, and would be waited for for ever. Only of bash it can be known: it reads byte
  * by byte, and the line behind a script (session_script.h) not before that is done. */
-static bool is_lost(struct session_shell *shell)
+static bool shell_input_is_lost(struct session_shell *shell)
 {
     if (session_shell_dialect(shell) != SESSION_BASH || shell->script.length ||
         session_shell_unread_input(shell) != 0)
@@ -79,7 +79,7 @@ void session_shell_doubt_due(struct deadline *deadline)
 
     if (!shell->busy || shell->reported || shell->ended || shell->killed)
         return;
-    if (is_lost(shell)) {
+    if (shell_input_is_lost(shell)) {
         session_shell_kill(shell);
         return;
     }

@@ -41,7 +41,7 @@ void session_shell_count_output(struct session_shell *shell)
 }
 
 /* Returns whether there may be more to read right now. */
-static bool read_some(struct session_shell *shell, size_t which)
+static bool shell_output_read_some(struct session_shell *shell, size_t which)
 {
     struct watch *watch = output_watch(shell, which);
     char *buffer = shell->agent->loop.scratch;
@@ -70,7 +70,8 @@ static bool read_some(struct session_shell *shell, size_t which)
 static void read_output(struct session_shell *shell, size_t which)
 {
     for (int i = 0; i < SESSION_SHELL_READS; i++) {
-        if (!output_watch(shell, which)->open || shell->paused || !read_some(shell, which))
+        if (!output_watch(shell, which)->open || shell->paused ||
+            !shell_output_read_some(shell, which))
             break;
     }
     if (is_counting(shell) && !shell->left[which]) {

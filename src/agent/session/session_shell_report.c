@@ -12,7 +12,7 @@
 #define REPORT_MAX 64
 
 /* "<serial> <status>\n". Returns whether it is that of what runs. */
-static bool read_report(struct session_shell *shell, const char *line)
+static bool shell_report_read_report(struct session_shell *shell, const char *line)
 {
     size_t digits = strspn(line, "0123456789");
     uint64_t serial;
@@ -28,7 +28,7 @@ static bool read_report(struct session_shell *shell, const char *line)
 
 /* Behind the sections a line is a report. Others are of nobody: what runs in a session can write
  * there if it tries hard. */
-static void take_line(struct session_shell *shell, size_t start, size_t end)
+static void shell_report_take_line(struct session_shell *shell, size_t start, size_t end)
 {
     char line[REPORT_MAX];
     size_t length = end - start;
@@ -37,7 +37,7 @@ static void take_line(struct session_shell *shell, size_t start, size_t end)
         return;
     memcpy(line, shell->answer.data + start, length);
     line[length] = '\0';
-    if (!read_report(shell, line))
+    if (!shell_report_read_report(shell, line))
         return;
     shell->answer.length = start; /* the sections alone */
     shell->reported = true;
@@ -65,7 +65,7 @@ static void take_answer(struct session_shell *shell, size_t from)
         }
         while (start && answer->data[start - 1] != '\0' && answer->data[start - 1] != '\n')
             start--;
-        take_line(shell, start, from - 1);
+        shell_report_take_line(shell, start, from - 1);
     }
 }
 

@@ -37,8 +37,8 @@ static void tick_closed(struct deadline *tick)
 }
 
 /* Tell everybody and be gone. */
-static void finish(struct terminal *terminal, const struct text *message, unsigned int code,
-                   const char *reason)
+static void terminal_finish(struct terminal *terminal, const struct text *message,
+                            unsigned int code, const char *reason)
 {
     LIST_EACH (&terminal->viewers, at)
         terminal_viewer_end(viewer_at(at), message, code, reason);
@@ -49,7 +49,7 @@ static void finish(struct terminal *terminal, const struct text *message, unsign
     deadline_close(&terminal->tick, tick_closed);
 }
 
-static void begin(struct json_writer *json, struct text *message, const char *type)
+static void terminal_begin(struct json_writer *json, struct text *message, const char *type)
 {
     json_writer_init_text(json, message);
     json_begin_object(json);
@@ -61,11 +61,11 @@ static void finish_with_error(struct terminal *terminal, const char *text)
     AUTO(text) struct text message = TEXT_INIT(MESSAGE_MAX);
     struct json_writer json;
 
-    begin(&json, &message, "error");
+    terminal_begin(&json, &message, "error");
     json_add_text(&json, "message", text);
     json_end_object(&json);
     (void) json_writer_finish(&json); /* it is short */
-    finish(terminal, &message, WEBSOCKET_CODE_INTERNAL, text);
+    terminal_finish(terminal, &message, WEBSOCKET_CODE_INTERNAL, text);
 }
 
 static void finish_with_exit(struct terminal *terminal, const struct sys_exit *exit)
@@ -75,7 +75,7 @@ static void finish_with_exit(struct terminal *terminal, const struct sys_exit *e
     char signal[32];
     struct json_writer json;
 
-    begin(&json, &message, "exit");
+    terminal_begin(&json, &message, "exit");
     if (exit->kind == SYS_EXIT_STATUS)
         json_add_integer(&json, "code", exit->value);
     else if (exit->kind == SYS_EXIT_SIGNAL)
@@ -88,7 +88,7 @@ static void finish_with_exit(struct terminal *terminal, const struct sys_exit *e
     }
     json_end_object(&json);
     (void) json_writer_finish(&json); /* it is short */
-    finish(terminal, &message, WEBSOCKET_CODE_NORMAL, "The shell has ended");
+    terminal_finish(terminal, &message, WEBSOCKET_CODE_NORMAL, "The shell has ended");
 }
 
 /* --- flow ------------------------------------------------------------------------------------- */
@@ -233,7 +233,7 @@ static const char *usual_shell(const char *const *environment)
     return program_find("bash", path ? path : "", file, sizeof(file)) == 0 ? "bash" : "sh";
 }
 
-static void start(struct terminal *terminal, const struct session_context *context)
+static void terminal_start(struct terminal *terminal, const struct session_context *context)
 {
     const struct environment_change change = {.name = "TERM", .text = TERMINAL_NAME};
     const char **environment = environment_merge(context->environment, &change, 1);
@@ -267,7 +267,7 @@ static void context_known(struct session_query *query, const struct session_cont
     if (failure)
         finish_with_error(terminal, failure->message);
     else
-        start(terminal, context);
+        terminal_start(terminal, context);
 }
 
 static void start_without_context(struct terminal *terminal)
@@ -279,7 +279,7 @@ static void start_without_context(struct terminal *terminal)
     session_forget(&terminal->query);
     terminal->asking = false;
     session_directory(terminal->agent, terminal->session, directory);
-    start(terminal, &context);
+    terminal_start(terminal, &context);
 }
 
 /* --- life ------------------------------------------------------------------------------------- */
@@ -304,7 +304,7 @@ void terminal_left(struct terminal *terminal)
 {
     agent_note_work(terminal->agent); /* it was looked at until now */
     if (terminal->asking && list_is_empty(&terminal->viewers))
-        finish(terminal, NULL, 0, NULL); /* nobody waits for it any more */
+        terminal_finish(terminal, NULL, 0, NULL); /* nobody waits for it any more */
     else
         terminal_check_output(terminal);
 }
@@ -318,7 +318,7 @@ static struct terminal_set *get_set(struct agent *agent)
     return agent->terminals;
 }
 
-static struct terminal *find(struct agent *agent, const char *session)
+static struct terminal *terminal_find(struct agent *agent, const char *session)
 {
     LIST_EACH (&get_set(agent)->terminals, at) {
         struct terminal *terminal = CONTAINER_OF(at, struct terminal, link);
@@ -345,7 +345,7 @@ static struct terminal *terminal_new(struct agent *agent, const char *session, c
     return terminal;
 }
 
-static void ask(struct terminal *terminal)
+static void terminal_ask(struct terminal *terminal)
 {
     terminal->asking = true;
     terminal->asked_at = loop_now(&terminal->agent->loop);
@@ -356,7 +356,7 @@ static void ask(struct terminal *terminal)
 
 void terminal_session_deleted(struct agent *agent, const char *session)
 {
-    struct terminal *terminal = agent->terminals ? find(agent, session) : NULL;
+    struct terminal *terminal = agent->terminals ? terminal_find(agent, session) : NULL;
 
     if (!terminal)
         return;
@@ -384,15 +384,15 @@ size_t terminal_idle_count(const struct agent *agent)
 
 /* --- requests --------------------------------------------------------------------------------- */
 
-struct wish {
+struct terminal_request {
     const char *session;
     const char *shell; /* NULL: the usual one */
     struct exec_terminal size;
 };
 
-static int read_wish(struct http_request *request, struct wish *ret, struct error *err)
+static int read_wish(struct http_request *request, struct terminal_request *ret, struct error *err)
 {
-    *ret = (struct wish){
+    *ret = (struct terminal_request){
         .session = http_request_query(request, "sessionId"),
         .shell = http_request_query(request, "shell"),
         .size = {.columns = TERMINAL_COLUMNS, .rows = TERMINAL_ROWS},
@@ -411,7 +411,7 @@ static int read_wish(struct http_request *request, struct wish *ret, struct erro
 }
 
 /* Whether a new terminal cannot be had. Then the request was answered. */
-static bool refuse(struct http_request *request)
+static bool terminal_refuse(struct http_request *request)
 {
     AUTO(api_error) struct api_error error = API_ERROR_INIT;
     struct agent *agent = request->context;
@@ -436,14 +436,14 @@ void terminal_handle(struct http_request *request)
     struct error err = ERROR_INIT;
     struct terminal_viewer *viewer;
     struct terminal *terminal;
-    struct wish wish;
+    struct terminal_request wish;
 
     if (read_wish(request, &wish, &err) < 0) {
         http_reply_text(request, 400, "text/plain; charset=utf-8", err.message);
         return;
     }
-    terminal = find(agent, wish.session);
-    if (!terminal && refuse(request))
+    terminal = terminal_find(agent, wish.session);
+    if (!terminal && terminal_refuse(request))
         return;
     /* The request's memory goes with the upgrade. */
     wish.session = pool_copy_text(&pool, wish.session);
@@ -454,7 +454,7 @@ void terminal_handle(struct http_request *request)
     if (!terminal) {
         terminal = terminal_new(agent, wish.session, wish.shell, &wish.size);
         terminal_viewer_join(viewer, terminal);
-        ask(terminal);
+        terminal_ask(terminal);
     } else {
         terminal_viewer_join(viewer, terminal);
     }

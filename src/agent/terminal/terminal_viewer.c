@@ -19,7 +19,7 @@
 
 /* --- output ----------------------------------------------------------------------------------- */
 
-static void tell(struct terminal_viewer *viewer, const char *json, size_t length)
+static void terminal_viewer_tell(struct terminal_viewer *viewer, const char *json, size_t length)
 {
     (void) websocket_send(viewer->ws, WEBSOCKET_TEXT, json, length);
 }
@@ -37,10 +37,10 @@ static void tell_error(struct terminal_viewer *viewer, const char *text)
     json_add_text(&json, "message", text);
     json_end_object(&json);
     if (json_writer_finish(&json) == 0)
-        tell(viewer, message.data, message.length);
+        terminal_viewer_tell(viewer, message.data, message.length);
 }
 
-static void skip(struct terminal_viewer *viewer)
+static void terminal_viewer_skip(struct terminal_viewer *viewer)
 {
     uint64_t to = terminal_ring_entry(&viewer->terminal->ring);
     char message[64];
@@ -49,7 +49,7 @@ static void skip(struct terminal_viewer *viewer)
     length = snprintf(message, sizeof(message), "{\"type\":\"skipped\",\"bytes\":%llu}",
                       (unsigned long long) (to - viewer->position));
     viewer->position = to;
-    tell(viewer, message, (size_t) length);
+    terminal_viewer_tell(viewer, message, (size_t) length);
 }
 
 static bool send_next(struct terminal_viewer *viewer)
@@ -59,7 +59,7 @@ static bool send_next(struct terminal_viewer *viewer)
     size_t length;
 
     if (viewer->position < terminal_ring_start(ring))
-        skip(viewer);
+        terminal_viewer_skip(viewer);
     length = terminal_ring_peek(ring, viewer->position, &bytes);
     if (!length)
         return false;
@@ -107,7 +107,7 @@ void terminal_viewer_greet(struct terminal_viewer *viewer)
         (void) websocket_send(viewer->ws, WEBSOCKET_BINARY, replay.data, replay.length);
     viewer->position = ring->end;
     viewer->ready = true;
-    tell(viewer, ready, sizeof(ready) - 1);
+    terminal_viewer_tell(viewer, ready, sizeof(ready) - 1);
 }
 
 void terminal_viewer_end(struct terminal_viewer *viewer, const struct text *message,
@@ -115,7 +115,7 @@ void terminal_viewer_end(struct terminal_viewer *viewer, const struct text *mess
 {
     while (viewer->ready && send_next(viewer)) /* at most one ring */
         ;
-    tell(viewer, text_string(message), message->length);
+    terminal_viewer_tell(viewer, text_string(message), message->length);
     viewer->terminal = NULL;
     list_remove(&viewer->link);
     (void) websocket_close(viewer->ws, code, reason);
@@ -186,7 +186,7 @@ static void viewer_took(struct websocket *ws)
     terminal_check_output(viewer->terminal);
 }
 
-static void leave(struct terminal_viewer *viewer)
+static void terminal_viewer_leave(struct terminal_viewer *viewer)
 {
     struct terminal *terminal = TAKE_PTR(viewer->terminal);
 
@@ -201,14 +201,14 @@ static void viewer_left(struct websocket *ws, unsigned int code, const char *rea
     (void) code;
     (void) reason;
     (void) clean;
-    leave(websocket_http_data(ws));
+    terminal_viewer_leave(websocket_http_data(ws));
 }
 
-static void connection_gone(struct websocket *ws)
+static void terminal_viewer_connection_gone(struct websocket *ws)
 {
     struct terminal_viewer *viewer = websocket_http_data(ws);
 
-    leave(viewer); /* an abort tells nobody else */
+    terminal_viewer_leave(viewer); /* an abort tells nobody else */
     text_done(&viewer->control);
     free(viewer);
 }
@@ -217,7 +217,7 @@ static const struct websocket_events events = {
     .on_piece = piece_arrived,
     .on_drain = viewer_took,
     .on_close = viewer_left,
-    .on_released = connection_gone,
+    .on_released = terminal_viewer_connection_gone,
 };
 
 struct terminal_viewer *terminal_viewer_new(struct http_request *request)

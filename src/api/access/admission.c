@@ -197,8 +197,8 @@ static void retry_after(struct http_request *request, unsigned int seconds)
 }
 
 /* All wrong credentials get this one answer, until there were too many. */
-static int refuse(struct admission *admission, struct http_request *request,
-                  const struct client_address *from, struct error *err)
+static int admission_refuse(struct admission *admission, struct http_request *request,
+                            const struct client_address *from, struct error *err)
 {
     unsigned int seconds = 0;
 
@@ -233,7 +233,7 @@ static int identify(struct admission *admission, struct http_request *request,
     if (is_open)
         return 0;
     if (credential.secret)
-        return refuse(admission, request, from, err);
+        return admission_refuse(admission, request, from, err);
     (void) http_reply_header(request, "WWW-Authenticate", "Bearer");
     return error_set(err, ERR_UNAUTHENTICATED, 0, "a key is needed: Authorization: Bearer KEY");
 }
@@ -327,8 +327,8 @@ static bool is_denial(enum err_code code)
            code == ERR_RATE_LIMITED;
 }
 
-static void note(struct admission *admission, struct http_request *request,
-                 const struct error *error)
+static void admission_note(struct admission *admission, struct http_request *request,
+                           const struct error *error)
 {
     if (admission->domain && is_denial(error->code))
         audit_add(admission->domain, request->caller,
@@ -355,7 +355,7 @@ int admission_check_access(struct http_request *request, void *data, struct erro
     if (decide(admission, request, &from, caller, err) == 0)
         return 0;
     if (is_public(request))
-        note(admission, request, err);
+        admission_note(admission, request, err);
     return -1;
 }
 
@@ -363,5 +363,5 @@ int admission_check_access(struct http_request *request, void *data, struct erro
 void admission_note_denial(struct http_request *request, const struct error *error, void *data)
 {
     if (request->caller && request->match.route && !is_public(request))
-        note(data, request, error);
+        admission_note(data, request, error);
 }

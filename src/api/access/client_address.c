@@ -32,16 +32,16 @@ int trusted_proxies_read(struct trusted_proxies *proxies, const char *text, stru
 
 /* --- one address ---------------------------------------------------------------------------- */
 
-struct host {
+struct client_address_host {
     sa_family_t family; /* AF_UNSPEC: none */
     uint8_t bytes[16];
 };
 
 /* An IPv4 address that came over an IPv6 socket is the IPv4 address. */
-static struct host host_from_ipv6(const uint8_t bytes[static 16])
+static struct client_address_host host_from_ipv6(const uint8_t bytes[static 16])
 {
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-    struct host host = {.family = AF_INET6};
+    struct client_address_host host = {.family = AF_INET6};
 
     if (memcmp(bytes, mapped, sizeof(mapped)) == 0) {
         host.family = AF_INET;
@@ -52,10 +52,10 @@ static struct host host_from_ipv6(const uint8_t bytes[static 16])
     return host;
 }
 
-static struct host host_of_peer(const char *peer)
+static struct client_address_host host_of_peer(const char *peer)
 {
     struct sys_address address;
-    struct host host = {.family = AF_UNSPEC};
+    struct client_address_host host = {.family = AF_UNSPEC};
 
     if (!peer || sys_address_parse(peer, &address) < 0)
         return host;
@@ -69,10 +69,10 @@ static struct host host_of_peer(const char *peer)
 }
 
 /* "1.2.3.4", "1.2.3.4:80", "::1", "[::1]", "[::1]:80": what proxies write. */
-static struct host host_of_hop(const char *text, size_t length)
+static struct client_address_host host_of_hop(const char *text, size_t length)
 {
     char word[CLIENT_ADDRESS_SIZE];
-    struct host host = {.family = AF_UNSPEC};
+    struct client_address_host host = {.family = AF_UNSPEC};
     uint8_t bytes[16];
 
     if (length >= sizeof(word))
@@ -92,7 +92,7 @@ static struct host host_of_hop(const char *text, size_t length)
     return host;
 }
 
-static bool is_proxy(const struct trusted_proxies *proxies, const struct host *host)
+static bool is_proxy(const struct trusted_proxies *proxies, const struct client_address_host *host)
 {
     for (size_t i = 0; i < proxies->count; i++) {
         if (cidr_contains(&proxies->ranges[i], host->family, host->bytes))
@@ -101,7 +101,7 @@ static bool is_proxy(const struct trusted_proxies *proxies, const struct host *h
     return false;
 }
 
-static bool is_loopback(const struct host *host)
+static bool is_loopback(const struct client_address_host *host)
 {
     static const uint8_t six[16] = {[15] = 1};
 
@@ -113,14 +113,14 @@ static bool is_loopback(const struct host *host)
 
 /* The last entry of the list that is no proxy of ours. One that is not an address ends the search:
  * what stands before it was told by somebody unknown. */
-static struct host find_forwarded(const struct trusted_proxies *proxies, const char *list,
-                                  struct host host)
+static struct client_address_host find_forwarded(const struct trusted_proxies *proxies,
+                                                 const char *list, struct client_address_host host)
 {
     size_t end = strlen(list);
 
     for (size_t hops = 0; hops < FORWARDED_HOPS_MAX && is_proxy(proxies, &host) && end; hops++) {
         size_t begin = end;
-        struct host next;
+        struct client_address_host next;
 
         while (begin && list[begin - 1] != ',')
             begin--;
@@ -139,7 +139,7 @@ static struct host find_forwarded(const struct trusted_proxies *proxies, const c
     return host;
 }
 
-static void write_host(const struct host *host, struct client_address *ret_address)
+static void write_host(const struct client_address_host *host, struct client_address *ret_address)
 {
     uint8_t network[16];
 
@@ -196,7 +196,7 @@ void client_address_find(const struct trusted_proxies *proxies, const struct htt
     char list[2048];
     const char *forwarded = forwarded_list(request, list, sizeof(list));
     const char *scheme = http_request_header(request, "x-forwarded-proto");
-    struct host peer = host_of_peer(request->peer), client = peer;
+    struct client_address_host peer = host_of_peer(request->peer), client = peer;
     bool is_trusted = request->is_local ? proxies->is_unix : is_proxy(proxies, &peer);
 
     *ret_address = (struct client_address){.is_secure = request->is_secure};

@@ -53,8 +53,8 @@ bool credential_read_cookie(const char *value, const char *name, struct url_span
 
 /* What is too long, or holds what no secret of ours does, is kept as "": a credential that was
  * given and is wrong. */
-static struct credential make(enum credential_source source, struct url_span secret,
-                              struct pool *pool)
+static struct credential credential_make(enum credential_source source, struct url_span secret,
+                                         struct pool *pool)
 {
     bool is_sound = secret.length <= CREDENTIAL_SECRET_MAX;
 
@@ -86,7 +86,7 @@ static bool find_cookie(const struct http_head *head, bool is_secure, struct poo
             if (strcasecmp(head->headers[i].name, "cookie") != 0 ||
                 !credential_read_cookie(head->headers[i].value, names[n].name, &secret))
                 continue;
-            *ret_credential = make(CREDENTIAL_COOKIE, secret, pool);
+            *ret_credential = credential_make(CREDENTIAL_COOKIE, secret, pool);
             return true;
         }
     }
@@ -105,7 +105,7 @@ static bool find_query(struct url_span query, struct pool *pool, struct credenti
     else if (url_query_get(query, "authorization", pool, &value) < 0 ||
              !credential_read_bearer(value, &secret))
         return false;
-    *ret_credential = make(CREDENTIAL_QUERY, secret, pool);
+    *ret_credential = credential_make(CREDENTIAL_QUERY, secret, pool);
     return true;
 }
 
@@ -117,7 +117,7 @@ struct credential credential_find(const struct http_head *head, struct url_span 
     struct url_span secret;
 
     if (authorization && credential_read_bearer(authorization, &secret))
-        return make(CREDENTIAL_HEADER, secret, pool);
+        return credential_make(CREDENTIAL_HEADER, secret, pool);
     if (!find_cookie(head, is_secure, pool, &credential))
         (void) find_query(query, pool, &credential);
     return credential;

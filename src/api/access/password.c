@@ -12,7 +12,7 @@
 #define HASH_BYTES   32
 #define ENCODED_SIZE 160 /* with parameters of any size */
 
-struct job {
+struct password_job {
     struct list link;      /* while it waits */
     struct loop_task task; /* for a refusal */
     uv_work_t work;
@@ -77,7 +77,7 @@ static void end_if_over(struct passwords *passwords)
 /* On a thread of the pool. Touches nothing but the job. */
 static void compute(uv_work_t *work)
 {
-    struct job *job = CONTAINER_OF(work, struct job, work);
+    struct password_job *job = CONTAINER_OF(work, struct password_job, work);
     size_t length = strlen(job->password);
     uint8_t salt[SALT_SIZE];
 
@@ -91,7 +91,7 @@ static void compute(uv_work_t *work)
                               salt, sizeof(salt), HASH_BYTES, job->encoded, sizeof(job->encoded));
 }
 
-static void answer(struct job *job)
+static void password_answer(struct password_job *job)
 {
     struct passwords *passwords = job->passwords;
     const struct error *failure = job->failure.code == ERR_NONE ? NULL : &job->failure;
@@ -107,12 +107,12 @@ static void answer(struct job *job)
     end_if_over(passwords);
 }
 
-static void refused(struct loop_task *task)
+static void password_refused(struct loop_task *task)
 {
-    answer(CONTAINER_OF(task, struct job, task));
+    password_answer(CONTAINER_OF(task, struct password_job, task));
 }
 
-static void refuse(struct job *job, const char *reason)
+static void password_refuse(struct password_job *job, const char *reason)
 {
     (void) error_set(&job->failure, ERR_UNAVAILABLE, 0, "%s", reason);
     loop_defer(job->passwords->loop, &job->task);
@@ -122,7 +122,7 @@ static void start_next(struct passwords *passwords);
 
 static void computed(uv_work_t *work, int status)
 {
-    struct job *job = CONTAINER_OF(work, struct job, work);
+    struct password_job *job = CONTAINER_OF(work, struct password_job, work);
     struct passwords *passwords = job->passwords;
     bool is_verdict =
         job->result == ARGON2_OK || (job->verified && job->result == ARGON2_VERIFY_MISMATCH);
@@ -132,13 +132,14 @@ static void computed(uv_work_t *work, int status)
                          argon2_error_message(job->result));
     passwords->running--;
     start_next(passwords);
-    answer(job);
+    password_answer(job);
 }
 
 static void start_next(struct passwords *passwords)
 {
     while (passwords->running < PASSWORDS_AT_ONCE && !list_is_empty(&passwords->waiting)) {
-        struct job *job = CONTAINER_OF(list_first(&passwords->waiting), struct job, link);
+        struct password_job *job =
+            CONTAINER_OF(list_first(&passwords->waiting), struct password_job, link);
 
         list_remove(&job->link);
         passwords->waiting_count--;
@@ -148,16 +149,17 @@ static void start_next(struct passwords *passwords)
     }
 }
 
-static struct job *job_new(struct passwords *passwords, const char *password, void *context)
+static struct password_job *job_new(struct passwords *passwords, const char *password,
+                                    void *context)
 {
-    struct job *job = mem_alloc(sizeof(*job));
+    struct password_job *job = mem_alloc(sizeof(*job));
     size_t length = strnlen(password, PASSWORD_MAX + 1);
 
     job->passwords = passwords;
     job->cost = passwords->cost;
     job->context = context;
     list_init(&job->link);
-    loop_task_init(&job->task, refused);
+    loop_task_init(&job->task, password_refused);
     passwords->unanswered++;
     if (length <= PASSWORD_MAX)
         memcpy(job->password, password, length);
@@ -167,7 +169,7 @@ static struct job *job_new(struct passwords *passwords, const char *password, vo
     return job;
 }
 
-static void add(struct job *job)
+static void password_add(struct password_job *job)
 {
     struct passwords *passwords = job->passwords;
 
@@ -176,7 +178,7 @@ static void add(struct job *job)
         return;
     }
     if (passwords->is_closing || passwords->waiting_count >= PASSWORDS_WAITING_MAX) {
-        refuse(job, "too many logins at once; try again in a moment");
+        password_refuse(job, "too many logins at once; try again in a moment");
         return;
     }
     list_append(&passwords->waiting, &job->link);
@@ -189,22 +191,22 @@ static void add(struct job *job)
 void password_make(struct passwords *passwords, const char *password, password_made *done,
                    void *context)
 {
-    struct job *job = job_new(passwords, password, context);
+    struct password_job *job = job_new(passwords, password, context);
 
     job->made = done;
-    add(job);
+    password_add(job);
 }
 
 void password_verify(struct passwords *passwords, const char *password, const char *encoded,
                      password_verified *done, void *context)
 {
-    struct job *job = job_new(passwords, password, context);
+    struct password_job *job = job_new(passwords, password, context);
 
     job->verified = done;
     job->is_dummy = !encoded || strlen(encoded) >= sizeof(job->encoded);
     if (!job->is_dummy)
         memcpy(job->encoded, encoded, strlen(encoded) + 1);
-    add(job);
+    password_add(job);
 }
 
 void passwords_close(struct passwords *passwords, void (*done)(void *context), void *context)
@@ -220,7 +222,7 @@ void passwords_close(struct passwords *passwords, void (*done)(void *context), v
     LIST_EACH (&passwords->waiting, at) {
         list_remove(at);
         passwords->waiting_count--;
-        refuse(CONTAINER_OF(at, struct job, link), "the daemon is shutting down");
+        password_refuse(CONTAINER_OF(at, struct password_job, link), "the daemon is shutting down");
     }
     end_if_over(passwords);
 }

@@ -98,7 +98,7 @@ static void call_free(struct agent_exchange *call)
 }
 
 /* Nobody is called back from now on. */
-static struct visit *leave(struct agent_exchange *call)
+static struct visit *agent_call_leave(struct agent_exchange *call)
 {
     struct visit *visit = TAKE_PTR(call->visit);
 
@@ -117,7 +117,7 @@ void agent_call_drop(struct visit *visit)
 
     if (!call)
         return;
-    (void) leave(call);
+    (void) agent_call_leave(call);
     call_free(call);
 }
 
@@ -170,7 +170,7 @@ static void call_over(struct agent_exchange *call, const struct error *failure)
 {
     struct error copy = failure ? *failure : (struct error) ERROR_INIT;
     const struct error *told = failure ? &copy : NULL;
-    struct visit *visit = leave(call);
+    struct visit *visit = agent_call_leave(call);
 
     if (visit && call->form == REPLY_BYTES) {
         call->bytes->on_end(visit, told);
@@ -240,7 +240,7 @@ static bool media_type_is(const char *value, const char *type)
     return !*value || *value == ';';
 }
 
-static void got_head(struct http_exchange *exchange)
+static void agent_call_got_head(struct http_exchange *exchange)
 {
     struct agent_exchange *call = http_exchange_data(exchange);
     const struct http_head *head = http_exchange_head(exchange);
@@ -293,7 +293,7 @@ static void got_bytes(struct http_exchange *exchange, const char *bytes, size_t 
         http_exchange_pause(exchange);
 }
 
-static void got_end(struct http_exchange *exchange)
+static void agent_call_got_end(struct http_exchange *exchange)
 {
     struct agent_exchange *call = http_exchange_data(exchange);
 
@@ -321,9 +321,9 @@ static void agent_drained(struct http_exchange *exchange)
 }
 
 static const struct http_exchange_events exchange_events = {
-    .on_head = got_head,
+    .on_head = agent_call_got_head,
     .on_body = got_bytes,
-    .on_end = got_end,
+    .on_end = agent_call_got_end,
     .on_drain = agent_drained,
     .on_failure = got_failure,
 };
@@ -342,8 +342,8 @@ static struct agent_exchange *call_new(struct visit *visit, enum reply_form form
     return call;
 }
 
-static void add_header(struct http_header *headers, size_t *count, const char *name,
-                       const char *value)
+static void agent_call_add_header(struct http_header *headers, size_t *count, const char *name,
+                                  const char *value)
 {
     headers[(*count)++] = (struct http_header){
         .name = name,
@@ -353,7 +353,8 @@ static void add_header(struct http_header *headers, size_t *count, const char *n
     };
 }
 
-static void start(struct agent_exchange *call, const struct agent_request *ask, int64_t length)
+static void agent_call_start(struct agent_exchange *call, const struct agent_request *ask,
+                             int64_t length)
 {
     struct visit *visit = call->visit;
     struct http_header headers[HEADERS_MAX];
@@ -372,16 +373,16 @@ static void start(struct agent_exchange *call, const struct agent_request *ask, 
         loop_defer(visit->api->loop, &call->fail_task);
         return;
     }
-    add_header(headers, &request.header_count, "Host", "agent");
+    agent_call_add_header(headers, &request.header_count, "Host", "agent");
     if (length)
-        add_header(headers, &request.header_count, "Content-Type",
-                   ask->content_type ? ask->content_type : "application/json");
+        agent_call_add_header(headers, &request.header_count, "Content-Type",
+                              ask->content_type ? ask->content_type : "application/json");
     if (ask->session)
-        add_header(headers, &request.header_count, "X-Session-Id", ask->session);
+        agent_call_add_header(headers, &request.header_count, "X-Session-Id", ask->session);
     if (ask->range)
-        add_header(headers, &request.header_count, "Range", ask->range);
+        agent_call_add_header(headers, &request.header_count, "Range", ask->range);
     if (ask->if_range)
-        add_header(headers, &request.header_count, "If-Range", ask->if_range);
+        agent_call_add_header(headers, &request.header_count, "If-Range", ask->if_range);
     if (ask->timeout_ms)
         start_timer(call, ask->timeout_ms);
     call->exchange = http_exchange_start(origin, &request, &exchange_events, call);
@@ -389,7 +390,7 @@ static void start(struct agent_exchange *call, const struct agent_request *ask, 
 
 static void start_with_body(struct agent_exchange *call, const struct agent_request *ask)
 {
-    start(call, ask, ask->body ? (int64_t) ask->length : 0);
+    agent_call_start(call, ask, ask->body ? (int64_t) ask->length : 0);
     if (!call->exchange)
         return;
     if (ask->body)
@@ -479,10 +480,10 @@ void agent_send_body(struct visit *visit, const struct agent_request *request, a
 
     call->done = done;
     call->sends_body = true;
-    start(call, request,
-          head->chunked              ? HTTP_LENGTH_UNKNOWN
-          : head->content_length > 0 ? head->content_length
-                                     : 0);
+    agent_call_start(call, request,
+                     head->chunked              ? HTTP_LENGTH_UNKNOWN
+                     : head->content_length > 0 ? head->content_length
+                                                : 0);
     http_request_stream(visit->request, client_body, client_body_end);
 }
 

@@ -34,7 +34,7 @@ static const char *allowed_type(const struct http_head *head)
     return "application/octet-stream";
 }
 
-static void got_head(struct visit *visit, int status, const struct http_head *head)
+static void agent_pass_got_head(struct visit *visit, int status, const struct http_head *head)
 {
     struct http_request *request = visit->request;
     const char *type = allowed_type(head);
@@ -55,7 +55,7 @@ static void got_head(struct visit *visit, int status, const struct http_head *he
     visit->data = passage;
 }
 
-static void begin_file(struct visit *visit, int status, const struct http_head *head)
+static void agent_pass_begin_file(struct visit *visit, int status, const struct http_head *head)
 {
     static const char *const names[] = {"Accept-Ranges", "Content-Range", "ETag", "Last-Modified"};
     const char *type = http_head_get(head, "content-type");
@@ -75,9 +75,9 @@ static void begin_file(struct visit *visit, int status, const struct http_head *
 static void got_file_head(struct visit *visit, int status, const struct http_head *head)
 {
     if (status >= 200 && status < 300)
-        begin_file(visit, status, head);
+        agent_pass_begin_file(visit, status, head);
     else
-        got_head(visit, status, head);
+        agent_pass_got_head(visit, status, head);
 }
 
 static void got_bytes(struct visit *visit, const char *bytes, size_t length)
@@ -94,7 +94,7 @@ static void got_bytes(struct visit *visit, const char *bytes, size_t length)
     passage->length += length;
 }
 
-static void refuse(struct visit *visit, const struct passage *passage)
+static void agent_pass_refuse(struct visit *visit, const struct passage *passage)
 {
     AUTO(json) json_t *json = json_read(passage->refusal, passage->length, NULL, NULL);
     const char *code = json_string_value(json_object_get(json, "code"));
@@ -110,12 +110,12 @@ static void refuse(struct visit *visit, const struct passage *passage)
     http_reply_error(visit->request, &error);
 }
 
-static void got_end(struct visit *visit, const struct error *failure)
+static void agent_pass_got_end(struct visit *visit, const struct error *failure)
 {
     if (failure)
         http_reply_error(visit->request, failure);
     else if (visit->data)
-        refuse(visit, visit->data);
+        agent_pass_refuse(visit, visit->data);
     else
         http_reply_end(visit->request);
 }
@@ -140,7 +140,7 @@ static void got_whole(struct visit *visit, const struct agent_reply *reply,
 void agent_pass(struct visit *visit, const struct agent_request *request)
 {
     static const struct agent_body_events events = {
-        .on_head = got_head, .on_bytes = got_bytes, .on_end = got_end};
+        .on_head = agent_pass_got_head, .on_bytes = got_bytes, .on_end = agent_pass_got_end};
 
     visit->data = NULL;
     if (visit->request->watch && !request->is_events)
@@ -152,7 +152,7 @@ void agent_pass(struct visit *visit, const struct agent_request *request)
 void agent_pass_file(struct visit *visit, const struct agent_request *request)
 {
     static const struct agent_body_events events = {
-        .on_head = got_file_head, .on_bytes = got_bytes, .on_end = got_end};
+        .on_head = got_file_head, .on_bytes = got_bytes, .on_end = agent_pass_got_end};
 
     visit->data = NULL;
     agent_fetch(visit, request, &events);

@@ -27,7 +27,7 @@ static uint64_t hash_id(const struct agents *agents, const struct id *id)
     return table_hash(agents->seed, id->text, ID_LENGTH);
 }
 
-static struct agent_peer *find(const struct agents *agents, const struct id *id)
+static struct agent_peer *agents_find(const struct agents *agents, const struct id *id)
 {
     for (struct table_link *at = table_find(&agents->by_id, hash_id(agents, id)); at;
          at = table_next(at)) {
@@ -64,7 +64,7 @@ static void let_go(struct agents *agents, struct agent_peer *peer)
 }
 
 /* Room for one more: the least recently used one that is not talked to goes. */
-static int make_room(struct agents *agents, struct error *err)
+static int agents_make_room(struct agents *agents, struct error *err)
 {
     if (agents->by_id.count < AGENTS_MAX)
         return 0;
@@ -90,12 +90,12 @@ static struct http_origin *connect_to(struct agents *agents, const struct id *id
     return http_origin_new(agents->loop, address, NULL, err);
 }
 
-static struct agent_peer *add(struct agents *agents, const struct id *id, struct error *err)
+static struct agent_peer *agents_add(struct agents *agents, const struct id *id, struct error *err)
 {
     struct http_origin *origin;
     struct agent_peer *peer;
 
-    if (make_room(agents, err) < 0)
+    if (agents_make_room(agents, err) < 0)
         return NULL;
     origin = connect_to(agents, id, err);
     if (!origin)
@@ -115,13 +115,13 @@ static struct agent_peer *add(struct agents *agents, const struct id *id, struct
 struct http_origin *agents_origin(struct agents *agents, const struct id *sandbox,
                                   struct error *err)
 {
-    struct agent_peer *peer = find(agents, sandbox);
+    struct agent_peer *peer = agents_find(agents, sandbox);
 
     if (agents->is_closing || !agents->domain) {
         (void) error_set(err, ERR_UNAVAILABLE, 0, "the daemon is starting or shutting down");
         return NULL;
     }
-    if (!peer && !(peer = add(agents, sandbox, err)))
+    if (!peer && !(peer = agents_add(agents, sandbox, err)))
         return NULL;
     peer->used_ms = loop_now(agents->loop);
     list_remove(&peer->link);
@@ -129,7 +129,7 @@ struct http_origin *agents_origin(struct agents *agents, const struct id *sandbo
     return peer->origin;
 }
 
-static void sweep(struct deadline *deadline)
+static void agents_sweep(struct deadline *deadline)
 {
     struct agents *agents = CONTAINER_OF(deadline, struct agents, sweep);
     uint64_t now = loop_now(agents->loop);
@@ -148,10 +148,10 @@ static void sweep(struct deadline *deadline)
 
 /* --- life ------------------------------------------------------------------------------------ */
 
-static void forget(void *self, const struct id *sandbox)
+static void agents_forget(void *self, const struct id *sandbox)
 {
     struct agents *agents = self;
-    struct agent_peer *peer = find(agents, sandbox);
+    struct agent_peer *peer = agents_find(agents, sandbox);
 
     if (peer)
         let_go(agents, peer);
@@ -168,9 +168,9 @@ struct agents *agents_new(struct loop *loop, struct log *log)
     list_init(&agents->inquiries);
     list_init(&agents->extractions);
     random_bytes(&agents->seed, sizeof(agents->seed));
-    deadline_init(loop, &agents->sweep, sweep);
+    deadline_init(loop, &agents->sweep, agents_sweep);
     inside_agent_init(agents);
-    agents->inside.forget = forget;
+    agents->inside.forget = agents_forget;
     return agents;
 }
 

@@ -52,7 +52,7 @@ static void inquiry_gone(struct deadline *deadline)
 }
 
 /* The one answer, and the end. */
-static void finish(struct inquiry *inquiry, const struct error *failure)
+static void inside_agent_finish(struct inquiry *inquiry, const struct error *failure)
 {
     if (inquiry->is_answered)
         return;
@@ -65,27 +65,27 @@ static void finish(struct inquiry *inquiry, const struct error *failure)
     deadline_close(&inquiry->deadline, inquiry_gone);
 }
 
-static void refuse(struct loop_task *task)
+static void inside_agent_refuse(struct loop_task *task)
 {
     struct inquiry *inquiry = CONTAINER_OF(task, struct inquiry, refuse);
 
-    finish(inquiry, &inquiry->failure);
+    inside_agent_finish(inquiry, &inquiry->failure);
 }
 
-static void time_is_up(struct deadline *deadline)
+static void inside_agent_time_is_up(struct deadline *deadline)
 {
     struct inquiry *inquiry = CONTAINER_OF(deadline, struct inquiry, deadline);
 
     (void) error_set(&inquiry->failure, ERR_UPSTREAM_TIMEOUT, 0, "the agent does not answer");
-    finish(inquiry, &inquiry->failure);
+    inside_agent_finish(inquiry, &inquiry->failure);
 }
 
-static void got_head(struct http_exchange *exchange)
+static void inside_agent_got_head(struct http_exchange *exchange)
 {
     (void) exchange; /* the status is looked at in the end */
 }
 
-static void got_body(struct http_exchange *exchange, const char *bytes, size_t length)
+static void inside_agent_got_body(struct http_exchange *exchange, const char *bytes, size_t length)
 {
     struct inquiry *inquiry = http_exchange_data(exchange);
 
@@ -93,22 +93,22 @@ static void got_body(struct http_exchange *exchange, const char *bytes, size_t l
     if (!inquiry->reply.overflowed)
         return;
     (void) error_set(&inquiry->failure, ERR_TOO_LARGE, 0, "the agent's answer is too large");
-    finish(inquiry, &inquiry->failure);
+    inside_agent_finish(inquiry, &inquiry->failure);
 }
 
-static void got_end(struct http_exchange *exchange)
+static void inside_agent_got_end(struct http_exchange *exchange)
 {
     struct inquiry *inquiry = http_exchange_data(exchange);
     int status = http_exchange_head(exchange)->status;
 
     inquiry->exchange = NULL;
     if (status >= 200 && status < 300) {
-        finish(inquiry, NULL);
+        inside_agent_finish(inquiry, NULL);
         return;
     }
     (void) error_set(&inquiry->failure, ERR_UPSTREAM, 0, "the agent answered with status %d",
                      status);
-    finish(inquiry, &inquiry->failure);
+    inside_agent_finish(inquiry, &inquiry->failure);
 }
 
 static void got_failure(struct http_exchange *exchange, const struct error *error)
@@ -117,13 +117,13 @@ static void got_failure(struct http_exchange *exchange, const struct error *erro
 
     inquiry->exchange = NULL;
     inquiry->failure = *error;
-    finish(inquiry, &inquiry->failure);
+    inside_agent_finish(inquiry, &inquiry->failure);
 }
 
 static const struct http_exchange_events events = {
-    .on_head = got_head,
-    .on_body = got_body,
-    .on_end = got_end,
+    .on_head = inside_agent_got_head,
+    .on_body = inside_agent_got_body,
+    .on_end = inside_agent_got_end,
     .on_failure = got_failure,
 };
 
@@ -154,8 +154,9 @@ static void send_inquiry(struct inquiry *inquiry, struct http_origin *origin, co
     http_exchange_end(inquiry->exchange);
 }
 
-static struct inquiry *ask(struct agents *agents, const struct id *sandbox, const char *method,
-                           const char *target, const char *body, uint64_t timeout_ms)
+static struct inquiry *inside_agent_ask(struct agents *agents, const struct id *sandbox,
+                                        const char *method, const char *target, const char *body,
+                                        uint64_t timeout_ms)
 {
     struct inquiry *inquiry = mem_alloc(sizeof(*inquiry));
     struct http_origin *origin = agents_origin(agents, sandbox, &inquiry->failure);
@@ -165,8 +166,8 @@ static struct inquiry *ask(struct agents *agents, const struct id *sandbox, cons
     agents->open++;
     list_init(&inquiry->link);
     list_append(&agents->inquiries, &inquiry->link);
-    loop_task_init(&inquiry->refuse, refuse);
-    deadline_init(agents->loop, &inquiry->deadline, time_is_up);
+    loop_task_init(&inquiry->refuse, inside_agent_refuse);
+    deadline_init(agents->loop, &inquiry->deadline, inside_agent_time_is_up);
     deadline_set(&inquiry->deadline, timeout_ms);
     if (origin)
         send_inquiry(inquiry, origin, method, target, body);
@@ -224,7 +225,8 @@ static void answer_activity(struct inquiry *inquiry, const struct error *failure
 static void ask_activity(void *self, const struct id *sandbox, inside_activity_done *done,
                          void *context)
 {
-    struct inquiry *inquiry = ask(self, sandbox, "GET", "/burrow/activity", NULL, ANSWER_MS);
+    struct inquiry *inquiry =
+        inside_agent_ask(self, sandbox, "GET", "/burrow/activity", NULL, ANSWER_MS);
 
     inquiry->answer = answer_activity;
     inquiry->done.activity = done;
@@ -254,7 +256,7 @@ static void answer_quiesce(struct inquiry *inquiry, const struct error *failure)
 static void ask_plain(void *self, const struct id *sandbox, const char *method, const char *target,
                       const char *body, uint64_t timeout_ms, inside_done *done, void *context)
 {
-    struct inquiry *inquiry = ask(self, sandbox, method, target, body, timeout_ms);
+    struct inquiry *inquiry = inside_agent_ask(self, sandbox, method, target, body, timeout_ms);
 
     inquiry->answer = answer_plain;
     inquiry->done.plain = done;
@@ -264,7 +266,7 @@ static void ask_plain(void *self, const struct id *sandbox, const char *method, 
 static void ask_quiesce(void *self, const struct id *sandbox, inside_done *done, void *context)
 {
     struct inquiry *inquiry =
-        ask(self, sandbox, "POST", "/burrow/quiesce", QUIESCE_REQUEST, QUIESCE_MS);
+        inside_agent_ask(self, sandbox, "POST", "/burrow/quiesce", QUIESCE_REQUEST, QUIESCE_MS);
 
     inquiry->answer = answer_quiesce;
     inquiry->done.plain = done;
@@ -304,7 +306,8 @@ static void answer_save(struct inquiry *inquiry, const struct error *failure)
 
 static void ask_save(void *self, const struct id *sandbox, inside_text_done *done, void *context)
 {
-    struct inquiry *inquiry = ask(self, sandbox, "GET", "/burrow/sessions", NULL, ANSWER_MS);
+    struct inquiry *inquiry =
+        inside_agent_ask(self, sandbox, "GET", "/burrow/sessions", NULL, ANSWER_MS);
 
     inquiry->answer = answer_save;
     inquiry->done.text = done;
@@ -369,5 +372,5 @@ void inside_agent_close(struct agents *agents)
 
     (void) error_set(&closing, ERR_UNAVAILABLE, 0, "the daemon is shutting down");
     while ((first = list_first(&agents->inquiries)))
-        finish(CONTAINER_OF(first, struct inquiry, link), &closing);
+        inside_agent_finish(CONTAINER_OF(first, struct inquiry, link), &closing);
 }

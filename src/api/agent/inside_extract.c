@@ -41,7 +41,7 @@ struct extraction {
 
 /* --- the end --------------------------------------------------------------------------------- */
 
-static void handle_gone(struct extraction *extraction)
+static void inside_extract_handle_gone(struct extraction *extraction)
 {
     struct agents *agents = extraction->agents;
 
@@ -55,15 +55,15 @@ static void handle_gone(struct extraction *extraction)
 
 static void poll_gone(uv_handle_t *handle)
 {
-    handle_gone(CONTAINER_OF((uv_poll_t *) handle, struct extraction, poll));
+    inside_extract_handle_gone(CONTAINER_OF((uv_poll_t *) handle, struct extraction, poll));
 }
 
-static void deadline_gone(struct deadline *deadline)
+static void inside_extract_deadline_gone(struct deadline *deadline)
 {
-    handle_gone(CONTAINER_OF(deadline, struct extraction, deadline));
+    inside_extract_handle_gone(CONTAINER_OF(deadline, struct extraction, deadline));
 }
 
-static void finish(struct extraction *extraction, const struct error *failure)
+static void inside_extract_finish(struct extraction *extraction, const struct error *failure)
 {
     if (extraction->is_over)
         return;
@@ -73,25 +73,25 @@ static void finish(struct extraction *extraction, const struct error *failure)
     if (extraction->exchange)
         http_exchange_cancel(TAKE_PTR(extraction->exchange));
     extraction->done(extraction->context, failure);
-    deadline_close(&extraction->deadline, deadline_gone);
+    deadline_close(&extraction->deadline, inside_extract_deadline_gone);
     if (extraction->handles == 2)
         uv_close((uv_handle_t *) &extraction->poll, poll_gone);
 }
 
-static void refuse(struct loop_task *task)
+static void inside_extract_refuse(struct loop_task *task)
 {
     struct extraction *extraction = CONTAINER_OF(task, struct extraction, refuse);
 
-    finish(extraction, &extraction->failure);
+    inside_extract_finish(extraction, &extraction->failure);
 }
 
-static void time_is_up(struct deadline *deadline)
+static void inside_extract_time_is_up(struct deadline *deadline)
 {
     struct extraction *extraction = CONTAINER_OF(deadline, struct extraction, deadline);
 
     (void) error_set(&extraction->failure, ERR_UPSTREAM_TIMEOUT, 0,
                      "the sandbox's agent takes nothing more");
-    finish(extraction, &extraction->failure);
+    inside_extract_finish(extraction, &extraction->failure);
 }
 
 /* --- the pipe -------------------------------------------------------------------------------- */
@@ -132,14 +132,15 @@ static void drained(struct http_exchange *exchange)
 
 /* --- the agent ------------------------------------------------------------------------------- */
 
-static void got_head(struct http_exchange *exchange)
+static void inside_extract_got_head(struct http_exchange *exchange)
 {
     struct extraction *extraction = http_exchange_data(exchange);
 
     (void) uv_poll_stop(&extraction->poll); /* it has made up its mind */
 }
 
-static void got_body(struct http_exchange *exchange, const char *bytes, size_t length)
+static void inside_extract_got_body(struct http_exchange *exchange, const char *bytes,
+                                    size_t length)
 {
     struct extraction *extraction = http_exchange_data(exchange);
 
@@ -178,18 +179,18 @@ static void read_refusal(struct extraction *extraction, int status)
                      message ? message : "no reason");
 }
 
-static void got_end(struct http_exchange *exchange)
+static void inside_extract_got_end(struct http_exchange *exchange)
 {
     struct extraction *extraction = http_exchange_data(exchange);
     int status = http_exchange_head(exchange)->status;
 
     extraction->exchange = NULL;
     if (status >= 200 && status < 300) {
-        finish(extraction, NULL);
+        inside_extract_finish(extraction, NULL);
         return;
     }
     read_refusal(extraction, status);
-    finish(extraction, &extraction->failure);
+    inside_extract_finish(extraction, &extraction->failure);
 }
 
 static void got_failure(struct http_exchange *exchange, const struct error *error)
@@ -201,13 +202,13 @@ static void got_failure(struct http_exchange *exchange, const struct error *erro
     if (error->code == ERR_CANCELLED) /* not by whoever asked: its origin is gone */
         (void) error_set(&extraction->failure, ERR_CONFLICT, 0,
                          "the sandbox was stopped or destroyed meanwhile");
-    finish(extraction, &extraction->failure);
+    inside_extract_finish(extraction, &extraction->failure);
 }
 
 static const struct http_exchange_events events = {
-    .on_head = got_head,
-    .on_body = got_body,
-    .on_end = got_end,
+    .on_head = inside_extract_got_head,
+    .on_body = inside_extract_got_body,
+    .on_end = inside_extract_got_end,
     .on_drain = drained,
     .on_failure = got_failure,
 };
@@ -268,8 +269,8 @@ void inside_extract(void *self, const struct id *sandbox, const char *folder, in
                                       .handles = 1};
     agents->open++;
     list_append(&agents->extractions, &extraction->link);
-    loop_task_init(&extraction->refuse, refuse);
-    deadline_init(agents->loop, &extraction->deadline, time_is_up);
+    loop_task_init(&extraction->refuse, inside_extract_refuse);
+    deadline_init(agents->loop, &extraction->deadline, inside_extract_time_is_up);
     deadline_set(&extraction->deadline, STALL_MS);
     origin = agents_origin(agents, sandbox, &extraction->failure);
     r = origin ? open_tar(extraction, tar) : 0;
@@ -291,6 +292,6 @@ void inside_extract_close(struct agents *agents)
         struct extraction *extraction = CONTAINER_OF(link, struct extraction, link);
 
         (void) error_set(&extraction->failure, ERR_UNAVAILABLE, 0, "the daemon is closing");
-        finish(extraction, &extraction->failure);
+        inside_extract_finish(extraction, &extraction->failure);
     }
 }

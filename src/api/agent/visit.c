@@ -18,7 +18,7 @@ struct visit_creation {
 
 /* --- the end --------------------------------------------------------------------------------- */
 
-static void end(struct visit *visit)
+static void visit_end(struct visit *visit)
 {
     agent_call_drop(visit);
     if (visit->creation)
@@ -28,19 +28,19 @@ static void end(struct visit *visit)
 
 static void request_ended(struct http_request *request)
 {
-    end(request->ended_data);
+    visit_end(request->ended_data);
 }
 
 static void client_gone(struct http_request *request)
 {
     struct visit *visit = request->ended_data;
 
-    end(visit);
+    visit_end(visit);
     if (visit->gone)
         visit->gone(visit);
 }
 
-static void fail(struct visit *visit, const struct error *error)
+static void visit_fail(struct visit *visit, const struct error *error)
 {
     http_reply_error(visit->request, error);
 }
@@ -52,7 +52,7 @@ static void use_ready(struct sandbox_use *use, const struct error *failure)
     struct visit *visit = CONTAINER_OF(use, struct visit, use);
 
     if (failure) {
-        fail(visit, failure);
+        visit_fail(visit, failure);
         return;
     }
     visit->agent = visit_agent(visit);
@@ -60,7 +60,7 @@ static void use_ready(struct sandbox_use *use, const struct error *failure)
         visit->ready(visit);
 }
 
-static void enter(struct visit *visit, struct sandbox *sandbox)
+static void visit_enter(struct visit *visit, struct sandbox *sandbox)
 {
     unsigned int flags = (visit->flags & VISIT_START ? SANDBOX_USE_START : 0u) |
                          (visit->flags & VISIT_NO_WAKE ? SANDBOX_USE_QUIET : 0u);
@@ -69,8 +69,8 @@ static void enter(struct visit *visit, struct sandbox *sandbox)
     sandbox_use_begin(visit->api->domain, sandbox, &visit->use, flags, use_ready);
 }
 
-static void created(void *context, const struct error *failure, struct sandbox *sandbox,
-                    bool is_new)
+static void visit_created(void *context, const struct error *failure, struct sandbox *sandbox,
+                          bool is_new)
 {
     AUTO(free) struct visit_creation *creation = context;
     struct visit *visit = creation->visit;
@@ -80,17 +80,17 @@ static void created(void *context, const struct error *failure, struct sandbox *
         return; /* it was made all the same: the next request finds it */
     visit->creation = NULL;
     if (failure)
-        fail(visit, failure);
+        visit_fail(visit, failure);
     else
-        enter(visit, sandbox);
+        visit_enter(visit, sandbox);
 }
 
-static void create(struct visit *visit, const struct caller *caller,
-                   const struct sandbox_spec *spec)
+static void visit_create(struct visit *visit, const struct caller *caller,
+                         const struct sandbox_spec *spec)
 {
     visit->creation = mem_alloc(sizeof(*visit->creation));
     visit->creation->visit = visit;
-    sandbox_create(visit->api->domain, caller, spec, created, visit->creation);
+    sandbox_create(visit->api->domain, caller, spec, visit_created, visit->creation);
 }
 
 static struct visit *visit_new(struct http_request *request, unsigned int flags,
@@ -109,9 +109,9 @@ static struct visit *visit_new(struct http_request *request, unsigned int flags,
     return visit;
 }
 
-static void begin(struct http_request *request, const char *name_or_id,
-                  const struct sandbox_spec *spec, unsigned int flags,
-                  void (*ready)(struct visit *visit))
+static void visit_start(struct http_request *request, const char *name_or_id,
+                        const struct sandbox_spec *spec, unsigned int flags,
+                        void (*ready)(struct visit *visit))
 {
     struct visit *visit = visit_new(request, flags, ready);
     const struct caller *caller = request_caller(request);
@@ -124,26 +124,26 @@ static void begin(struct http_request *request, const char *name_or_id,
     }
     sandbox = sandbox_find(visit->api->domain, caller, name_or_id, &error);
     if (!sandbox && error.code == ERR_NOT_FOUND && spec && (flags & VISIT_CREATE))
-        create(visit, caller, spec);
+        visit_create(visit, caller, spec);
     else if (!sandbox)
-        fail(visit, &error);
+        visit_fail(visit, &error);
     else if (!(flags & VISIT_READ) && !caller_may_enter(caller))
         api_fail(request, ERR_FORBIDDEN, "this key may look and not change anything");
     else
-        enter(visit, sandbox);
+        visit_enter(visit, sandbox);
 }
 
 void visit_begin(struct http_request *request, const char *name_or_id, unsigned int flags,
                  void (*ready)(struct visit *visit))
 {
-    begin(request, name_or_id, NULL, flags, ready);
+    visit_start(request, name_or_id, NULL, flags, ready);
 }
 
 void visit_begin_new(struct http_request *request, const char *name,
                      const struct sandbox_spec *spec, unsigned int flags,
                      void (*ready)(struct visit *visit))
 {
-    begin(request, name, spec, flags, ready);
+    visit_start(request, name, spec, flags, ready);
 }
 
 struct http_origin *visit_agent(struct visit *visit)
@@ -152,7 +152,7 @@ struct http_origin *visit_agent(struct visit *visit)
     struct http_origin *origin = agents_origin(visit->api->agents, &visit->sandbox->id, &error);
 
     if (!origin)
-        fail(visit, &error);
+        visit_fail(visit, &error);
     return origin;
 }
 

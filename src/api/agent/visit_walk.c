@@ -1,21 +1,21 @@
 #include "api/agent/visit_walk.h"
 
-static void go_on(struct visit_walk *walk);
+static void visit_walk_go_on(struct visit_walk *walk);
 
 static const struct visit_step *step_of(const struct visit_walk *walk)
 {
     return walk->at < walk->plan->count ? &walk->plan->steps[walk->at] : NULL;
 }
 
-static void drop(struct visit_walk *walk)
+static void visit_walk_drop(struct visit_walk *walk)
 {
     if (walk->plan->dropped)
         walk->plan->dropped(walk);
 }
 
-static void client_left(struct visit *visit)
+static void visit_walk_client_left(struct visit *visit)
 {
-    drop(visit->data);
+    visit_walk_drop(visit->data);
 }
 
 static void look_at(struct visit_walk *walk, const struct agent_reply *reply, struct error *err)
@@ -25,8 +25,8 @@ static void look_at(struct visit_walk *walk, const struct agent_reply *reply, st
     (void) (step->take ? step->take(walk, reply, err) : agent_reply_error(reply, err));
 }
 
-static void answered(struct visit *visit, const struct agent_reply *reply,
-                     const struct error *failure)
+static void visit_walk_answered(struct visit *visit, const struct agent_reply *reply,
+                                const struct error *failure)
 {
     struct visit_walk *walk = visit->data;
     const struct visit_step *step = step_of(walk);
@@ -38,16 +38,16 @@ static void answered(struct visit *visit, const struct agent_reply *reply,
         look_at(walk, reply, &err);
     if (err.code) {
         (void) error_wrap(&err, "%s", step->name);
-        drop(walk);
+        visit_walk_drop(walk);
         http_reply_error(visit->request, &err);
         return;
     }
     if (!step->repeats)
         walk->at++;
-    go_on(walk);
+    visit_walk_go_on(walk);
 }
 
-static void go_on(struct visit_walk *walk)
+static void visit_walk_go_on(struct visit_walk *walk)
 {
     const struct visit_step *step;
 
@@ -55,7 +55,7 @@ static void go_on(struct visit_walk *walk)
         struct agent_request request = {.method = NULL};
 
         if (step->ask(walk, &request)) {
-            agent_call(walk->visit, &request, answered);
+            agent_call(walk->visit, &request, visit_walk_answered);
             return;
         }
     }
@@ -66,6 +66,6 @@ void visit_walk_begin(struct visit_walk *walk, struct visit *visit, const struct
 {
     *walk = (struct visit_walk){.visit = visit, .plan = plan};
     visit->data = walk;
-    visit->gone = client_left;
-    go_on(walk);
+    visit->gone = visit_walk_client_left;
+    visit_walk_go_on(walk);
 }

@@ -54,7 +54,7 @@ static const char *status_text(enum sandbox_status status)
     return status == SANDBOX_WAKING ? "starting" : sandbox_status_text(status);
 }
 
-static void get(struct http_request *request)
+static void agentpod_get(struct http_request *request)
 {
     AUTO(text) struct text body = TEXT_INIT(AGENTPOD_REPLY_MAX);
     const struct sandbox *sandbox = agentpod_find(request);
@@ -77,7 +77,7 @@ static void get(struct http_request *request)
 
 /* --- destroying ------------------------------------------------------------------------------ */
 
-static void destroyed(void *context, const struct error *failure, struct sandbox *sandbox)
+static void agentpod_destroyed(void *context, const struct error *failure, struct sandbox *sandbox)
 {
     struct http_request *request = pending_take_good(context, failure);
     AUTO(text) struct text body = TEXT_INIT(AGENTPOD_REPLY_MAX);
@@ -93,13 +93,13 @@ static void destroyed(void *context, const struct error *failure, struct sandbox
     agentpod_reply(request, &json, &body);
 }
 
-static void destroy(struct http_request *request)
+static void agentpod_destroy(struct http_request *request)
 {
     struct sandbox *sandbox = agentpod_find(request);
 
     if (sandbox)
-        sandbox_destroy(api_of(request)->domain, request_caller(request), sandbox, destroyed,
-                        pending_new(request));
+        sandbox_destroy(api_of(request)->domain, request_caller(request), sandbox,
+                        agentpod_destroyed, pending_new(request));
 }
 
 /* --- what is not there ----------------------------------------------------------------------- */
@@ -121,7 +121,7 @@ static void no_workflow(struct http_request *request)
     api_fail(request, ERR_NOT_IMPLEMENTED, "workflows are not available yet");
 }
 
-static void not_found(struct http_request *request)
+static void agentpod_not_found(struct http_request *request)
 {
     api_fail(request, ERR_NOT_FOUND, "Not Found");
 }
@@ -136,8 +136,8 @@ static void not_found(struct http_request *request)
 static const struct http_route routes[] = {
     {"POST", "/sandbox", agentpod_create, "Make a sandbox, with a repository and configuration",
      .access = ACCESS_WRITE, .body_limit = AGENTPOD_BODY_LIMIT},
-    {"GET", ID, get, "Status of a sandbox", .access = ACCESS_READ},
-    {"DELETE", ID, destroy, "Remove a sandbox and its disk", .access = ACCESS_WRITE},
+    {"GET", ID, agentpod_get, "Status of a sandbox", .access = ACCESS_READ},
+    {"DELETE", ID, agentpod_destroy, "Remove a sandbox and its disk", .access = ACCESS_WRITE},
     {"POST", ID "/wake", agentpod_wake, "Wake a sandbox and write its configuration again",
      .access = ACCESS_ENTER, .body_limit = AGENTPOD_BODY_LIMIT},
     {"GET", "/api/v2/sandboxes/{id}/terminal", terminal_relay,
@@ -158,10 +158,10 @@ static const struct http_route routes[] = {
     {"POST", EXECUTION "/pause", no_workflow, LATER, .access = ACCESS_SIGNED_IN},
     {"POST", EXECUTION "/resume", no_workflow, LATER, .access = ACCESS_SIGNED_IN},
     {"POST", EXECUTION "/terminate", no_workflow, LATER, .access = ACCESS_SIGNED_IN},
-    {"GET", ID "/{rest...}", not_found, "Unknown routes", .access = ACCESS_SIGNED_IN},
-    {"POST", ID "/{rest...}", not_found, "Unknown routes", .access = ACCESS_SIGNED_IN},
-    {"PUT", ID "/{rest...}", not_found, "Unknown routes", .access = ACCESS_SIGNED_IN},
-    {"DELETE", ID "/{rest...}", not_found, "Unknown routes", .access = ACCESS_SIGNED_IN},
+    {"GET", ID "/{rest...}", agentpod_not_found, "Unknown routes", .access = ACCESS_SIGNED_IN},
+    {"POST", ID "/{rest...}", agentpod_not_found, "Unknown routes", .access = ACCESS_SIGNED_IN},
+    {"PUT", ID "/{rest...}", agentpod_not_found, "Unknown routes", .access = ACCESS_SIGNED_IN},
+    {"DELETE", ID "/{rest...}", agentpod_not_found, "Unknown routes", .access = ACCESS_SIGNED_IN},
 };
 
 struct http_mount agentpod_mount(struct api *api)

@@ -26,8 +26,8 @@ static bool is_among(const char *const words[], size_t count, const char *word)
 
 /* --- files ----------------------------------------------------------------------------------- */
 
-static int read_file(const struct json_place *place, struct pool *pool,
-                     struct agentpod_config *config, struct error *err)
+static int agentpod_config_read_file(const struct json_place *place, struct pool *pool,
+                                     struct agentpod_config *config, struct error *err)
 {
     const char *type, *name, *extension, *content;
 
@@ -66,7 +66,8 @@ static int read_files(const struct json_place *list, struct pool *pool,
     for (size_t i = 0; i < count; i++) {
         struct json_place place;
 
-        if (json_item_object(list, i, &place, err) < 0 || read_file(&place, pool, config, err) < 0)
+        if (json_item_object(list, i, &place, err) < 0 ||
+            agentpod_config_read_file(&place, pool, config, err) < 0)
             return -1;
     }
     return 0;
@@ -162,7 +163,7 @@ static void take_keys(json_t *rest, json_t *credentials)
 
 /* --- all of it ------------------------------------------------------------------------------- */
 
-static const char *print(json_t *value, size_t flags, struct pool *pool)
+static const char *agentpod_config_print(json_t *value, size_t flags, struct pool *pool)
 {
     char *text = json_dumps(value, flags);
     const char *copy = pool_copy_text(pool, text ? text : "{}");
@@ -189,9 +190,10 @@ static int read_all(const struct json_place *place, json_t *rest, json_t *creden
     if (instructions)
         add_file(config, "AGENTS.md", pool_copy_text(pool, instructions));
     if (json_object_size(rest))
-        add_file(config, ".opencode/opencode.json", print(rest, JSON_INDENT(INDENT), pool));
+        add_file(config, ".opencode/opencode.json",
+                 agentpod_config_print(rest, JSON_INDENT(INDENT), pool));
     if (json_object_size(credentials))
-        config->credentials = print(credentials, JSON_INDENT(INDENT), pool);
+        config->credentials = agentpod_config_print(credentials, JSON_INDENT(INDENT), pool);
     return 0;
 }
 

@@ -31,7 +31,7 @@ struct preparation {
     bool has_credentials; /* they were placed */
 };
 
-static struct preparation *of(struct visit_walk *walk)
+static struct preparation *agentpod_create_of(struct visit_walk *walk)
 {
     return CONTAINER_OF(walk, struct preparation, walk);
 }
@@ -45,22 +45,22 @@ static struct pool *pool_of(struct visit_walk *walk)
 
 static bool ask_look(struct visit_walk *walk, struct agent_request *request)
 {
-    return repository_ask_look(&of(walk)->repository, pool_of(walk), request);
+    return repository_ask_look(&agentpod_create_of(walk)->repository, pool_of(walk), request);
 }
 
 static int take_look(struct visit_walk *walk, const struct agent_reply *reply, struct error *err)
 {
-    return repository_take_look(&of(walk)->repository, reply, err);
+    return repository_take_look(&agentpod_create_of(walk)->repository, reply, err);
 }
 
 static bool ask_clone(struct visit_walk *walk, struct agent_request *request)
 {
-    return repository_ask_clone(&of(walk)->repository, pool_of(walk), request);
+    return repository_ask_clone(&agentpod_create_of(walk)->repository, pool_of(walk), request);
 }
 
 static bool ask_file(struct visit_walk *walk, struct agent_request *request)
 {
-    struct preparation *preparation = of(walk);
+    struct preparation *preparation = agentpod_create_of(walk);
     const struct agentpod_file *file;
     struct agent_body body;
 
@@ -78,7 +78,7 @@ static bool ask_file(struct visit_walk *walk, struct agent_request *request)
 
 static bool ask_credentials(struct visit_walk *walk, struct agent_request *request)
 {
-    const struct preparation *preparation = of(walk);
+    const struct preparation *preparation = agentpod_create_of(walk);
     struct agent_body body;
 
     if (!preparation->config.credentials)
@@ -108,7 +108,7 @@ static int take_credentials(struct visit_walk *walk, const struct agent_reply *r
     if (!json_is_integer(code) || json_integer_value(code) != 0)
         return error_set(err, ERR_UPSTREAM, 0,
                          "the home folder cannot be written: is there a shell in the image?");
-    of(walk)->has_credentials = true;
+    agentpod_create_of(walk)->has_credentials = true;
     return 0;
 }
 
@@ -134,7 +134,7 @@ static void add_address(struct json_writer *json, const struct preparation *prep
 
 static void finished(struct visit_walk *walk)
 {
-    const struct preparation *preparation = of(walk);
+    const struct preparation *preparation = agentpod_create_of(walk);
     AUTO(text) struct text body = TEXT_INIT(AGENTPOD_REPLY_MAX);
     struct json_writer json;
 
@@ -155,7 +155,7 @@ static void finished(struct visit_walk *walk)
 
 static const struct visit_plan plan = {steps, ARRAY_COUNT(steps), finished, NULL};
 
-static void ready(struct visit *visit)
+static void agentpod_create_ready(struct visit *visit)
 {
     struct preparation *preparation = visit->data;
     const char *kept = visit->sandbox->spec.folder;
@@ -168,7 +168,7 @@ static void ready(struct visit *visit)
 
 /* --- create ---------------------------------------------------------------------------------- */
 
-static int check_id(const char *id, struct error *err)
+static int agentpod_create_check_id(const char *id, struct error *err)
 {
     for (const char *at = id; *at; at++) {
         if ((unsigned char) *at < 0x20 || *at == 0x7f)
@@ -198,7 +198,8 @@ static int read_repository(const struct json_place *body, struct pool *pool,
     return 0;
 }
 
-static void begin(struct http_request *request, struct preparation *preparation, const char *user)
+static void agentpod_create_begin(struct http_request *request, struct preparation *preparation,
+                                  const char *user)
 {
     AUTO(sandbox_spec) struct sandbox_spec spec = SANDBOX_SPEC_INIT;
     const char *folder = preparation->repository.folder;
@@ -211,7 +212,8 @@ static void begin(struct http_request *request, struct preparation *preparation,
     if (user && user[0])
         sandbox_pairs_set(&spec.labels, "userId", user);
     request->data = preparation;
-    visit_begin_new(request, preparation->id, &spec, VISIT_CREATE | VISIT_START, ready);
+    visit_begin_new(request, preparation->id, &spec, VISIT_CREATE | VISIT_START,
+                    agentpod_create_ready);
 }
 
 static int read_create(struct http_request *request, const struct json_place *body,
@@ -221,13 +223,13 @@ static int read_create(struct http_request *request, const struct json_place *bo
     const char *user = NULL;
 
     if (json_field_text(body, "id", JSON_REQUIRED, SANDBOX_NAME_MAX, &preparation->id, err) < 0 ||
-        check_id(preparation->id, err) < 0 ||
+        agentpod_create_check_id(preparation->id, err) < 0 ||
         json_field_text(body, "userId", JSON_OPTIONAL, USER_MAX, &user, err) < 0 ||
         read_repository(body, &request->pool, &preparation->repository, err) < 0 ||
         agentpod_config_read(body, &request->pool, &preparation->config, err) < 0)
         return -1;
     preparation->id = pool_copy_text(&request->pool, preparation->id);
-    begin(request, preparation, user);
+    agentpod_create_begin(request, preparation, user);
     return 0;
 }
 
@@ -247,7 +249,7 @@ static int read_wake(struct http_request *request, const struct json_place *body
     preparation->is_wake = true;
     preparation->id = http_request_parameter(request, "id");
     request->data = preparation;
-    visit_begin(request, preparation->id, VISIT_START, ready);
+    visit_begin(request, preparation->id, VISIT_START, agentpod_create_ready);
     return 0;
 }
 

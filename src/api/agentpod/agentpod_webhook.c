@@ -90,7 +90,7 @@ static void write_issue(struct json_writer *json, const char *message)
     json_end_object(json);
 }
 
-static void write_error(struct json_writer *json, const struct error *error)
+static void agentpod_webhook_write_error(struct json_writer *json, const struct error *error)
 {
     bool is_ours = error_http_status(error->code) >= 500;
 
@@ -113,13 +113,13 @@ static void encode_error(const struct http_request *request, const struct error 
     (void) request;
     json_writer_init_text(&json, body);
     json_begin_object(&json);
-    write_error(&json, error);
+    agentpod_webhook_write_error(&json, error);
     json_end_object(&json);
     (void) json_writer_finish(&json); /* a message is far smaller than the body may be */
     *ret_content_type = "application/json";
 }
 
-static void kept(void *context, const struct error *failure)
+static void agentpod_webhook_kept(void *context, const struct error *failure)
 {
     struct http_request *request = pending_take_good(context, failure);
 
@@ -196,7 +196,8 @@ static int copy_data(const struct json_place *data, const char *timestamp, struc
     return 0;
 }
 
-static int read_body(struct http_request *request, const struct json_place *body, struct error *err)
+static int agentpod_webhook_read_body(struct http_request *request, const struct json_place *body,
+                                      struct error *err)
 {
     struct agentpod_webhook *webhook = request->context;
     AUTO(text) struct text copy = TEXT_INIT(STORE_EVENT_DATA_MAX);
@@ -213,16 +214,16 @@ static int read_body(struct http_request *request, const struct json_place *body
     event.sandbox = json_string_value(json_object_get(data.value, "sandboxId"));
     event.owner = json_string_value(json_object_get(data.value, "userId"));
     event.data = text_string(&copy);
-    remote_event_keep(webhook->domain, &event, kept, pending_new(request));
+    remote_event_keep(webhook->domain, &event, agentpod_webhook_kept, pending_new(request));
     return 0;
 }
 
-static void receive(struct http_request *request)
+static void agentpod_webhook_receive(struct http_request *request)
 {
     struct error err;
 
     if (is_service(request->context, request)) {
-        json_body_take(request, read_body);
+        json_body_take(request, agentpod_webhook_read_body);
         return;
     }
     (void) error_set(&err, ERR_UNAUTHENTICATED, 0, "only the service token opens this");
@@ -231,8 +232,8 @@ static void receive(struct http_request *request)
 
 /* Public for admission: the token is none of the keys it knows, and no key must open this. */
 static const struct http_route routes[] = {
-    {"POST", "/api/v2/cloudflare/webhook", receive, "What happens to sandboxes elsewhere",
-     .access = ACCESS_PUBLIC},
+    {"POST", "/api/v2/cloudflare/webhook", agentpod_webhook_receive,
+     "What happens to sandboxes elsewhere", .access = ACCESS_PUBLIC},
 };
 
 struct http_mount agentpod_webhook_mount(struct agentpod_webhook *webhook)

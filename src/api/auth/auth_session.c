@@ -165,8 +165,8 @@ static void reply_signed_out(struct http_request *request)
     http_reply_text(request, 200, "application/json", "{\"success\":true}");
 }
 
-static void ended(void *context, const struct error *failure, struct login *login,
-                  const char *token)
+static void auth_session_ended(void *context, const struct error *failure, struct login *login,
+                               const char *token)
 {
     struct http_request *request = pending_take_good(context, failure);
 
@@ -189,5 +189,5 @@ void auth_sign_out(struct http_request *request)
         return;
     }
     audit_add(api->domain, caller, "login.end", login->id.text, NULL);
-    login_end(api->domain, login, ended, pending_new(request));
+    login_end(api->domain, login, auth_session_ended, pending_new(request));
 }

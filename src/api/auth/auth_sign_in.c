@@ -27,7 +27,7 @@ static void sign_in_free(struct sign_in *sign_in)
 }
 
 /* One answer for whatever is wrong. */
-static void refuse(struct sign_in *sign_in, const struct error *failure)
+static void sign_in_refuse(struct sign_in *sign_in, const struct error *failure)
 {
     struct domain *domain = sign_in->auth->api->domain;
     struct http_request *request = pending_take(sign_in->pending);
@@ -42,8 +42,8 @@ static void refuse(struct sign_in *sign_in, const struct error *failure)
     sign_in_free(sign_in);
 }
 
-static void created(void *context, const struct error *failure, struct login *login,
-                    const char *token)
+static void sign_in_created(void *context, const struct error *failure, struct login *login,
+                            const char *token)
 {
     struct sign_in *sign_in = context;
     struct api *api = sign_in->auth->api;
@@ -51,7 +51,7 @@ static void created(void *context, const struct error *failure, struct login *lo
     struct http_request *request;
 
     if (!owner) {
-        refuse(sign_in, failure);
+        sign_in_refuse(sign_in, failure);
         return;
     }
     sign_in->caller.owner = login->owner;
@@ -73,13 +73,14 @@ static void verified(void *context, const struct error *failure, bool is_right)
     /* The user may have been disabled or given another password meanwhile. */
     if (failure || !is_right || !owner || owner->is_disabled || !owner->password ||
         strcmp(owner->password, sign_in->encoded) != 0) {
-        refuse(sign_in, failure);
+        sign_in_refuse(sign_in, failure);
         return;
     }
-    login_create(domain, &sign_in->caller, owner, sign_in->program, created, sign_in);
+    login_create(domain, &sign_in->caller, owner, sign_in->program, sign_in_created, sign_in);
 }
 
-static int read_body(struct http_request *request, const struct json_place *body, struct error *err)
+static int sign_in_read_body(struct http_request *request, const struct json_place *body,
+                             struct error *err)
 {
     struct api *api = api_of(request);
     const char *program = http_request_header(request, "user-agent");
@@ -117,5 +118,5 @@ static int read_body(struct http_request *request, const struct json_place *body
 
 void auth_sign_in(struct http_request *request)
 {
-    json_body_take(request, read_body);
+    json_body_take(request, sign_in_read_body);
 }

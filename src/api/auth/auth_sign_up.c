@@ -75,7 +75,7 @@ void auth_get_sign_up(struct http_request *request)
 
 /* --- doing it -------------------------------------------------------------------------------- */
 
-static void finish(struct sign_up *sign_up)
+static void sign_up_finish(struct sign_up *sign_up)
 {
     if (sign_up->is_first)
         sign_up->auth->is_first_under_way = false;
@@ -85,13 +85,13 @@ static void finish(struct sign_up *sign_up)
     free(sign_up);
 }
 
-static void refuse(struct sign_up *sign_up, const struct error *failure)
+static void sign_up_refuse(struct sign_up *sign_up, const struct error *failure)
 {
     struct http_request *request = pending_take(sign_up->pending);
 
     if (request)
         http_reply_error(request, failure);
-    finish(sign_up);
+    sign_up_finish(sign_up);
 }
 
 static void logged_in(void *context, const struct error *failure, struct login *login,
@@ -105,13 +105,13 @@ static void logged_in(void *context, const struct error *failure, struct login *
 
     if (!owner) {
         (void) error_set(&gone, ERR_CONFLICT, 0, "this user was removed just now");
-        refuse(sign_up, failure ? failure : &gone);
+        sign_up_refuse(sign_up, failure ? failure : &gone);
         return;
     }
     request = pending_take(sign_up->pending);
     if (request)
         auth_reply_login(request, owner, login, token);
-    finish(sign_up);
+    sign_up_finish(sign_up);
 }
 
 static void owned(void *context, const struct error *failure, struct owner *owner)
@@ -121,7 +121,7 @@ static void owned(void *context, const struct error *failure, struct owner *owne
 
     audit_add(domain, &sign_up->caller, "user.signup", failure ? "" : owner->id.text, failure);
     if (failure) {
-        refuse(sign_up, failure);
+        sign_up_refuse(sign_up, failure);
         return;
     }
     login_create(domain, &sign_up->caller, owner, sign_up->program, logged_in, sign_up);
@@ -129,7 +129,7 @@ static void owned(void *context, const struct error *failure, struct owner *owne
 
 /* The first person becomes the administrator that holds the first key, so that what was made with
  * that key is theirs. */
-static void made(void *context, const struct error *failure, const char *encoded)
+static void sign_up_made(void *context, const struct error *failure, const char *encoded)
 {
     struct sign_up *sign_up = context;
     struct domain *domain = sign_up->auth->api->domain;
@@ -142,7 +142,7 @@ static void made(void *context, const struct error *failure, const char *encoded
 
     system.scope = CALLER_SYSTEM; /* it is the setting that allows it, not the caller */
     if (failure) {
-        refuse(sign_up, failure);
+        sign_up_refuse(sign_up, failure);
     } else if (admin && !admin->password) {
         owner_update(domain, &system, admin, &spec, -1, owned, sign_up);
     } else {
@@ -150,8 +150,8 @@ static void made(void *context, const struct error *failure, const char *encoded
     }
 }
 
-static struct sign_up *begin(struct http_request *request, const char *name, const char *email,
-                             bool is_first)
+static struct sign_up *sign_up_begin(struct http_request *request, const char *name,
+                                     const char *email, bool is_first)
 {
     const char *program = http_request_header(request, "user-agent");
     struct sign_up *sign_up = mem_alloc(sizeof(*sign_up));
@@ -167,7 +167,8 @@ static struct sign_up *begin(struct http_request *request, const char *name, con
     return sign_up;
 }
 
-static int read_body(struct http_request *request, const struct json_place *body, struct error *err)
+static int sign_up_read_body(struct http_request *request, const struct json_place *body,
+                             struct error *err)
 {
     struct api *api = api_of(request);
     const char *name, *email, *password;
@@ -185,11 +186,12 @@ static int read_body(struct http_request *request, const struct json_place *body
         audit_add(api->domain, request_caller(request), "user.signup", "", err);
         return -1;
     }
-    password_make(api->auth->passwords, password, made, begin(request, name, email, is_first));
+    password_make(api->auth->passwords, password, sign_up_made,
+                  sign_up_begin(request, name, email, is_first));
     return 0;
 }
 
 void auth_sign_up(struct http_request *request)
 {
-    json_body_take(request, read_body);
+    json_body_take(request, sign_up_read_body);
 }

@@ -134,7 +134,7 @@ static const struct http_route routes[] = {
 };
 
 /* A malformed id is told to everybody, also to those without a key: so the bridge does. */
-static int check(const struct http_request *request, struct error *err)
+static int bridge_check(const struct http_request *request, struct error *err)
 {
     const char *id = http_request_parameter(request, "id");
 
@@ -152,6 +152,6 @@ struct http_mount bridge_mount(struct api *api)
         .context = api,
         .encode_error = bridge_error_encode,
         .error_schema = ERROR_SCHEMA,
-        .check = check,
+        .check = bridge_check,
     };
 }

@@ -258,7 +258,7 @@ static struct bucket_mount_spec *read_spec(json_t *body, struct pool *pool)
     return spec;
 }
 
-static void answer(struct visit *visit, const char *word, const struct error *failure)
+static void bridge_bucket_answer(struct visit *visit, const char *word, const struct error *failure)
 {
     if (!failure)
         http_reply_text(visit->request, 200, BRIDGE_JSON, BRIDGE_OK);
@@ -268,23 +268,23 @@ static void answer(struct visit *visit, const char *word, const struct error *fa
         bridge_error_reply(visit->request, ERR_UPSTREAM, word, "%s", failure->message);
 }
 
-static void mounted(struct visit *visit, const struct error *failure,
-                    const struct bucket_mount *mount)
+static void bridge_bucket_mounted(struct visit *visit, const struct error *failure,
+                                  const struct bucket_mount *mount)
 {
     (void) mount;
-    answer(visit, "mount_error", failure);
+    bridge_bucket_answer(visit, "mount_error", failure);
 }
 
 static void unmounted(struct visit *visit, const struct error *failure,
                       const struct bucket_mount *mount)
 {
     (void) mount;
-    answer(visit, "unmount_error", failure);
+    bridge_bucket_answer(visit, "unmount_error", failure);
 }
 
 static void ready_to_mount(struct visit *visit)
 {
-    mount_work_add(visit, visit->data, mounted);
+    mount_work_add(visit, visit->data, bridge_bucket_mounted);
 }
 
 static void ready_to_unmount(struct visit *visit)
@@ -293,8 +293,8 @@ static void ready_to_unmount(struct visit *visit)
 }
 
 /* The body, or NULL: its complaint was answered. */
-static json_t *read_body(struct http_request *request, const char *bytes, size_t length,
-                         const char *(*check)(json_t *body))
+static json_t *bridge_bucket_read_body(struct http_request *request, const char *bytes,
+                                       size_t length, const char *(*check)(json_t *body))
 {
     AUTO(json) json_t *body = json_read(bytes, length, NULL, NULL);
     const char *complaint = body ? check(body) : "Invalid JSON body";
@@ -308,7 +308,7 @@ static json_t *read_body(struct http_request *request, const char *bytes, size_t
 
 static void got_mount(struct http_request *request, const char *bytes, size_t length)
 {
-    AUTO(json) json_t *body = read_body(request, bytes, length, check_mount);
+    AUTO(json) json_t *body = bridge_bucket_read_body(request, bytes, length, check_mount);
     struct bucket_mount_spec *spec = body ? read_spec(body, &request->pool) : NULL;
 
     if (!spec)
@@ -323,7 +323,7 @@ static void got_mount(struct http_request *request, const char *bytes, size_t le
 
 static void got_unmount(struct http_request *request, const char *bytes, size_t length)
 {
-    AUTO(json) json_t *body = read_body(request, bytes, length, check_unmount);
+    AUTO(json) json_t *body = bridge_bucket_read_body(request, bytes, length, check_unmount);
 
     if (!body)
         return;
@@ -332,19 +332,19 @@ static void got_unmount(struct http_request *request, const char *bytes, size_t 
     bridge_visit(request, 0, ready_to_unmount);
 }
 
-static void gone(struct http_request *request)
+static void bridge_bucket_gone(struct http_request *request)
 {
     (void) request; /* nothing was begun */
 }
 
 void bridge_mount_bucket(struct http_request *request)
 {
-    request->on_gone = gone;
+    request->on_gone = bridge_bucket_gone;
     http_request_collect(request, got_mount);
 }
 
 void bridge_unmount_bucket(struct http_request *request)
 {
-    request->on_gone = gone;
+    request->on_gone = bridge_bucket_gone;
     http_request_collect(request, got_unmount);
 }

@@ -43,8 +43,9 @@ static void write_base64(struct text *data, const char *bytes, size_t length)
 }
 
 /* `bytes` has room for what is held before, and for `text`. */
-static void join(struct bridge_event *event, struct bridge_held *held, enum bridge_output output,
-                 const char *text, size_t length, char *bytes)
+static void bridge_event_join(struct bridge_event *event, struct bridge_held *held,
+                              enum bridge_output output, const char *text, size_t length,
+                              char *bytes)
 {
     size_t before = held->output[output].length, count = 0, left;
 
@@ -74,7 +75,7 @@ static void read_output(struct bridge_event *event, struct bridge_held *held,
         return;
     }
     bytes = mem_alloc(sizeof(held->output[output].bytes) + BASE64_BYTES_MAX(length));
-    join(event, held, output, text, length, bytes);
+    bridge_event_join(event, held, output, text, length, bytes);
 }
 
 static void read_stdout(struct bridge_event *event, struct bridge_held *held, json_t *told)

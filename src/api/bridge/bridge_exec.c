@@ -14,7 +14,7 @@
 #define ARGUMENTS_MAX ((size_t) 16384)
 #define TIMEOUT_MAX   (365.0 * 24 * 3600 * 1000)
 
-struct wish {
+struct bridge_exec_request {
     struct json_texts arguments;
     const char *session;
     const char *directory; /* NULL: where the agent is */
@@ -30,7 +30,7 @@ struct command {
 
 /* --- the answer ------------------------------------------------------------------------------ */
 
-static void send_event(struct visit *visit, const struct bridge_event *event)
+static void bridge_exec_send_event(struct visit *visit, const struct bridge_event *event)
 {
     if (event->type && event->data.length)
         sse_send(visit->request, NULL, event->type, text_string(&event->data), event->data.length);
@@ -43,25 +43,25 @@ static void send_held(struct visit *visit)
 
     for (int output = 0; output < BRIDGE_OUTPUTS; output++) {
         bridge_event_flush(&event, &command->held, (enum bridge_output) output);
-        send_event(visit, &event);
+        bridge_exec_send_event(visit, &event);
     }
 }
 
-static void tell(struct visit *visit, const struct bridge_event *event)
+static void bridge_exec_tell(struct visit *visit, const struct bridge_event *event)
 {
     if (event->is_last)
         send_held(visit);
-    send_event(visit, event);
+    bridge_exec_send_event(visit, event);
     if (event->is_last)
         http_reply_end(visit->request);
 }
 
-static void fail(struct visit *visit, const char *reason)
+static void bridge_exec_fail(struct visit *visit, const char *reason)
 {
     AUTO(bridge_event) struct bridge_event event = BRIDGE_EVENT_INIT;
 
     bridge_event_fail(&event, reason);
-    tell(visit, &event);
+    bridge_exec_tell(visit, &event);
 }
 
 static void told(struct visit *visit, const char *type, json_t *json)
@@ -71,20 +71,20 @@ static void told(struct visit *visit, const char *type, json_t *json)
 
     (void) type;
     bridge_event_read(&event, &command->held, json);
-    tell(visit, &event);
+    bridge_exec_tell(visit, &event);
 }
 
-static void refused(struct visit *visit, const struct agent_reply *reply);
+static void bridge_exec_refused(struct visit *visit, const struct agent_reply *reply);
 
-static void ended(struct visit *visit, const struct error *failure)
+static void bridge_exec_ended(struct visit *visit, const struct error *failure)
 {
-    fail(visit, failure ? failure->message : "the command's end was not told");
+    bridge_exec_fail(visit, failure ? failure->message : "the command's end was not told");
 }
 
-static const struct agent_stream_events events = {refused, told, ended};
+static const struct agent_stream_events events = {bridge_exec_refused, told, bridge_exec_ended};
 
 /* A program that is not there is for bash to complain about, with its words and exit codes. */
-static void refused(struct visit *visit, const struct agent_reply *reply)
+static void bridge_exec_refused(struct visit *visit, const struct agent_reply *reply)
 {
     struct command *command = visit->data;
     struct error error = ERROR_INIT;
@@ -95,12 +95,13 @@ static void refused(struct visit *visit, const struct agent_reply *reply)
         return;
     }
     (void) agent_reply_error(reply, &error);
-    fail(visit, error.message);
+    bridge_exec_fail(visit, error.message);
 }
 
 /* --- the question ---------------------------------------------------------------------------- */
 
-static int read_arguments(json_t *body, struct pool *pool, struct wish *wish, struct error *err)
+static int read_arguments(json_t *body, struct pool *pool, struct bridge_exec_request *wish,
+                          struct error *err)
 {
     json_t *arguments = json_object_get(body, "argv");
     struct json_place root;
@@ -123,7 +124,8 @@ static int64_t read_timeout(json_t *body)
 }
 
 /* Returns -1 when that was answered. */
-static int read_directory(struct http_request *request, json_t *body, struct wish *wish)
+static int read_directory(struct http_request *request, json_t *body,
+                          struct bridge_exec_request *wish)
 {
     const char *directory = json_string_value(json_object_get(body, "cwd"));
 
@@ -156,7 +158,7 @@ static void write_line(struct json_writer *json, const struct json_texts *argume
     json_add_text(json, "command", text_string(&line));
 }
 
-static void write_question(struct pool *pool, const struct wish *wish,
+static void write_question(struct pool *pool, const struct bridge_exec_request *wish,
                            void (*write)(struct json_writer *json,
                                          const struct json_texts *arguments),
                            struct agent_request *ret_request)
@@ -174,7 +176,7 @@ static void write_question(struct pool *pool, const struct wish *wish,
     ret_request->session = wish->session;
 }
 
-static void run(struct visit *visit, const struct wish *wish)
+static void bridge_exec_run(struct visit *visit, const struct bridge_exec_request *wish)
 {
     struct pool *pool = &visit->request->pool;
     struct command *command = pool_alloc(pool, sizeof(*command));
@@ -190,13 +192,13 @@ static void run(struct visit *visit, const struct wish *wish)
     agent_stream(visit, command->has_shell_left ? &direct : &command->by_shell, &events);
 }
 
-static void got_body(struct http_request *request, const char *bytes, size_t length)
+static void bridge_exec_got_body(struct http_request *request, const char *bytes, size_t length)
 {
     static const struct json_limits limits = {
         .size = BRIDGE_EXEC_MAX, .depth = JSON_DEPTH_MAX, .values = JSON_VALUES_MAX};
     AUTO(json) json_t *body = json_read(bytes, length, &limits, NULL);
     struct error error = ERROR_INIT;
-    struct wish wish = {.session = NULL};
+    struct bridge_exec_request wish = {.session = NULL};
 
     if (!body) {
         api_fail(request, ERR_INVALID, "Invalid JSON body");
@@ -210,15 +212,15 @@ static void got_body(struct http_request *request, const char *bytes, size_t len
     if (!wish.session || read_directory(request, body, &wish) < 0)
         return;
     wish.timeout_ms = read_timeout(body);
-    run(visit_of(request), &wish);
+    bridge_exec_run(visit_of(request), &wish);
 }
 
-static void ready(struct visit *visit)
+static void bridge_exec_ready(struct visit *visit)
 {
-    http_request_collect(visit->request, got_body);
+    http_request_collect(visit->request, bridge_exec_got_body);
 }
 
 void bridge_exec(struct http_request *request)
 {
-    bridge_visit(request, 0, ready);
+    bridge_visit(request, 0, bridge_exec_ready);
 }

@@ -18,7 +18,7 @@ static size_t without_last(const char *path, size_t length)
 
 /* Walk `path` from the end of what is in `at`, which has room for all of it. Returns the new end.
  */
-static size_t walk(char *at, size_t end, const char *path)
+static size_t bridge_path_walk(char *at, size_t end, const char *path)
 {
     while (*path) {
         size_t length = strcspn(path, "/");
@@ -45,9 +45,9 @@ static bool is_inside(const char *path)
 const char *bridge_path_resolve(struct pool *pool, const char *path)
 {
     char *resolved = pool_alloc_raw(pool, strlen(BRIDGE_ROOT) + strlen(path) + 2);
-    size_t end = path[0] == '/' ? 0 : walk(resolved, 0, BRIDGE_ROOT);
+    size_t end = path[0] == '/' ? 0 : bridge_path_walk(resolved, 0, BRIDGE_ROOT);
 
-    end = walk(resolved, end, path);
+    end = bridge_path_walk(resolved, end, path);
     resolved[end] = '\0';
     return is_inside(resolved) ? resolved : NULL;
 }

@@ -29,7 +29,7 @@ static void pinged(struct visit *visit, const struct agent_reply *reply,
                     runs ? "{\"running\":true}" : "{\"running\":false}");
 }
 
-static void ready(struct visit *visit)
+static void bridge_sandbox_ready(struct visit *visit)
 {
     const struct agent_request question = {
         .method = "GET", .path = "/api/ping", .timeout_ms = PING_MS};
@@ -39,13 +39,14 @@ static void ready(struct visit *visit)
 
 void bridge_running(struct http_request *request)
 {
-    bridge_visit(request, VISIT_READ, ready);
+    bridge_visit(request, VISIT_READ, bridge_sandbox_ready);
 }
 
 /* --- the end --------------------------------------------------------------------------------- */
 
 /* One that went away by itself meanwhile is as gone as it should be. */
-static void destroyed(void *context, const struct error *failure, struct sandbox *sandbox)
+static void bridge_sandbox_destroyed(void *context, const struct error *failure,
+                                     struct sandbox *sandbox)
 {
     struct http_request *request = pending_take(context);
 
@@ -67,7 +68,7 @@ void bridge_delete(struct http_request *request)
         sandbox_find(domain, caller, http_request_parameter(request, "id"), &error);
 
     if (sandbox)
-        sandbox_destroy(domain, caller, sandbox, destroyed, pending_new(request));
+        sandbox_destroy(domain, caller, sandbox, bridge_sandbox_destroyed, pending_new(request));
     else if (error.code == ERR_NOT_FOUND)
         http_reply(request, 204, NULL, NULL, 0);
     else

@@ -21,7 +21,8 @@ static void reply_object(struct http_request *request, struct json_writer *json,
 /* --- making one ------------------------------------------------------------------------------ */
 
 /* One of that name that is there already is as good, as it is for Cloudflare's SDK. */
-static void made(struct visit *visit, const struct agent_reply *reply, const struct error *failure)
+static void bridge_session_made(struct visit *visit, const struct agent_reply *reply,
+                                const struct error *failure)
 {
     AUTO(text) struct text body = TEXT_INIT(SESSION_ID_MAX * 6 + 64);
     struct error storage = ERROR_INIT;
@@ -64,7 +65,7 @@ static const char *session_id(struct http_request *request, json_t *body)
 }
 
 /* A body that is no JSON object counts as none, as it does there. */
-static void got_body(struct http_request *request, const char *bytes, size_t length)
+static void bridge_session_got_body(struct http_request *request, const char *bytes, size_t length)
 {
     AUTO(json) json_t *body = length ? json_read(bytes, length, NULL, NULL) : NULL;
     const char *id = session_id(request, body);
@@ -80,12 +81,12 @@ static void got_body(struct http_request *request, const char *bytes, size_t len
     add_field(&asked.json, body, "cwd");
     add_field(&asked.json, body, "env");
     agent_body_end(&asked, &request->pool, "/api/session/create", &question);
-    agent_call(visit, &question, made);
+    agent_call(visit, &question, bridge_session_made);
 }
 
 static void ready_to_make(struct visit *visit)
 {
-    http_request_collect(visit->request, got_body);
+    http_request_collect(visit->request, bridge_session_got_body);
 }
 
 void bridge_make_session(struct http_request *request)

@@ -13,7 +13,7 @@
 #define ROWS         24
 #define TARGET_MAX   (URL_LENGTH_MAX * 3)
 
-static int read_size(struct http_request *request, const char *name, int64_t *size)
+static int bridge_terminal_read_size(struct http_request *request, const char *name, int64_t *size)
 {
     const char *text = http_request_query(request, name);
 
@@ -32,7 +32,8 @@ static const char *session_of(struct visit *visit)
     return pool_format(&visit->request->pool, "sandbox-%s", visit->sandbox->id.text);
 }
 
-static void pass_on(struct visit *visit, const char *session, int64_t columns, int64_t rows)
+static void bridge_terminal_pass_on(struct visit *visit, const char *session, int64_t columns,
+                                    int64_t rows)
 {
     const char *shell = http_request_query(visit->request, "shell");
     AUTO(text) struct text target = TEXT_INIT(TARGET_MAX);
@@ -48,7 +49,7 @@ static void pass_on(struct visit *visit, const char *session, int64_t columns, i
                        pool_copy_bytes(&visit->request->pool, text_string(&target), target.length));
 }
 
-static void ready(struct visit *visit)
+static void bridge_terminal_ready(struct visit *visit)
 {
     struct http_request *request = visit->request;
     const char *upgrade = http_request_header(request, "upgrade");
@@ -59,18 +60,19 @@ static void ready(struct visit *visit)
         api_fail(request, ERR_INVALID, "WebSocket upgrade required");
         return;
     }
-    if (read_size(request, "cols", &columns) < 0 || read_size(request, "rows", &rows) < 0) {
+    if (bridge_terminal_read_size(request, "cols", &columns) < 0 ||
+        bridge_terminal_read_size(request, "rows", &rows) < 0) {
         api_fail(request, ERR_INVALID, "cols and rows must be valid numbers");
         return;
     }
     session = session_of(visit);
     if (session)
-        pass_on(visit, session, columns, rows);
+        bridge_terminal_pass_on(visit, session, columns, rows);
     else
         api_fail(request, ERR_INVALID, "Invalid session ID format");
 }
 
 void bridge_terminal(struct http_request *request)
 {
-    bridge_visit(request, 0, ready);
+    bridge_visit(request, 0, bridge_terminal_ready);
 }

@@ -77,16 +77,18 @@ static void opened(void *context, const struct error *failure, struct port *port
     http_reply(request, 200, BRIDGE_JSON, text_string(&body), body.length);
 }
 
-static bool is_blank(const char *bytes, size_t length)
+static bool bridge_tunnel_is_blank(const char *bytes, size_t length)
 {
     return strspn(bytes, " \t\r\n") >= length;
 }
 
 /* The name that is wished for, in the pool, or "". NULL: that was answered. */
-static const char *read_name(struct http_request *request, const char *bytes, size_t length)
+static const char *bridge_tunnel_read_name(struct http_request *request, const char *bytes,
+                                           size_t length)
 {
     AUTO(json)
-    json_t *body = is_blank(bytes, length) ? json_object() : json_read(bytes, length, NULL, NULL);
+    json_t *body = bridge_tunnel_is_blank(bytes, length) ? json_object()
+                                                         : json_read(bytes, length, NULL, NULL);
     json_t *name = json_object_get(body, "name");
 
     if (!body)
@@ -105,10 +107,10 @@ static const char *read_name(struct http_request *request, const char *bytes, si
     return NULL;
 }
 
-static void got_body(struct http_request *request, const char *bytes, size_t length)
+static void bridge_tunnel_got_body(struct http_request *request, const char *bytes, size_t length)
 {
     struct visit *visit = visit_of(request);
-    const char *name = read_name(request, bytes, length);
+    const char *name = bridge_tunnel_read_name(request, bytes, length);
     struct port_spec spec = {.number = port_of(request), .name = name && *name ? name : NULL};
 
     if (!name)
@@ -121,30 +123,30 @@ static void got_body(struct http_request *request, const char *bytes, size_t len
                     pending_new(request));
 }
 
-static void ready(struct visit *visit)
+static void bridge_tunnel_ready(struct visit *visit)
 {
     if (port_of(visit->request))
-        http_request_collect(visit->request, got_body);
+        http_request_collect(visit->request, bridge_tunnel_got_body);
 }
 
 void bridge_open_tunnel(struct http_request *request)
 {
-    bridge_visit(request, 0, ready);
+    bridge_visit(request, 0, bridge_tunnel_ready);
 }
 
 /* --- closing --------------------------------------------------------------------------------- */
 
 /* The client may leave, what is open must be cut all the same. */
-struct closing {
+struct bridge_tunnel_closing {
     struct pending *pending; /* owned */
     struct preview *preview; /* borrowed, may be NULL */
     struct id sandbox;
     uint16_t number;
 };
 
-static void closed(void *context, const struct error *failure, struct port *port)
+static void bridge_tunnel_closed(void *context, const struct error *failure, struct port *port)
 {
-    AUTO(free) struct closing *closing = context;
+    AUTO(free) struct bridge_tunnel_closing *closing = context;
     struct http_request *request = pending_take(closing->pending);
 
     (void) port;
@@ -161,15 +163,16 @@ static void closed(void *context, const struct error *failure, struct port *port
 static void close_tunnel(struct http_request *request, struct sandbox *sandbox, uint16_t number)
 {
     struct api *api = api_of(request);
-    struct closing *closing = mem_alloc(sizeof(*closing));
+    struct bridge_tunnel_closing *closing = mem_alloc(sizeof(*closing));
 
-    *closing = (struct closing){
+    *closing = (struct bridge_tunnel_closing){
         .pending = pending_new(request),
         .preview = api->preview,
         .sandbox = sandbox->id,
         .number = number,
     };
-    port_unexpose(api->domain, request_caller(request), sandbox, number, closed, closing);
+    port_unexpose(api->domain, request_caller(request), sandbox, number, bridge_tunnel_closed,
+                  closing);
 }
 
 /* No sandbox is made, or woken, to close what it cannot have. */

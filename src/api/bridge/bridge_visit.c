@@ -42,16 +42,16 @@ const char *bridge_reason(const struct agent_reply *reply, const struct error *f
 /* --- bytes ----------------------------------------------------------------------------------- */
 
 /* In the request's pool. */
-struct download {
+struct bridge_visit_download {
     bridge_refused *refused;
     bool is_refused;
     char refusal[REFUSAL_MAX]; /* the agent's error, as far as it is worth reading */
     size_t length;
 };
 
-static void got_head(struct visit *visit, int status, const struct http_head *head)
+static void bridge_visit_got_head(struct visit *visit, int status, const struct http_head *head)
 {
-    struct download *download = visit->data;
+    struct bridge_visit_download *download = visit->data;
 
     download->is_refused = status != 200;
     if (!download->is_refused)
@@ -60,7 +60,7 @@ static void got_head(struct visit *visit, int status, const struct http_head *he
 
 static void got_bytes(struct visit *visit, const char *bytes, size_t length)
 {
-    struct download *download = visit->data;
+    struct bridge_visit_download *download = visit->data;
     size_t room = REFUSAL_MAX - download->length;
 
     if (!download->is_refused) {
@@ -72,7 +72,7 @@ static void got_bytes(struct visit *visit, const char *bytes, size_t length)
     download->length += length;
 }
 
-static void refuse(struct visit *visit, const struct download *download)
+static void bridge_visit_refuse(struct visit *visit, const struct bridge_visit_download *download)
 {
     AUTO(json) json_t *json = json_read(download->refusal, download->length, NULL, NULL);
     const char *code = json_string_value(json_object_get(json, "code"));
@@ -81,12 +81,12 @@ static void refuse(struct visit *visit, const struct download *download)
     download->refused(visit, code ? code : "", reason ? reason : "the agent did not say why");
 }
 
-static void got_end(struct visit *visit, const struct error *failure)
+static void bridge_visit_got_end(struct visit *visit, const struct error *failure)
 {
-    const struct download *download = visit->data;
+    const struct bridge_visit_download *download = visit->data;
 
     if (download->is_refused && !failure)
-        refuse(visit, download);
+        bridge_visit_refuse(visit, download);
     else if (!failure)
         http_reply_end(visit->request);
     else if (visit->request->state == HTTP_REQUEST_FRESH)
@@ -95,12 +95,13 @@ static void got_end(struct visit *visit, const struct error *failure)
         http_reply_cut(visit->request); /* half of it must not look like all of it */
 }
 
-static const struct agent_body_events download_events = {got_head, got_bytes, got_end};
+static const struct agent_body_events download_events = {bridge_visit_got_head, got_bytes,
+                                                         bridge_visit_got_end};
 
 void bridge_download(struct visit *visit, const struct agent_request *request,
                      bridge_refused *refused)
 {
-    struct download *download = pool_alloc(&visit->request->pool, sizeof(*download));
+    struct bridge_visit_download *download = pool_alloc(&visit->request->pool, sizeof(*download));
 
     download->refused = refused;
     visit->data = download;

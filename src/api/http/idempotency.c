@@ -44,8 +44,8 @@ struct idempotency_entry {
 
 /* --- entries --------------------------------------------------------------------------------- */
 
-static uint64_t hash_of(const struct idempotency *idempotency, const struct id *owner,
-                        const char *key)
+static uint64_t idempotency_hash_of(const struct idempotency *idempotency, const struct id *owner,
+                                    const char *key)
 {
     return table_hash(table_hash(idempotency->seed, owner->text, strlen(owner->text)), key,
                       strlen(key));
@@ -55,7 +55,7 @@ static bool is_under_way(const struct idempotency *idempotency, const struct id 
                          const char *key)
 {
     for (struct table_link *at =
-             table_find(&idempotency->entries, hash_of(idempotency, owner, key));
+             table_find(&idempotency->entries, idempotency_hash_of(idempotency, owner, key));
          at; at = table_next(at)) {
         const struct idempotency_entry *entry = CONTAINER_OF(at, struct idempotency_entry, by_key);
 
@@ -66,7 +66,7 @@ static bool is_under_way(const struct idempotency *idempotency, const struct id 
 }
 
 /* Its key is free again. The memory stays as long as somebody may call back. */
-static void leave(struct idempotency_entry *entry)
+static void idempotency_leave(struct idempotency_entry *entry)
 {
     struct idempotency *idempotency = TAKE_PTR(entry->idempotency);
 
@@ -81,7 +81,7 @@ static void free_when_unused(struct idempotency_entry *entry)
     if (entry->request || entry->state == ENTRY_ASKING || entry->state == ENTRY_KEEPING ||
         (entry->is_adopted && entry->state == ENTRY_OPEN))
         return;
-    leave(entry);
+    idempotency_leave(entry);
     free(entry->reply);
     free(entry);
 }
@@ -89,7 +89,7 @@ static void free_when_unused(struct idempotency_entry *entry)
 static void over(struct idempotency_entry *entry)
 {
     entry->state = ENTRY_OVER;
-    leave(entry);
+    idempotency_leave(entry);
     free_when_unused(entry);
 }
 
@@ -115,7 +115,8 @@ static void reply_kept(void *context, const struct error *failure,
         over(entry);
 }
 
-static void keep(struct idempotency_entry *entry, int status, const char *body, size_t length)
+static void idempotency_keep_row(struct idempotency_entry *entry, int status, const char *body,
+                                 size_t length)
 {
     struct idempotency *idempotency = entry->idempotency;
     struct store_transaction *change = store_begin(idempotency->store);
@@ -151,11 +152,11 @@ static bool reply_coming(struct http_watch *watch, struct http_request *request,
         return false;
     if (!is_worth_keeping(status, content_type, body, length)) {
         entry->state = ENTRY_OVER;
-        leave(entry);
+        idempotency_leave(entry);
         return false;
     }
     request->on_gone = nobody_waits;
-    keep(entry, status, body, length);
+    idempotency_keep_row(entry, status, body, length);
     return true;
 }
 
@@ -178,7 +179,7 @@ static void replay(struct idempotency_entry *entry, const struct store_value *ro
     struct error error;
 
     entry->state = ENTRY_OVER;
-    leave(entry);
+    idempotency_leave(entry);
     if (digest->length == HASH_SIZE && memcmp(digest->bytes, entry->digest, HASH_SIZE) == 0) {
         (void) http_reply_header(request, "Idempotency-Replayed", "true");
         http_reply(request, (int) row[STORE_IDEMPOTENCY_STATUS].integer, "application/json",
@@ -189,7 +190,8 @@ static void replay(struct idempotency_entry *entry, const struct store_value *ro
     http_reply_error(request, &error);
 }
 
-static void found(void *context, const struct error *failure, const struct store_rows *rows)
+static void idempotency_found(void *context, const struct error *failure,
+                              const struct store_rows *rows)
 {
     struct idempotency_entry *entry = context;
     struct http_request *request = entry->request;
@@ -215,7 +217,7 @@ static void found(void *context, const struct error *failure, const struct store
     entry->go(request);
 }
 
-static void ask(struct idempotency_entry *entry)
+static void idempotency_ask(struct idempotency_entry *entry)
 {
     struct store_condition conditions[] = {
         {STORE_IDEMPOTENCY_OWNER, STORE_EQUAL, store_text(entry->owner.text)},
@@ -227,10 +229,10 @@ static void ask(struct idempotency_entry *entry)
                                 .order = STORE_IDEMPOTENCY_CREATED,
                                 .limit = 1};
 
-    store_find(entry->idempotency->store, &query, found, entry);
+    store_find(entry->idempotency->store, &query, idempotency_found, entry);
 }
 
-static void sweep(struct idempotency *idempotency)
+static void idempotency_sweep(struct idempotency *idempotency)
 {
     int64_t now = clock_wall_ms(idempotency->clock);
     struct store_condition old = {STORE_IDEMPOTENCY_CREATED, STORE_LESS,
@@ -266,7 +268,7 @@ static struct idempotency_entry *entry_new(struct idempotency *idempotency, cons
     entry->idempotency = idempotency;
     entry->request = request;
     entry->owner = *owner;
-    entry->by_key.hash = hash_of(idempotency, owner, key);
+    entry->by_key.hash = idempotency_hash_of(idempotency, owner, key);
     table_add(&idempotency->entries, &entry->by_key);
     list_init(&entry->link);
     list_append(&idempotency->all, &entry->link);
@@ -295,13 +297,13 @@ void idempotency_check(struct idempotency *idempotency, struct http_request *req
         http_reply_error(request, &error);
         return;
     }
-    sweep(idempotency);
+    idempotency_sweep(idempotency);
     entry = entry_new(idempotency, key, request, &caller->owner);
     entry->go = go;
     digest_request(entry, request, body, length);
     request->watch = &entry->watch;
     request->on_gone = nobody_waits;
-    ask(entry);
+    idempotency_ask(entry);
 }
 
 /* --- what goes on by itself ------------------------------------------------------------------ */
@@ -322,7 +324,7 @@ void idempotency_keep(struct idempotency_entry *entry, int status, const char *b
     if (!entry)
         return;
     if (entry->idempotency && is_worth_keeping(status, "application/json", body, length))
-        keep(entry, status, body, length);
+        idempotency_keep_row(entry, status, body, length);
     else
         over(entry);
 }
@@ -353,7 +355,7 @@ void idempotency_free(struct idempotency *idempotency)
     if (!idempotency)
         return;
     while ((first = list_first(&idempotency->all)))
-        leave(CONTAINER_OF(first, struct idempotency_entry, link));
+        idempotency_leave(CONTAINER_OF(first, struct idempotency_entry, link));
     table_done(&idempotency->entries);
     free(idempotency);
 }

@@ -1,6 +1,6 @@
 #include "api/http/json_body.h"
 
-static void client_left(struct http_request *request)
+static void json_body_client_left(struct http_request *request)
 {
     (void) request; /* everything is in its pool */
 }
@@ -24,6 +24,6 @@ void json_body_take(struct http_request *request, json_body_read *read)
 
     *kept = read;
     request->data = kept;
-    request->on_gone = client_left;
+    request->on_gone = json_body_client_left;
     http_request_collect(request, arrived);
 }

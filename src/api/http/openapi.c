@@ -10,7 +10,7 @@
 
 #define OPENAPI_MAX ((size_t) 4 * 1024 * 1024)
 
-struct document {
+struct openapi_document {
     const struct http_mount *mounts;
     size_t count;
     struct json_writer json;
@@ -131,7 +131,7 @@ static void write_operation(struct json_writer *json, const struct http_mount *m
 }
 
 /* All methods of a path belong into one object, whichever dialect and row they come from. */
-static bool is_first_of_path(const struct document *document, size_t mount, size_t route)
+static bool is_first_of_path(const struct openapi_document *document, size_t mount, size_t route)
 {
     const char *pattern = document->mounts[mount].routes[route].pattern;
 
@@ -146,7 +146,7 @@ static bool is_first_of_path(const struct document *document, size_t mount, size
     return true;
 }
 
-static void write_path_item(struct document *document, const char *pattern)
+static void write_path_item(struct openapi_document *document, const char *pattern)
 {
     AUTO(text) struct text path = TEXT_INIT(1024);
 
@@ -164,7 +164,7 @@ static void write_path_item(struct document *document, const char *pattern)
     json_end_object(&document->json);
 }
 
-static void write_paths(struct document *document)
+static void write_paths(struct openapi_document *document)
 {
     json_key(&document->json, "paths");
     json_begin_object(&document->json);
@@ -195,7 +195,7 @@ static void write_components(struct json_writer *json)
 int openapi_write(const struct http_mount *mounts, size_t count, const char *title,
                   const char *version, struct text *out)
 {
-    struct document document = {.mounts = mounts, .count = count};
+    struct openapi_document document = {.mounts = mounts, .count = count};
     struct json_writer *json = &document.json;
 
     json_writer_init_text(json, out);

@@ -21,7 +21,7 @@ static const char head[] =
     "article{border-color:#444}pre{background:#242424}a{color:#8ab4f8}}\n"
     "</style>\n";
 
-static void add_escaped(struct text *out, const char *text)
+static void openapi_page_add_escaped(struct text *out, const char *text)
 {
     static const struct {
         char byte;
@@ -45,18 +45,18 @@ static void add_details(struct text *out, const char *name, const char *json)
     if (!json)
         return;
     text_format(out, "<details><summary>%s</summary><pre>", name);
-    add_escaped(out, json);
+    openapi_page_add_escaped(out, json);
     text_append(out, "</pre></details>\n");
 }
 
 static void add_route(struct text *out, const struct http_route *route)
 {
     text_append(out, "<article><b>");
-    add_escaped(out, route->method);
+    openapi_page_add_escaped(out, route->method);
     text_append(out, "</b> <code>");
-    add_escaped(out, route->pattern);
+    openapi_page_add_escaped(out, route->pattern);
     text_append(out, "</code>\n<p>");
-    add_escaped(out, route->summary ? route->summary : "");
+    openapi_page_add_escaped(out, route->summary ? route->summary : "");
     text_append(out, route->access == ACCESS_PUBLIC ? " (needs no key)</p>\n" : "</p>\n");
     add_details(out, "Parameters", route->parameters);
     add_details(out, "Request", route->request_schema);
@@ -67,7 +67,7 @@ static void add_route(struct text *out, const struct http_route *route)
 static void add_mount(struct text *out, const struct http_mount *mount)
 {
     text_append(out, "<section><h2>");
-    add_escaped(out, mount->name);
+    openapi_page_add_escaped(out, mount->name);
     text_append(out, "</h2>\n");
     for (size_t i = 0; i < mount->route_count; i++)
         add_route(out, &mount->routes[i]);
@@ -79,17 +79,17 @@ int openapi_page_write(const struct http_mount *mounts, size_t count, const char
 {
     text_append(out, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
                      "<meta name=\"viewport\" content=\"width=device-width\">\n<title>");
-    add_escaped(out, title);
+    openapi_page_add_escaped(out, title);
     text_append(out, "</title>\n");
     text_append(out, head);
     text_append(out, "</head><body><h1>");
-    add_escaped(out, title);
+    openapi_page_add_escaped(out, title);
     text_append(out, "</h1>\n<p style=\"margin:0\">Version ");
-    add_escaped(out, version);
+    openapi_page_add_escaped(out, version);
     text_append(out, ". The same for programs: <a href=\"");
-    add_escaped(out, document);
+    openapi_page_add_escaped(out, document);
     text_append(out, "\">");
-    add_escaped(out, document);
+    openapi_page_add_escaped(out, document);
     text_append(out, "</a></p>\n");
     for (size_t i = 0; i < count; i++)
         add_mount(out, &mounts[i]);

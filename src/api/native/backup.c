@@ -9,14 +9,14 @@
 
 #define NAME_LENGTH_MAX 64
 
-struct copy {
+struct store_copy {
     struct pending *pending;
     char *path; /* owned */
 };
 
 static void copied(void *context, const struct error *failure, const struct store_receipt *receipt)
 {
-    struct copy *copy = context;
+    struct store_copy *copy = context;
     struct http_request *request = pending_take_good(copy->pending, failure);
     struct native_answer answer;
 
@@ -32,7 +32,7 @@ static void copied(void *context, const struct error *failure, const struct stor
 }
 
 /* No folder, no dot at the front: a file beside the others, nowhere else. */
-static bool is_name(const char *name)
+static bool backup_is_name(const char *name)
 {
     size_t length = strlen(name);
 
@@ -61,13 +61,13 @@ static int read_backup(struct http_request *request, const struct json_place *bo
     static const char *const names[] = {"name"};
     struct api *api = api_of(request);
     const char *name = NULL;
-    struct copy *copy;
+    struct store_copy *copy;
 
     (void) argument;
     if (json_known_fields(body, names, ARRAY_COUNT(names), err) < 0 ||
         json_field_text(body, "name", JSON_OPTIONAL, NAME_LENGTH_MAX, &name, err) < 0)
         return -1;
-    if (name && !is_name(name))
+    if (name && !backup_is_name(name))
         return json_refuse_field(body, "name",
                                  "1 to 64 of letters, digits, '.', '_' and '-', no '.' first", err);
     if (!api->backup_folder)

@@ -26,12 +26,12 @@ static void answer_one(void *context, const struct error *failure, const struct 
     native_answer_send(&answer, request, status);
 }
 
-static void made(void *context, const struct error *failure, const struct backup *backup)
+static void backups_made(void *context, const struct error *failure, const struct backup *backup)
 {
     answer_one(context, failure, backup, 201);
 }
 
-static void found(void *context, const struct error *failure, const struct backup *backup)
+static void backups_found(void *context, const struct error *failure, const struct backup *backup)
 {
     answer_one(context, failure, backup, 200);
 }
@@ -60,7 +60,7 @@ static void listed(void *context, const struct error *failure, const struct back
 
 /* --- requests -------------------------------------------------------------------------------- */
 
-static struct sandbox *find(struct http_request *request, struct error *err)
+static struct sandbox *backups_find(struct http_request *request, struct error *err)
 {
     return sandbox_find(api_of(request)->domain, request_caller(request),
                         http_request_parameter(request, "id"), err);
@@ -81,10 +81,10 @@ static int read_make(struct http_request *request, const struct json_place *body
         json_field_boolean(body, "freeze", JSON_OPTIONAL, &freeze, err) < 0)
         return -1;
     spec.no_freeze = !freeze;
-    sandbox = find(request, err);
+    sandbox = backups_find(request, err);
     if (!sandbox)
         return -1;
-    backup_make(api_of(request)->domain, request_caller(request), sandbox, &spec, made,
+    backup_make(api_of(request)->domain, request_caller(request), sandbox, &spec, backups_made,
                 pending_new(request));
     return 0;
 }
@@ -107,11 +107,11 @@ static int read_restore(struct http_request *request, const struct json_place *b
         backup_body_read_handle(body, "backup", &id, &dir, err) < 0 ||
         json_field_text(body, "dir", JSON_OPTIONAL, BACKUP_DIR_MAX, &dir, err) < 0)
         return -1;
-    sandbox = find(request, err);
+    sandbox = backups_find(request, err);
     if (!sandbox)
         return -1;
-    backup_restore(api_of(request)->domain, request_caller(request), sandbox, id, dir, found,
-                   pending_new(request));
+    backup_restore(api_of(request)->domain, request_caller(request), sandbox, id, dir,
+                   backups_found, pending_new(request));
     return 0;
 }
 
@@ -120,7 +120,7 @@ void native_restore_backup(struct http_request *request)
     native_take(request, read_restore, NULL);
 }
 
-static void list(struct http_request *request, const struct id *sandbox)
+static void backups_list(struct http_request *request, const struct id *sandbox)
 {
     struct error err = ERROR_INIT;
     int64_t count = PAGE_DEFAULT;
@@ -136,7 +136,7 @@ static void list(struct http_request *request, const struct id *sandbox)
 
 void native_list_backups(struct http_request *request)
 {
-    list(request, NULL);
+    backups_list(request, NULL);
 }
 
 void native_list_sandbox_backups(struct http_request *request)
@@ -144,13 +144,13 @@ void native_list_sandbox_backups(struct http_request *request)
     struct sandbox *sandbox = native_find_sandbox(request);
 
     if (sandbox)
-        list(request, &sandbox->id);
+        backups_list(request, &sandbox->id);
 }
 
 void native_get_backup(struct http_request *request)
 {
     backup_find(api_of(request)->domain, request_caller(request),
-                http_request_parameter(request, "backup"), found, pending_new(request));
+                http_request_parameter(request, "backup"), backups_found, pending_new(request));
 }
 
 void native_delete_backup(struct http_request *request)

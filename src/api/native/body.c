@@ -15,12 +15,12 @@ struct taking {
     size_t length;
 };
 
-static void client_left(struct http_request *request)
+static void body_client_left(struct http_request *request)
 {
     (void) request; /* everything is in its pool */
 }
 
-static void read_body(struct http_request *request, const struct taking *taking)
+static void body_read_body(struct http_request *request, const struct taking *taking)
 {
     const struct json_limits limits = {
         .size = taking->length, .depth = JSON_DEPTH_MAX, .values = JSON_VALUES_MAX, .nul = false};
@@ -37,7 +37,7 @@ static void read_body(struct http_request *request, const struct taking *taking)
 
 static void checked(struct http_request *request)
 {
-    read_body(request, request->data);
+    body_read_body(request, request->data);
 }
 
 static void arrived(struct http_request *request, const char *bytes, size_t length)
@@ -47,7 +47,7 @@ static void arrived(struct http_request *request, const char *bytes, size_t leng
     taking->length = length;
     taking->bytes = bytes;
     if (!http_request_header(request, "idempotency-key")) {
-        read_body(request, taking);
+        body_read_body(request, taking);
         return;
     }
     taking->bytes = pool_copy_bytes(&request->pool, bytes, length);
@@ -62,7 +62,7 @@ void native_take(struct http_request *request, native_read *read, const void *ar
     taking->read = read;
     taking->argument = argument;
     request->data = taking;
-    request->on_gone = client_left;
+    request->on_gone = body_client_left;
     http_request_collect(request, arrived);
 }
 

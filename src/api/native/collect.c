@@ -55,7 +55,7 @@ struct inspecting {
     bool is_truncated;
 };
 
-static void found(void *context, const struct finding *finding)
+static void collect_found(void *context, const struct finding *finding)
 {
     struct inspecting *inspecting = context;
     struct json_writer *json = &inspecting->answer.json;
@@ -110,7 +110,7 @@ static int read_inspect(struct http_request *request, const struct json_place *b
     inspecting = mem_alloc(sizeof(*inspecting));
     native_answer_begin_list(&inspecting->answer, "findings");
     inspecting->pending = pending_new(request);
-    inspection_run(api_of(request)->domain, is_deep, found, inspected, inspecting);
+    inspection_run(api_of(request)->domain, is_deep, collect_found, inspected, inspecting);
     return 0;
 }
 

@@ -39,7 +39,7 @@ static void write_event(struct json_writer *json, const struct event *event)
 
 /* --- following ------------------------------------------------------------------------------- */
 
-struct following {
+struct events_following {
     struct http_request *request; /* NULL: gone, only the timer is left */
     struct event_follower *follower;
     struct deadline keep_alive;
@@ -47,10 +47,10 @@ struct following {
 
 static void following_gone(struct deadline *deadline)
 {
-    free(CONTAINER_OF(deadline, struct following, keep_alive));
+    free(CONTAINER_OF(deadline, struct events_following, keep_alive));
 }
 
-static void leave(struct following *following)
+static void events_leave(struct events_following *following)
 {
     if (following->follower)
         event_follower_close(TAKE_PTR(following->follower));
@@ -58,14 +58,14 @@ static void leave(struct following *following)
     deadline_close(&following->keep_alive, following_gone);
 }
 
-static void client_left(struct http_request *request)
+static void events_client_left(struct http_request *request)
 {
-    leave(request->data);
+    events_leave(request->data);
 }
 
 static void client_drained(struct http_request *request)
 {
-    struct following *following = request->data;
+    struct events_following *following = request->data;
 
     if (following->follower)
         event_follower_resume(following->follower);
@@ -73,7 +73,8 @@ static void client_drained(struct http_request *request)
 
 static void still_here(struct deadline *deadline)
 {
-    struct following *following = CONTAINER_OF(deadline, struct following, keep_alive);
+    struct events_following *following =
+        CONTAINER_OF(deadline, struct events_following, keep_alive);
 
     if (!following->request)
         return;
@@ -82,9 +83,9 @@ static void still_here(struct deadline *deadline)
     deadline_set(deadline, KEEP_ALIVE_MS);
 }
 
-static bool send_event(void *context, const struct event *event)
+static bool events_send_event(void *context, const struct event *event)
 {
-    struct following *following = context;
+    struct events_following *following = context;
     AUTO(text) struct text data = TEXT_INIT(EVENT_MAX);
     char cursor[NUMBER_TEXT_SIZE];
     struct json_writer json;
@@ -103,7 +104,7 @@ static bool send_event(void *context, const struct event *event)
 /* Nothing more comes. The client learns why, and asks again from where it was. */
 static void follow_ended(void *context, const struct error *reason)
 {
-    struct following *following = context;
+    struct events_following *following = context;
     struct http_request *request = following->request;
     AUTO(text) struct text data = TEXT_INIT(EVENT_MAX);
     struct json_writer json;
@@ -115,19 +116,19 @@ static void follow_ended(void *context, const struct error *reason)
     json_add_text(&json, "message", reason->message);
     json_end_object(&json);
     (void) json_writer_finish(&json); /* a message is short */
-    leave(following);
+    events_leave(following);
     sse_send(request, NULL, "error", text_string(&data), data.length);
     http_reply_end(request);
 }
 
-static void follow(struct http_request *request, const struct event_filter *filter)
+static void events_follow(struct http_request *request, const struct event_filter *filter)
 {
     struct api *api = api_of(request);
-    struct following *following = mem_alloc(sizeof(*following));
+    struct events_following *following = mem_alloc(sizeof(*following));
     struct error error = ERROR_INIT;
 
-    following->follower = event_follow(api->domain, request_caller(request), filter, send_event,
-                                       follow_ended, following, &error);
+    following->follower = event_follow(api->domain, request_caller(request), filter,
+                                       events_send_event, follow_ended, following, &error);
     if (!following->follower) {
         free(following);
         http_reply_error(request, &error);
@@ -135,7 +136,7 @@ static void follow(struct http_request *request, const struct event_filter *filt
     }
     following->request = request;
     request->data = following;
-    request->on_gone = client_left;
+    request->on_gone = events_client_left;
     request->on_drain = client_drained;
     deadline_init(api->loop, &following->keep_alive, still_here);
     deadline_set(&following->keep_alive, KEEP_ALIVE_MS);
@@ -171,8 +172,8 @@ static bool wants_stream(struct http_request *request)
            (accept && strncasecmp(accept, "text/event-stream", 17) == 0);
 }
 
-static int read_number(struct http_request *request, const char *name, int64_t minimum,
-                       int64_t maximum, int64_t *ret_number, struct error *err)
+static int events_read_number(struct http_request *request, const char *name, int64_t minimum,
+                              int64_t maximum, int64_t *ret_number, struct error *err)
 {
     const char *text = http_request_query(request, name);
 
@@ -190,7 +191,7 @@ static int read_cursor(struct http_request *request, bool streams, int64_t *ret_
     *ret_after = streams ? -1 : 0;
     if (last && number_parse(last, 0, INT64_MAX, ret_after) < 0)
         return error_set(err, ERR_INVALID, 0, "Last-Event-ID is no cursor of this log");
-    return last ? 0 : read_number(request, "after", -1, INT64_MAX, ret_after, err);
+    return last ? 0 : events_read_number(request, "after", -1, INT64_MAX, ret_after, err);
 }
 
 static void answer_events(struct http_request *request, const char *stream)
@@ -201,10 +202,10 @@ static void answer_events(struct http_request *request, const char *stream)
     int64_t limit = PAGE_DEFAULT;
 
     if (read_cursor(request, streams, &filter.after, &error) < 0 ||
-        read_number(request, "limit", 1, PAGE_MAX, &limit, &error) < 0)
+        events_read_number(request, "limit", 1, PAGE_MAX, &limit, &error) < 0)
         http_reply_error(request, &error);
     else if (streams)
-        follow(request, &filter);
+        events_follow(request, &filter);
     else
         event_page(api_of(request)->domain, request_caller(request), &filter, (size_t) limit,
                    page_read, pending_new(request));

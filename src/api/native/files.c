@@ -44,8 +44,8 @@ static bool check_path(struct http_request *request)
     return false;
 }
 
-static void begin(struct http_request *request, unsigned int flags,
-                  void (*ready)(struct visit *visit))
+static void files_begin(struct http_request *request, unsigned int flags,
+                        void (*ready)(struct visit *visit))
 {
     if (check_path(request))
         visit_begin(request, http_request_parameter(request, "id"), flags, ready);
@@ -85,7 +85,7 @@ static void get_ready(struct visit *visit)
 
 void native_get_file(struct http_request *request)
 {
-    begin(request, VISIT_READ, get_ready);
+    files_begin(request, VISIT_READ, get_ready);
 }
 
 /* --- writing --------------------------------------------------------------------------------- */
@@ -102,13 +102,13 @@ static void put_ready(struct visit *visit)
 
 void native_put_file(struct http_request *request)
 {
-    begin(request, 0, put_ready);
+    files_begin(request, 0, put_ready);
 }
 
 /* --- deleting -------------------------------------------------------------------------------- */
 
-static void removed(struct visit *visit, const struct agent_reply *reply,
-                    const struct error *failure)
+static void files_removed(struct visit *visit, const struct agent_reply *reply,
+                          const struct error *failure)
 {
     struct error error = ERROR_INIT;
     const char *words;
@@ -152,18 +152,18 @@ static void delete_ready(struct visit *visit)
     else
         json_add_text(&body.json, "path", path_of(request));
     agent_body_end(&body, &request->pool, recursive ? "/api/execute" : "/api/delete", &ask);
-    agent_call(visit, &ask, removed);
+    agent_call(visit, &ask, files_removed);
 }
 
 void native_delete_file(struct http_request *request)
 {
-    begin(request, 0, delete_ready);
+    files_begin(request, 0, delete_ready);
 }
 
 /* --- folders and moves ----------------------------------------------------------------------- */
 
 /* In the request's pool. */
-struct order {
+struct file_order {
     const char *move_to; /* NULL: make a folder */
     bool recursive;
 };
@@ -171,7 +171,7 @@ struct order {
 static void order_ready(struct visit *visit)
 {
     struct http_request *request = visit->request;
-    const struct order *order = request->data;
+    const struct file_order *order = request->data;
     struct agent_request ask = {.method = NULL};
     struct agent_body body;
 
@@ -189,7 +189,7 @@ static int read_order(struct http_request *request, const struct json_place *bod
                       const void *argument, struct error *err)
 {
     static const char *const names[] = {"action", "to", "recursive"};
-    struct order *order = pool_alloc(&request->pool, sizeof(*order));
+    struct file_order *order = pool_alloc(&request->pool, sizeof(*order));
     const char *action = NULL, *to = NULL;
 
     (void) argument;
@@ -205,7 +205,7 @@ static int read_order(struct http_request *request, const struct json_place *bod
         return error_set(err, ERR_INVALID, 0, "field 'to' is for the action move, which needs it");
     order->move_to = to ? pool_copy_text(&request->pool, to) : NULL;
     request->data = order;
-    begin(request, 0, order_ready);
+    files_begin(request, 0, order_ready);
     return 0;
 }
 

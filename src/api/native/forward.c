@@ -21,7 +21,7 @@ struct forwarding {
 /* --- the path -------------------------------------------------------------------------------- */
 
 /* Every {name} replaced by what the route has for it. */
-static const char *expand(struct http_request *request, const char *pattern)
+static const char *forward_expand(struct http_request *request, const char *pattern)
 {
     AUTO(text) struct text path = TEXT_INIT(PATH_MAX_LENGTH);
 
@@ -42,13 +42,13 @@ static const char *expand(struct http_request *request, const char *pattern)
     return pool_copy_bytes(&request->pool, text_string(&path), path.length);
 }
 
-static void ready(struct visit *visit)
+static void forward_ready(struct visit *visit)
 {
     struct http_request *request = visit->request;
     const struct forwarding *forwarding = request->data;
     const struct forward *row = forwarding->row;
     bool streams = forwarding->streams && row->stream_path;
-    const char *path = expand(request, streams ? row->stream_path : row->path);
+    const char *path = forward_expand(request, streams ? row->stream_path : row->path);
     struct agent_request ask = {
         .method = row->method,
         .path = row->has_query ? visit_target(visit, path) : path,
@@ -130,10 +130,11 @@ static bool accepts_events_only(const struct http_request *request)
     return accept && strncasecmp(accept, "text/event-stream", 17) == 0;
 }
 
-static void begin(struct http_request *request, struct forwarding *forwarding)
+static void forward_begin(struct http_request *request, struct forwarding *forwarding)
 {
     request->data = forwarding;
-    visit_begin(request, http_request_parameter(request, "id"), forwarding->row->visit, ready);
+    visit_begin(request, http_request_parameter(request, "id"), forwarding->row->visit,
+                forward_ready);
 }
 
 static int body_read(struct http_request *request, const struct json_place *body,
@@ -147,7 +148,7 @@ static int body_read(struct http_request *request, const struct json_place *body
     if (json_field_boolean(body, "stream", JSON_OPTIONAL, &forwarding->streams, err) < 0 ||
         translate(request, row, body, forwarding, err) < 0)
         return -1;
-    begin(request, forwarding);
+    forward_begin(request, forwarding);
     return 0;
 }
 
@@ -178,5 +179,5 @@ void forward(struct http_request *request, const struct forward *row)
     forwarding->row = row;
     if (row->parameter)
         write_parameter(request, row, forwarding);
-    begin(request, forwarding);
+    forward_begin(request, forwarding);
 }

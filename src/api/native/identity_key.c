@@ -31,14 +31,14 @@ static void write_key(struct json_writer *json, const struct api_key *key, const
     json_end_object(json);
 }
 
-struct listing {
+struct identity_key_listing {
     struct identity_page page;
     const struct owner *owner; /* NULL: of everybody that is seen */
 };
 
-static void list_one(void *context, struct api_key *key)
+static void identity_key_list_one(void *context, struct api_key *key)
 {
-    struct listing *listing = context;
+    struct identity_key_listing *listing = context;
 
     if ((!listing->owner || strcmp(listing->owner->id.text, key->owner.text) == 0) &&
         identity_page_takes(&listing->page, &key->id))
@@ -48,20 +48,21 @@ static void list_one(void *context, struct api_key *key)
 void native_list_keys(struct http_request *request)
 {
     const char *user = http_request_query(request, "user");
-    struct listing listing = {.owner = NULL};
+    struct identity_key_listing listing = {.owner = NULL};
     struct error err = ERROR_INIT;
 
     if (user)
         listing.owner = identity_user_of(request, user, &err);
     if (identity_page_begin(&listing.page, request, "keys", &err) == 0 && (!user || listing.owner))
-        api_key_each(api_of(request)->domain, request_caller(request), list_one, &listing);
+        api_key_each(api_of(request)->domain, request_caller(request), identity_key_list_one,
+                     &listing);
     identity_page_end(&listing.page, request, &err);
 }
 
 /* --- made ------------------------------------------------------------------------------------ */
 
-static void made(void *context, const struct error *failure, struct api_key *key,
-                 const char *secret)
+static void identity_key_made(void *context, const struct error *failure, struct api_key *key,
+                              const char *secret)
 {
     struct http_request *request = pending_take_good(context, failure);
     AUTO(native_answer) struct native_answer answer;
@@ -123,7 +124,7 @@ static int read_key(struct http_request *request, const struct json_place *body,
         read_place(request, body, &spec, err) < 0 || read_scope(body, &spec, err) < 0 ||
         native_read_expiry(request, body, "expiresIn", &spec.expires_ms, err) < 0)
         return -1;
-    api_key_create(api_of(request)->domain, request_caller(request), &spec, made,
+    api_key_create(api_of(request)->domain, request_caller(request), &spec, identity_key_made,
                    pending_new(request));
     return 0;
 }

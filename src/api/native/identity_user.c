@@ -7,7 +7,7 @@
 #include "domain/event/audit.h"
 
 /* A key for one sandbox has nothing to do with people. */
-static bool is_seen(const struct caller *caller, const struct owner *owner)
+static bool identity_user_is_seen(const struct caller *caller, const struct owner *owner)
 {
     return caller->scope != CALLER_SANDBOX && caller->scope != CALLER_PORT &&
            caller_sees_owner(caller, &owner->id);
@@ -20,7 +20,7 @@ struct owner *identity_user_of(struct http_request *request, const char *text, s
     struct owner *owner = strcmp(text, "me") == 0 ? owner_find(domain, &caller->owner)
                                                   : owner_named(domain, text, NULL);
 
-    if (owner && is_seen(caller, owner))
+    if (owner && identity_user_is_seen(caller, owner))
         return owner;
     (void) error_set(err, ERR_NOT_FOUND, 0, "no such user");
     if (owner && err)
@@ -52,26 +52,27 @@ void identity_write_user(struct json_writer *json, const struct owner *owner)
     json_end_object(json);
 }
 
-struct listing {
+struct identity_user_listing {
     struct identity_page page;
     const struct caller *caller;
 };
 
-static void list_one(void *context, struct owner *owner)
+static void identity_user_list_one(void *context, struct owner *owner)
 {
-    struct listing *listing = context;
+    struct identity_user_listing *listing = context;
 
-    if (is_seen(listing->caller, owner) && identity_page_takes(&listing->page, &owner->id))
+    if (identity_user_is_seen(listing->caller, owner) &&
+        identity_page_takes(&listing->page, &owner->id))
         identity_write_user(&listing->page.answer.json, owner);
 }
 
 void native_list_users(struct http_request *request)
 {
-    struct listing listing = {.caller = request_caller(request)};
+    struct identity_user_listing listing = {.caller = request_caller(request)};
     struct error err = ERROR_INIT;
 
     if (identity_page_begin(&listing.page, request, "users", &err) == 0)
-        owner_each(api_of(request)->domain, list_one, &listing);
+        owner_each(api_of(request)->domain, identity_user_list_one, &listing);
     identity_page_end(&listing.page, request, &err);
 }
 

@@ -39,7 +39,7 @@ static void change_free(struct user_change *change)
     free(change);
 }
 
-static void refuse(struct user_change *change, const struct error *failure)
+static void user_change_refuse(struct user_change *change, const struct error *failure)
 {
     struct http_request *request = pending_take(change->pending);
 
@@ -48,7 +48,7 @@ static void refuse(struct user_change *change, const struct error *failure)
     change_free(change);
 }
 
-static void kept(void *context, const struct error *failure, struct owner *owner)
+static void user_change_kept(void *context, const struct error *failure, struct owner *owner)
 {
     struct user_change *change = context;
     AUTO(native_answer) struct native_answer answer;
@@ -56,7 +56,7 @@ static void kept(void *context, const struct error *failure, struct owner *owner
 
     native_answer_begin_value(&answer);
     if (failure) {
-        refuse(change, failure);
+        user_change_refuse(change, failure);
         return;
     }
     request = pending_take(change->pending);
@@ -67,41 +67,42 @@ static void kept(void *context, const struct error *failure, struct owner *owner
     change_free(change);
 }
 
-static void keep(struct user_change *change)
+static void user_change_keep(struct user_change *change)
 {
     struct domain *domain = change->api->domain;
     struct owner *owner = change->is_new ? NULL : owner_find(domain, &change->owner);
     struct error gone = ERROR_INIT;
 
     if (change->is_new) {
-        owner_create(domain, &change->caller, &change->spec, kept, change);
+        owner_create(domain, &change->caller, &change->spec, user_change_kept, change);
     } else if (owner) {
-        owner_update(domain, &change->caller, owner, &change->spec, change->is_disabled, kept,
-                     change);
+        owner_update(domain, &change->caller, owner, &change->spec, change->is_disabled,
+                     user_change_kept, change);
     } else {
         (void) error_set(&gone, ERR_NOT_FOUND, 0, "no such user");
-        refuse(change, &gone);
+        user_change_refuse(change, &gone);
     }
 }
 
-static void made(void *context, const struct error *failure, const char *encoded)
+static void user_change_made(void *context, const struct error *failure, const char *encoded)
 {
     struct user_change *change = context;
 
     if (failure) {
-        refuse(change, failure);
+        user_change_refuse(change, failure);
         return;
     }
     change->spec.password = encoded; /* borrowed for this call, in which it is copied */
-    keep(change);
+    user_change_keep(change);
 }
 
 static void make_password(struct user_change *change)
 {
     if (change->password)
-        password_make(auth_passwords(change->api->auth), change->password, made, change);
+        password_make(auth_passwords(change->api->auth), change->password, user_change_made,
+                      change);
     else
-        keep(change);
+        user_change_keep(change);
 }
 
 static void verified(void *context, const struct error *failure, bool is_right)
@@ -114,7 +115,7 @@ static void verified(void *context, const struct error *failure, bool is_right)
         if (!failure)
             audit_add(change->api->domain, &change->caller, "user.password", change->owner.text,
                       &wrong);
-        refuse(change, failure ? failure : &wrong);
+        user_change_refuse(change, failure ? failure : &wrong);
         return;
     }
     make_password(change);
@@ -122,8 +123,8 @@ static void verified(void *context, const struct error *failure, bool is_right)
 
 /* A key that is not an administrator's is no proof of knowing the password: else a key that was
  * lent for a day would become a login for ever. */
-static int begin(struct user_change *change, struct http_request *request,
-                 const struct owner *owner, struct error *err)
+static int user_change_begin(struct user_change *change, struct http_request *request,
+                             const struct owner *owner, struct error *err)
 {
     if (!change->password || change->caller.scope >= CALLER_ADMIN) {
         make_password(change);
@@ -175,7 +176,8 @@ static int read_quotas(struct user_change *change, const struct json_place *body
     return 0;
 }
 
-static int read_fields(struct user_change *change, const struct json_place *body, struct error *err)
+static int user_change_read_fields(struct user_change *change, const struct json_place *body,
+                                   struct error *err)
 {
     static const char *const known[] = {
         "name", "role", "quotas", "email", "password", "currentPassword", "disabled"};
@@ -215,17 +217,17 @@ static struct user_change *change_new(struct http_request *request, const struct
     return change;
 }
 
-static int read_change(struct http_request *request, const struct owner *owner,
-                       const struct json_place *body, struct error *err)
+static int user_change_read_change(struct http_request *request, const struct owner *owner,
+                                   const struct json_place *body, struct error *err)
 {
     struct user_change *change = change_new(request, owner);
 
-    if (read_fields(change, body, err) < 0) {
+    if (user_change_read_fields(change, body, err) < 0) {
         change_free(change);
         return -1;
     }
     change->pending = pending_new(request);
-    if (begin(change, request, owner, err) == 0)
+    if (user_change_begin(change, request, owner, err) == 0)
         return 0;
     (void) pending_take(change->pending);
     change_free(change);
@@ -235,7 +237,7 @@ static int read_change(struct http_request *request, const struct owner *owner,
 static int read_create(struct http_request *request, const struct json_place *body,
                        struct error *err)
 {
-    return read_change(request, NULL, body, err);
+    return user_change_read_change(request, NULL, body, err);
 }
 
 static int read_update(struct http_request *request, const struct json_place *body,
@@ -244,7 +246,7 @@ static int read_update(struct http_request *request, const struct json_place *bo
     const struct owner *owner =
         identity_user_of(request, http_request_parameter(request, "user"), err);
 
-    return owner ? read_change(request, owner, body, err) : -1;
+    return owner ? user_change_read_change(request, owner, body, err) : -1;
 }
 
 void native_create_user(struct http_request *request)
@@ -259,7 +261,7 @@ void native_update_user(struct http_request *request)
 
 /* --- removing -------------------------------------------------------------------------------- */
 
-static void removed(void *context, const struct error *failure, struct owner *owner)
+static void user_change_removed(void *context, const struct error *failure, struct owner *owner)
 {
     (void) owner;
     pending_end(context, failure);
@@ -274,6 +276,6 @@ void native_delete_user(struct http_request *request)
         http_reply_error(request, &err);
         return;
     }
-    owner_delete(api_of(request)->domain, request_caller(request), owner, removed,
+    owner_delete(api_of(request)->domain, request_caller(request), owner, user_change_removed,
                  pending_new(request));
 }

@@ -24,7 +24,7 @@ static void write_mount(struct json_writer *json, const struct bucket_mount *mou
     json_end_object(json);
 }
 
-static void list_one(void *context, const struct bucket_mount *mount)
+static void mounts_list_one(void *context, const struct bucket_mount *mount)
 {
     write_mount(context, mount);
 }
@@ -37,14 +37,14 @@ void native_list_mounts(struct http_request *request)
     native_answer_begin_list(&answer, "mounts");
     if (!sandbox)
         return;
-    bucket_mount_each(api_of(request)->domain, &sandbox->id, list_one, &answer.json);
+    bucket_mount_each(api_of(request)->domain, &sandbox->id, mounts_list_one, &answer.json);
     native_answer_send(&answer, request, 200);
 }
 
 /* --- changed --------------------------------------------------------------------------------- */
 
-static void mounted(struct visit *visit, const struct error *failure,
-                    const struct bucket_mount *mount)
+static void mounts_mounted(struct visit *visit, const struct error *failure,
+                           const struct bucket_mount *mount)
 {
     AUTO(native_answer) struct native_answer answer;
 
@@ -69,7 +69,7 @@ static void unmounted(struct visit *visit, const struct error *failure,
 
 static void ready_to_mount(struct visit *visit)
 {
-    mount_work_add(visit, visit->data, mounted);
+    mount_work_add(visit, visit->data, mounts_mounted);
 }
 
 static void ready_to_unmount(struct visit *visit)
@@ -77,8 +77,8 @@ static void ready_to_unmount(struct visit *visit)
     mount_work_remove(visit, visit->data, unmounted);
 }
 
-static int read_text(const struct json_place *body, const char *key, size_t max, struct pool *pool,
-                     const char **ret_text, struct error *err)
+static int mounts_read_text(const struct json_place *body, const char *key, size_t max,
+                            struct pool *pool, const char **ret_text, struct error *err)
 {
     const char *text = NULL;
 
@@ -115,15 +115,18 @@ static int read_mount(struct http_request *request, const struct json_place *bod
     *spec = (struct bucket_mount_spec){.place = NULL};
     if (json_known_fields(body, known, ARRAY_COUNT(known), err) < 0 ||
         json_field_text(body, "path", JSON_REQUIRED, BUCKET_PLACE_MAX, &path, err) < 0 ||
-        read_text(body, "bucket", BUCKET_NAME_MAX, pool, &bucket->bucket, err) < 0 ||
-        read_text(body, "prefix", BUCKET_PREFIX_MAX, pool, &bucket->prefix, err) < 0 ||
+        mounts_read_text(body, "bucket", BUCKET_NAME_MAX, pool, &bucket->bucket, err) < 0 ||
+        mounts_read_text(body, "prefix", BUCKET_PREFIX_MAX, pool, &bucket->prefix, err) < 0 ||
         json_field_boolean(body, "readOnly", JSON_OPTIONAL, &bucket->read_only, err) < 0 ||
-        read_text(body, "endpoint", BUCKET_TEXT_MAX, pool, &bucket->endpoint, err) < 0 ||
-        read_text(body, "region", BUCKET_TEXT_MAX, pool, &bucket->region, err) < 0 ||
+        mounts_read_text(body, "endpoint", BUCKET_TEXT_MAX, pool, &bucket->endpoint, err) < 0 ||
+        mounts_read_text(body, "region", BUCKET_TEXT_MAX, pool, &bucket->region, err) < 0 ||
         read_style(body, &bucket->is_virtual_host, err) < 0 ||
-        read_text(body, "accessKeyId", BUCKET_TEXT_MAX, pool, &bucket->access_key, err) < 0 ||
-        read_text(body, "secretAccessKey", BUCKET_TEXT_MAX, pool, &bucket->secret_key, err) < 0 ||
-        read_text(body, "sessionToken", 4 * BUCKET_TEXT_MAX, pool, &bucket->session_token, err) < 0)
+        mounts_read_text(body, "accessKeyId", BUCKET_TEXT_MAX, pool, &bucket->access_key, err) <
+            0 ||
+        mounts_read_text(body, "secretAccessKey", BUCKET_TEXT_MAX, pool, &bucket->secret_key, err) <
+            0 ||
+        mounts_read_text(body, "sessionToken", 4 * BUCKET_TEXT_MAX, pool, &bucket->session_token,
+                         err) < 0)
         return -1;
     bucket->is_foreign = bucket->endpoint != NULL;
     spec->place = mount_work_place(pool, path);

@@ -34,14 +34,14 @@ static void write_port(struct json_writer *json, const struct api *api, const st
     json_end_object(json);
 }
 
-struct listing {
+struct ports_listing {
     struct json_writer *json;
     const struct api *api;
 };
 
-static void list_one(void *context, struct port *port)
+static void ports_list_one(void *context, struct port *port)
 {
-    struct listing *listing = context;
+    struct ports_listing *listing = context;
 
     write_port(listing->json, listing->api, port);
 }
@@ -50,10 +50,10 @@ static void list_one(void *context, struct port *port)
 static void answer_list(struct http_request *request, const struct id *sandbox, json_t *listening)
 {
     AUTO(native_answer) struct native_answer answer;
-    struct listing listing = {.json = &answer.json, .api = api_of(request)};
+    struct ports_listing listing = {.json = &answer.json, .api = api_of(request)};
 
     native_answer_begin_list(&answer, "ports");
-    port_each(api_of(request)->domain, sandbox, list_one, &listing);
+    port_each(api_of(request)->domain, sandbox, ports_list_one, &listing);
     json_end_array(&answer.json);
     if (listening) {
         json_key(&answer.json, "listening");
@@ -156,14 +156,14 @@ void native_expose_port(struct http_request *request)
 /* --- closed ---------------------------------------------------------------------------------- */
 
 /* Goes on when the client leaves: what is open to the port must be cut. */
-struct closing {
+struct ports_closing {
     struct pending *pending;
     struct api *api;
 };
 
-static void closed(void *context, const struct error *failure, struct port *port)
+static void ports_closed(void *context, const struct error *failure, struct port *port)
 {
-    AUTO(free) struct closing *closing = context;
+    AUTO(free) struct ports_closing *closing = context;
 
     if (!failure && closing->api->preview)
         preview_forget(closing->api->preview, &port->sandbox, port->number);
@@ -174,7 +174,7 @@ void native_close_port(struct http_request *request)
 {
     const char *text = http_request_parameter(request, "port");
     struct sandbox *sandbox = native_find_sandbox(request);
-    struct closing *closing;
+    struct ports_closing *closing;
     int64_t number = 0;
 
     if (!sandbox)
@@ -184,7 +184,7 @@ void native_close_port(struct http_request *request)
         return;
     }
     closing = mem_alloc(sizeof(*closing));
-    *closing = (struct closing){.pending = pending_new(request), .api = api_of(request)};
-    port_unexpose(closing->api->domain, request_caller(request), sandbox, (uint16_t) number, closed,
-                  closing);
+    *closing = (struct ports_closing){.pending = pending_new(request), .api = api_of(request)};
+    port_unexpose(closing->api->domain, request_caller(request), sandbox, (uint16_t) number,
+                  ports_closed, closing);
 }

@@ -36,13 +36,14 @@ static void answer_sandbox(struct http_request *request, int status, const struc
 /* --- create ---------------------------------------------------------------------------------- */
 
 /* Goes on when the client leaves: the answer is kept for its return. */
-struct creation {
+struct sandbox_creation_answer {
     struct pending *pending;
     struct idempotency_entry *entry; /* may be NULL */
     struct caller caller;
 };
 
-static void keep_answer(const struct creation *creation, const struct sandbox *sandbox, int status)
+static void keep_answer(const struct sandbox_creation_answer *creation,
+                        const struct sandbox *sandbox, int status)
 {
     AUTO(text) struct text body = TEXT_INIT(NATIVE_REPLY_MAX);
 
@@ -50,10 +51,10 @@ static void keep_answer(const struct creation *creation, const struct sandbox *s
     idempotency_keep(creation->entry, status, text_string(&body), body.length);
 }
 
-static void created(void *context, const struct error *failure, struct sandbox *sandbox,
-                    bool is_new)
+static void sandboxes_created(void *context, const struct error *failure, struct sandbox *sandbox,
+                              bool is_new)
 {
-    AUTO(free) struct creation *creation = context;
+    AUTO(free) struct sandbox_creation_answer *creation = context;
     struct http_request *request = pending_take(creation->pending);
     int status = is_new ? 201 : 200;
 
@@ -104,7 +105,7 @@ static int read_create(struct http_request *request, const struct json_place *bo
     struct domain *domain = api_of(request)->domain;
     AUTO(sandbox_spec) struct sandbox_spec spec = SANDBOX_SPEC_INIT;
     struct snapshot *snapshot = NULL;
-    struct creation *creation;
+    struct sandbox_creation_answer *creation;
 
     (void) argument;
     if (read_template(request, body, &spec, &snapshot, err) < 0 ||
@@ -115,9 +116,9 @@ static int read_create(struct http_request *request, const struct json_place *bo
     creation->entry = idempotency_adopt(request);
     creation->pending = pending_new(request);
     if (snapshot)
-        sandbox_create_from_snapshot(domain, caller, snapshot, &spec, created, creation);
+        sandbox_create_from_snapshot(domain, caller, snapshot, &spec, sandboxes_created, creation);
     else
-        sandbox_create(domain, caller, &spec, created, creation);
+        sandbox_create(domain, caller, &spec, sandboxes_created, creation);
     return 0;
 }
 
@@ -128,19 +129,19 @@ void native_create_sandbox(struct http_request *request)
 
 /* --- list ------------------------------------------------------------------------------------ */
 
-struct listing {
+struct sandboxes_listing {
     struct native_answer answer;
     const struct caller *caller;
 };
 
-static void list_one(void *context, struct sandbox *sandbox)
+static void sandboxes_list_one(void *context, struct sandbox *sandbox)
 {
-    struct listing *listing = context;
+    struct sandboxes_listing *listing = context;
 
     sandbox_fields_write(&listing->answer.json, sandbox, listing->caller);
 }
 
-static int read_status(const char *text, struct sandbox_filter *filter, struct error *err)
+static int sandboxes_read_status(const char *text, struct sandbox_filter *filter, struct error *err)
 {
     if (strcmp(text, "sleeping") == 0) {
         filter->is_asleep = true;
@@ -193,12 +194,12 @@ static int read_filter(struct http_request *request, struct sandbox_filter *filt
         read_label(request, label, filter);
     if (owner && read_owner(request, owner, filter, err) < 0)
         return -1;
-    return status ? read_status(status, filter, err) : 0;
+    return status ? sandboxes_read_status(status, filter, err) : 0;
 }
 
 void native_list_sandboxes(struct http_request *request)
 {
-    struct listing listing = {.caller = request_caller(request)};
+    struct sandboxes_listing listing = {.caller = request_caller(request)};
     struct error error = ERROR_INIT;
     struct sandbox_filter filter;
     const char *next = NULL;
@@ -209,8 +210,8 @@ void native_list_sandboxes(struct http_request *request)
         return;
     }
     native_answer_begin_list(&listing.answer, "sandboxes");
-    r = sandbox_list(api_of(request)->domain, listing.caller, &filter, &request->pool, list_one,
-                     &listing, &next, &error);
+    r = sandbox_list(api_of(request)->domain, listing.caller, &filter, &request->pool,
+                     sandboxes_list_one, &listing, &next, &error);
     json_end_array(&listing.answer.json);
     json_add_text(&listing.answer.json, "nextCursor", next);
     if (r < 0)
@@ -230,7 +231,7 @@ void native_get_sandbox(struct http_request *request)
         answer_sandbox(request, 200, sandbox);
 }
 
-static void done(void *context, const struct error *failure, struct sandbox *sandbox)
+static void sandboxes_done(void *context, const struct error *failure, struct sandbox *sandbox)
 {
     struct http_request *request = pending_take_good(context, failure);
 
@@ -238,8 +239,8 @@ static void done(void *context, const struct error *failure, struct sandbox *san
         answer_sandbox(request, 200, sandbox);
 }
 
-static int read_change(struct http_request *request, const struct json_place *body,
-                       const void *argument, struct error *err)
+static int sandboxes_read_change(struct http_request *request, const struct json_place *body,
+                                 const void *argument, struct error *err)
 {
     struct api *api = api_of(request);
     const struct caller *caller = request_caller(request);
@@ -250,16 +251,17 @@ static int read_change(struct http_request *request, const struct json_place *bo
     (void) argument;
     if (!sandbox || sandbox_fields_read_change(body, sandbox, &change, err) < 0)
         return -1;
-    sandbox_update(api->domain, caller, sandbox, &change.update, done, pending_new(request));
+    sandbox_update(api->domain, caller, sandbox, &change.update, sandboxes_done,
+                   pending_new(request));
     return 0;
 }
 
 void native_change_sandbox(struct http_request *request)
 {
-    native_take(request, read_change, NULL);
+    native_take(request, sandboxes_read_change, NULL);
 }
 
-static void destroyed(void *context, const struct error *failure, struct sandbox *sandbox)
+static void sandboxes_destroyed(void *context, const struct error *failure, struct sandbox *sandbox)
 {
     (void) sandbox;
     pending_end(context, failure);
@@ -268,7 +270,7 @@ static void destroyed(void *context, const struct error *failure, struct sandbox
 typedef void sandbox_act(struct domain *domain, const struct caller *caller,
                          struct sandbox *sandbox, sandbox_done *done, void *context);
 
-static void act(struct http_request *request, sandbox_act *what, sandbox_done *answer)
+static void sandboxes_act(struct http_request *request, sandbox_act *what, sandbox_done *answer)
 {
     struct sandbox *sandbox = native_find_sandbox(request);
 
@@ -279,27 +281,27 @@ static void act(struct http_request *request, sandbox_act *what, sandbox_done *a
 
 void native_destroy_sandbox(struct http_request *request)
 {
-    act(request, sandbox_destroy, destroyed);
+    sandboxes_act(request, sandbox_destroy, sandboxes_destroyed);
 }
 
 void native_start_sandbox(struct http_request *request)
 {
-    act(request, sandbox_start, done);
+    sandboxes_act(request, sandbox_start, sandboxes_done);
 }
 
 void native_stop_sandbox(struct http_request *request)
 {
-    act(request, sandbox_stop, done);
+    sandboxes_act(request, sandbox_stop, sandboxes_done);
 }
 
 void native_sleep_sandbox(struct http_request *request)
 {
-    act(request, sandbox_sleep, done);
+    sandboxes_act(request, sandbox_sleep, sandboxes_done);
 }
 
 void native_wake_sandbox(struct http_request *request)
 {
-    act(request, sandbox_wake, done);
+    sandboxes_act(request, sandbox_wake, sandboxes_done);
 }
 
 void native_touch_sandbox(struct http_request *request)

@@ -39,7 +39,7 @@ static void write_snapshot(struct json_writer *json, const struct snapshot *snap
     json_end_object(json);
 }
 
-static struct snapshot *find(struct http_request *request)
+static struct snapshot *snapshots_find(struct http_request *request)
 {
     struct error err = ERROR_INIT;
     struct snapshot *snapshot = snapshot_find(api_of(request)->domain, request_caller(request),
@@ -52,7 +52,7 @@ static struct snapshot *find(struct http_request *request)
 
 void native_get_snapshot(struct http_request *request)
 {
-    const struct snapshot *snapshot = find(request);
+    const struct snapshot *snapshot = snapshots_find(request);
     AUTO(native_answer) struct native_answer answer;
 
     native_answer_begin_value(&answer);
@@ -64,12 +64,12 @@ void native_get_snapshot(struct http_request *request)
 
 /* --- listed ---------------------------------------------------------------------------------- */
 
-static void list_one(void *context, struct snapshot *snapshot)
+static void snapshots_list_one(void *context, struct snapshot *snapshot)
 {
     write_snapshot(context, snapshot, NULL);
 }
 
-static void list(struct http_request *request, const struct id *sandbox)
+static void snapshots_list(struct http_request *request, const struct id *sandbox)
 {
     AUTO(native_answer) struct native_answer answer;
     const char *next = NULL;
@@ -84,7 +84,7 @@ static void list(struct http_request *request, const struct id *sandbox)
     filter.limit = (size_t) count;
     if (r == 0)
         r = snapshot_list(api_of(request)->domain, request_caller(request), &filter, &request->pool,
-                          list_one, &answer.json, &next, &err);
+                          snapshots_list_one, &answer.json, &next, &err);
     json_end_array(&answer.json);
     json_add_text(&answer.json, "nextCursor", next);
     if (r < 0)
@@ -95,7 +95,7 @@ static void list(struct http_request *request, const struct id *sandbox)
 
 void native_list_snapshots(struct http_request *request)
 {
-    list(request, NULL);
+    snapshots_list(request, NULL);
 }
 
 /* Also of a sandbox that is gone, by its id. */
@@ -107,18 +107,18 @@ void native_list_sandbox_snapshots(struct http_request *request)
 
     if (id_is_valid(name)) {
         memcpy(id.text, name, ID_SIZE);
-        list(request, &id);
+        snapshots_list(request, &id);
         return;
     }
     sandbox = native_find_sandbox(request);
     if (sandbox)
-        list(request, &sandbox->id);
+        snapshots_list(request, &sandbox->id);
 }
 
 /* --- made and deleted ------------------------------------------------------------------------ */
 
-static void made(void *context, const struct error *failure, struct snapshot *snapshot,
-                 const struct snapshot_made *how)
+static void snapshots_made(void *context, const struct error *failure, struct snapshot *snapshot,
+                           const struct snapshot_made *how)
 {
     AUTO(text) struct text body = TEXT_INIT(NATIVE_REPLY_MAX);
     struct json_writer json;
@@ -151,7 +151,7 @@ static int read_snapshot(struct http_request *request, const struct json_place *
     sandbox = sandbox_find(domain, caller, http_request_parameter(request, "id"), err);
     if (!sandbox)
         return -1;
-    snapshot_make(domain, caller, sandbox, &options, made, order_new(request));
+    snapshot_make(domain, caller, sandbox, &options, snapshots_made, order_new(request));
     return 0;
 }
 
@@ -160,17 +160,17 @@ void native_make_snapshot(struct http_request *request)
     native_take(request, read_snapshot, NULL);
 }
 
-static void gone(void *context, const struct error *failure)
+static void snapshots_gone(void *context, const struct error *failure)
 {
     pending_end(context, failure);
 }
 
 void native_delete_snapshot(struct http_request *request)
 {
-    struct snapshot *snapshot = find(request);
+    struct snapshot *snapshot = snapshots_find(request);
 
     if (snapshot)
-        snapshot_delete(api_of(request)->domain, request_caller(request), snapshot, gone,
+        snapshot_delete(api_of(request)->domain, request_caller(request), snapshot, snapshots_gone,
                         pending_new(request));
 }
 
@@ -302,7 +302,7 @@ struct diffing {
 };
 
 /* Lines are the keeper's, which reads disks of strangers: each is read before it is passed on. */
-static void take_line(void *context, const char *line, size_t length)
+static void snapshots_take_line(void *context, const char *line, size_t length)
 {
     struct diffing *diffing = context;
     AUTO(json) json_t *value = NULL;
@@ -348,8 +348,8 @@ static void diff(struct http_request *request, struct snapshot_place older,
 
     native_answer_begin_list(&diffing->answer, "changes");
     diffing->pending = pending_new(request);
-    snapshot_diff(api_of(request)->domain, request_caller(request), older, newer, take_line, diffed,
-                  diffing);
+    snapshot_diff(api_of(request)->domain, request_caller(request), older, newer,
+                  snapshots_take_line, diffed, diffing);
 }
 
 /* From the snapshot to another, or to its sandbox as it is now. */
@@ -358,7 +358,7 @@ void native_diff_snapshot(struct http_request *request)
     struct domain *domain = api_of(request)->domain;
     const struct caller *caller = request_caller(request);
     const char *against = http_request_query(request, "against");
-    struct snapshot_place older = {.snapshot = find(request)}, newer = {.snapshot = NULL};
+    struct snapshot_place older = {.snapshot = snapshots_find(request)}, newer = {.snapshot = NULL};
     struct error err = ERROR_INIT;
 
     if (!older.snapshot)

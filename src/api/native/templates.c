@@ -34,24 +34,24 @@ static void answer_template(struct http_request *request, const struct template 
     native_answer_send(&answer, request, 200);
 }
 
-struct listing {
+struct templates_listing {
     struct native_answer answer;
     const struct caller *caller;
 };
 
-static void list_one(void *context, const struct template *template)
+static void templates_list_one(void *context, const struct template *template)
 {
-    struct listing *listing = context;
+    struct templates_listing *listing = context;
 
     write_template(&listing->answer.json, template, listing->caller);
 }
 
 void native_list_templates(struct http_request *request)
 {
-    struct listing listing = {.caller = request_caller(request)};
+    struct templates_listing listing = {.caller = request_caller(request)};
 
     native_answer_begin_list(&listing.answer, "templates");
-    template_each(api_of(request)->domain, listing.caller, list_one, &listing);
+    template_each(api_of(request)->domain, listing.caller, templates_list_one, &listing);
     native_answer_send(&listing.answer, request, 200);
     native_answer_done(&listing.answer);
 }
@@ -71,7 +71,8 @@ void native_get_template(struct http_request *request)
 
 /* --- changed --------------------------------------------------------------------------------- */
 
-static void put(void *context, const struct error *failure, const struct template *template)
+static void templates_put(void *context, const struct error *failure,
+                          const struct template *template)
 {
     struct http_request *request = pending_take_good(context, failure);
 
@@ -97,8 +98,8 @@ static int read_put(struct http_request *request, const struct json_place *body,
         if (!snapshot)
             return -1;
     }
-    template_put(domain, caller, http_request_parameter(request, "name"), &spec, snapshot, put,
-                 pending_new(request));
+    template_put(domain, caller, http_request_parameter(request, "name"), &spec, snapshot,
+                 templates_put, pending_new(request));
     return 0;
 }
 
@@ -107,7 +108,8 @@ void native_put_template(struct http_request *request)
     native_take(request, read_put, NULL);
 }
 
-static void gone(void *context, const struct error *failure, const struct template *template)
+static void templates_gone(void *context, const struct error *failure,
+                           const struct template *template)
 {
     (void) template;
     pending_end(context, failure);
@@ -116,5 +118,5 @@ static void gone(void *context, const struct error *failure, const struct templa
 void native_delete_template(struct http_request *request)
 {
     template_delete(api_of(request)->domain, request_caller(request),
-                    http_request_parameter(request, "name"), gone, pending_new(request));
+                    http_request_parameter(request, "name"), templates_gone, pending_new(request));
 }

@@ -40,7 +40,7 @@ static void answer_webhook(struct http_request *request, int status, const struc
     explicit_bzero(answer.body.data, answer.body.capacity);
 }
 
-static void list_one(void *context, struct webhook *webhook)
+static void webhooks_list_one(void *context, struct webhook *webhook)
 {
     write_webhook(context, webhook, false);
 }
@@ -50,11 +50,11 @@ void native_list_webhooks(struct http_request *request)
     AUTO(native_answer) struct native_answer answer;
 
     native_answer_begin_list(&answer, "webhooks");
-    webhook_each(api_of(request)->domain, request_caller(request), list_one, &answer.json);
+    webhook_each(api_of(request)->domain, request_caller(request), webhooks_list_one, &answer.json);
     native_answer_send(&answer, request, 200);
 }
 
-static struct webhook *find(struct http_request *request)
+static struct webhook *webhooks_find(struct http_request *request)
 {
     struct error err = ERROR_INIT;
     struct webhook *webhook = webhook_find(api_of(request)->domain, request_caller(request),
@@ -67,7 +67,7 @@ static struct webhook *find(struct http_request *request)
 
 void native_get_webhook(struct http_request *request)
 {
-    struct webhook *webhook = find(request);
+    struct webhook *webhook = webhooks_find(request);
 
     if (webhook)
         answer_webhook(request, 200, webhook, false);
@@ -75,7 +75,7 @@ void native_get_webhook(struct http_request *request)
 
 /* --- made, changed, gone --------------------------------------------------------------------- */
 
-static void made(void *context, const struct error *failure, struct webhook *webhook)
+static void webhooks_made(void *context, const struct error *failure, struct webhook *webhook)
 {
     struct http_request *request = pending_take_good(context, failure);
 
@@ -100,7 +100,7 @@ static int read_webhook(struct http_request *request, const struct json_place *b
         return -1;
     spec.types = types.items;
     spec.type_count = types.count;
-    webhook_create(api_of(request)->domain, request_caller(request), &spec, made,
+    webhook_create(api_of(request)->domain, request_caller(request), &spec, webhooks_made,
                    pending_new(request));
     return 0;
 }
@@ -110,7 +110,7 @@ void native_create_webhook(struct http_request *request)
     native_take(request, read_webhook, NULL);
 }
 
-static void changed(void *context, const struct error *failure, struct webhook *webhook)
+static void webhooks_changed(void *context, const struct error *failure, struct webhook *webhook)
 {
     struct http_request *request = pending_take_good(context, failure);
 
@@ -118,8 +118,8 @@ static void changed(void *context, const struct error *failure, struct webhook *
         answer_webhook(request, 200, webhook, false);
 }
 
-static int read_change(struct http_request *request, const struct json_place *body,
-                       const void *argument, struct error *err)
+static int webhooks_read_change(struct http_request *request, const struct json_place *body,
+                                const void *argument, struct error *err)
 {
     static const char *const known[] = {"enabled"};
     struct webhook *webhook;
@@ -133,17 +133,17 @@ static int read_change(struct http_request *request, const struct json_place *bo
                            http_request_parameter(request, "webhook"), err);
     if (!webhook)
         return -1;
-    webhook_enable(api_of(request)->domain, request_caller(request), webhook, is_enabled, changed,
-                   pending_new(request));
+    webhook_enable(api_of(request)->domain, request_caller(request), webhook, is_enabled,
+                   webhooks_changed, pending_new(request));
     return 0;
 }
 
 void native_change_webhook(struct http_request *request)
 {
-    native_take(request, read_change, NULL);
+    native_take(request, webhooks_read_change, NULL);
 }
 
-static void gone(void *context, const struct error *failure, struct webhook *webhook)
+static void webhooks_gone(void *context, const struct error *failure, struct webhook *webhook)
 {
     (void) webhook;
     pending_end(context, failure);
@@ -151,10 +151,10 @@ static void gone(void *context, const struct error *failure, struct webhook *web
 
 void native_delete_webhook(struct http_request *request)
 {
-    struct webhook *webhook = find(request);
+    struct webhook *webhook = webhooks_find(request);
 
     if (webhook)
-        webhook_delete(api_of(request)->domain, request_caller(request), webhook, gone,
+        webhook_delete(api_of(request)->domain, request_caller(request), webhook, webhooks_gone,
                        pending_new(request));
 }
 
@@ -195,7 +195,7 @@ static void logged(void *context, const struct error *failure,
 
 void native_get_deliveries(struct http_request *request)
 {
-    struct webhook *webhook = find(request);
+    struct webhook *webhook = webhooks_find(request);
     struct error err = ERROR_INIT;
     int64_t limit = LOG_DEFAULT;
 

@@ -58,7 +58,7 @@ static const char *code_of(const struct error *error)
     }
 }
 
-static void add_escaped(struct text *out, const char *text)
+static void preview_add_escaped(struct text *out, const char *text)
 {
     for (; *text; text++) {
         if (strchr("<>&\"'", *text))
@@ -81,7 +81,7 @@ static void write_refusal(const struct http_request *request, const struct error
                     "<body style=\"font:16px system-ui;margin:15vh auto;max-width:30em\">"
                     "<h1>%d</h1><p>",
                     error_http_status(error->code));
-        add_escaped(body, error->message);
+        preview_add_escaped(body, error->message);
         text_append(body, ".</p>\n");
         *ret_content_type = "text/html; charset=utf-8";
         return;
@@ -95,7 +95,7 @@ static void write_refusal(const struct http_request *request, const struct error
     *ret_content_type = "application/json";
 }
 
-static void refuse(struct http_request *request, enum err_code code, const char *message)
+static void preview_refuse(struct http_request *request, enum err_code code, const char *message)
 {
     struct error error;
 
@@ -105,12 +105,13 @@ static void refuse(struct http_request *request, enum err_code code, const char 
 
 static void refuse_access(struct http_request *request)
 {
-    refuse(request, ERR_NOT_FOUND, "Access denied: Invalid token or port not exposed");
+    preview_refuse(request, ERR_NOT_FOUND, "Access denied: Invalid token or port not exposed");
 }
 
 static void refuse_stale(struct http_request *request)
 {
-    refuse(request, ERR_GONE, "Preview URL is stale because the sandbox runtime is not active");
+    preview_refuse(request, ERR_GONE,
+                   "Preview URL is stale because the sandbox runtime is not active");
 }
 
 /* --- passing on ------------------------------------------------------------------------------ */
@@ -126,7 +127,7 @@ static void request_ended(struct http_request *request)
     viewing_end(request->ended_data);
 }
 
-static void client_left(struct http_request *request)
+static void preview_client_left(struct http_request *request)
 {
     (void) request; /* request_ended follows */
 }
@@ -179,7 +180,7 @@ static struct http_header header_of(const char *name, const char *value)
     };
 }
 
-static void pass_on(struct viewing *viewing)
+static void preview_pass_on(struct viewing *viewing)
 {
     struct http_request *request = viewing->request;
     const char *url =
@@ -215,7 +216,7 @@ static void wish_ready(struct preview_wish *wish, const struct error *failure)
     if (failure)
         http_reply_error(viewing->request, failure);
     else
-        pass_on(viewing);
+        preview_pass_on(viewing);
 }
 
 static bool is_open(const struct viewing *viewing)
@@ -252,7 +253,7 @@ static void view(struct preview *preview, struct http_request *request,
     struct viewing *viewing;
 
     if (waits_for) {
-        refuse(request, ERR_UNAVAILABLE, waits_for);
+        preview_refuse(request, ERR_UNAVAILABLE, waits_for);
         return;
     }
     if (!port || !port_opens(preview->domain, port, name->token)) {
@@ -267,7 +268,7 @@ static void view(struct preview *preview, struct http_request *request,
         .target = target,
         .is_by_path = is_by_path,
     };
-    request->on_gone = client_left;
+    request->on_gone = preview_client_left;
     request->ended_data = viewing;
     request->on_ended = request_ended;
     sandbox_use_begin(preview->domain, sandbox, &viewing->use,

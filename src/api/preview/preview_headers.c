@@ -111,8 +111,9 @@ const char *preview_clean_set_cookie(struct pool *pool, const char *value)
     return pool_copy_bytes(pool, text_string(&out), out.length);
 }
 
-static const struct http_header *changed(struct http_request *request,
-                                         const struct http_header *header, const char *value)
+static const struct http_header *preview_headers_changed(struct http_request *request,
+                                                         const struct http_header *header,
+                                                         const char *value)
 {
     struct http_header *copy;
 
@@ -129,7 +130,8 @@ const struct http_header *preview_request_header(struct http_request *request,
                                                  const struct http_header *header)
 {
     if (is_named(header, "cookie"))
-        return changed(request, header, preview_clean_cookies(&request->pool, header->value));
+        return preview_headers_changed(request, header,
+                                       preview_clean_cookies(&request->pool, header->value));
     if (is_named(header, "authorization") && is_own_key(header->value))
         return NULL;
     return is_any_of(header, own_headers, ARRAY_COUNT(own_headers)) ? NULL : header;
@@ -139,7 +141,8 @@ const struct http_header *preview_reply_header(struct http_request *request,
                                                const struct http_header *header)
 {
     if (is_named(header, "set-cookie"))
-        return changed(request, header, preview_clean_set_cookie(&request->pool, header->value));
+        return preview_headers_changed(request, header,
+                                       preview_clean_set_cookie(&request->pool, header->value));
     return is_any_of(header, kept_replies, ARRAY_COUNT(kept_replies)) ? NULL : header;
 }
 

@@ -60,7 +60,7 @@ static void drop_stock(struct preview_origin *origin)
         (void) fd_close(origin->stock[--origin->stock_count]);
 }
 
-static int dial(void *data, bool *ret_connecting)
+static int preview_origin_dial(void *data, bool *ret_connecting)
 {
     struct preview_origin *origin = data;
     struct sockaddr_in address = {
@@ -84,7 +84,7 @@ static int dial(void *data, bool *ret_connecting)
     return -errno;
 }
 
-static void release(struct preview_origin *origin);
+static void preview_origin_release(struct preview_origin *origin);
 static void close_http(struct preview_origin *origin);
 static void serve_waiting(struct preview_origin *origin, const struct error *failure);
 
@@ -106,10 +106,10 @@ static void got_sockets(void *context, const struct error *failure, const int *s
     origin->is_asking = false;
     take_sockets(origin, sockets, failure ? 0 : count);
     serve_waiting(origin, failure);
-    release(origin);
+    preview_origin_release(origin);
 }
 
-static void ask(struct preview_origin *origin, struct sandbox *sandbox)
+static void preview_origin_ask(struct preview_origin *origin, struct sandbox *sandbox)
 {
     if (origin->is_asking || origin->is_stale)
         return;
@@ -125,8 +125,8 @@ static uint64_t key_hash(const struct preview_origins *origins, const struct id 
     return table_hash(origins->seed ^ number, sandbox->text, ID_LENGTH);
 }
 
-static struct preview_origin *find(const struct preview_origins *origins, const struct id *sandbox,
-                                   uint16_t number)
+static struct preview_origin *preview_origin_find(const struct preview_origins *origins,
+                                                  const struct id *sandbox, uint16_t number)
 {
     uint64_t hash = key_hash(origins, sandbox, number);
 
@@ -158,7 +158,7 @@ static void check_closed(struct preview_origins *origins)
 }
 
 /* Gone when it is of no use any more, nobody holds it, and its connections are closed. */
-static void release(struct preview_origin *origin)
+static void preview_origin_release(struct preview_origin *origin)
 {
     struct preview_origins *origins = origin->origins;
 
@@ -180,7 +180,7 @@ static void http_closed(struct http_origin *http, void *data)
 
     (void) http;
     origin->is_closed = true;
-    release(origin);
+    preview_origin_release(origin);
 }
 
 /* Fails what is under way. */
@@ -203,11 +203,11 @@ static void make_stale(struct preview_origin *origin)
     origins->count--;
     origins->closing++;
     drop_stock(origin);
-    release(origin);
+    preview_origin_release(origin);
 }
 
-static struct preview_origin *make(struct preview_origins *origins, struct sandbox *sandbox,
-                                   uint16_t number)
+static struct preview_origin *preview_origin_make(struct preview_origins *origins,
+                                                  struct sandbox *sandbox, uint16_t number)
 {
     struct http_origin_options options = HTTP_ORIGIN_OPTIONS_DEFAULT;
     struct preview_origin *origin = mem_alloc(sizeof(*origin));
@@ -219,7 +219,7 @@ static struct preview_origin *make(struct preview_origins *origins, struct sandb
         .run = sandbox->started_ms,
         .by_key.hash = key_hash(origins, &sandbox->id, number),
     };
-    options.dial = dial;
+    options.dial = preview_origin_dial;
     options.dial_data = origin;
     options.connections_max = PREVIEW_CONNECTIONS_MAX;
     options.idle_max = IDLE_MAX;
@@ -234,7 +234,7 @@ static struct preview_origin *make(struct preview_origins *origins, struct sandb
     return origin;
 }
 
-static void make_room(struct preview_origins *origins)
+static void preview_origin_make_room(struct preview_origins *origins)
 {
     if (origins->count < PREVIEW_ORIGINS_MAX)
         return;
@@ -248,18 +248,18 @@ static void make_room(struct preview_origins *origins)
     }
 }
 
-static struct preview_origin *get(struct preview_origins *origins, struct sandbox *sandbox,
-                                  uint16_t number)
+static struct preview_origin *preview_origin_get(struct preview_origins *origins,
+                                                 struct sandbox *sandbox, uint16_t number)
 {
-    struct preview_origin *origin = find(origins, &sandbox->id, number);
+    struct preview_origin *origin = preview_origin_find(origins, &sandbox->id, number);
 
     if (origin && origin->run != sandbox->started_ms) {
         make_stale(origin); /* of an earlier run: its sockets lead nowhere */
         origin = NULL;
     }
     if (!origin) {
-        make_room(origins);
-        return make(origins, sandbox, number);
+        preview_origin_make_room(origins);
+        return preview_origin_make(origins, sandbox, number);
     }
     list_remove(&origin->link);
     list_append(&origins->all, &origin->link);
@@ -304,7 +304,7 @@ static void ask_again(struct preview_origin *origin)
         sandbox_find(origin->origins->domain, &system, origin->sandbox.text, &err);
 
     if (sandbox)
-        ask(origin, sandbox);
+        preview_origin_ask(origin, sandbox);
     else
         refuse_waiting(origin, &err);
 }
@@ -333,14 +333,14 @@ void preview_wish_begin(struct preview_origins *origins, struct sandbox *sandbox
                         struct preview_wish *wish,
                         void (*ready)(struct preview_wish *wish, const struct error *failure))
 {
-    struct preview_origin *origin = get(origins, sandbox, number);
+    struct preview_origin *origin = preview_origin_get(origins, sandbox, number);
     struct error error;
 
     *wish = (struct preview_wish){.ready = ready};
     list_init(&wish->link);
     if (has_way(origin)) {
         if (origin->stock_count < STOCK_LOW)
-            ask(origin, sandbox);
+            preview_origin_ask(origin, sandbox);
         grant(origin, wish);
         return;
     }
@@ -353,7 +353,7 @@ void preview_wish_begin(struct preview_origins *origins, struct sandbox *sandbox
     list_append(&origin->waiting, &wish->link);
     origin->waiting_count++;
     wish->origin = origin;
-    ask(origin, sandbox);
+    preview_origin_ask(origin, sandbox);
 }
 
 void preview_wish_join(struct preview_wish *wish, struct preview_wish *granted)
@@ -375,7 +375,7 @@ void preview_wish_end(struct preview_wish *wish)
         origin->wishes--;
     else
         origin->waiting_count--;
-    release(origin);
+    preview_origin_release(origin);
 }
 
 struct http_origin *preview_wish_origin(struct preview_wish *wish)
@@ -414,7 +414,7 @@ struct preview_origins *preview_origins_new(struct loop *loop, struct domain *do
 void preview_origins_forget(struct preview_origins *origins, const struct id *sandbox,
                             uint16_t number)
 {
-    struct preview_origin *origin = find(origins, sandbox, number);
+    struct preview_origin *origin = preview_origin_find(origins, sandbox, number);
 
     if (!origin)
         return;
@@ -428,7 +428,7 @@ void preview_origins_forget(struct preview_origins *origins, const struct id *sa
             wish->cut(wish);
     }
     origin->wishes--;
-    release(origin);
+    preview_origin_release(origin);
 }
 
 void preview_origins_close(struct preview_origins *origins, void (*done)(void *context),

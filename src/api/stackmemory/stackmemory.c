@@ -17,7 +17,7 @@
 
 /* --- names ----------------------------------------------------------------------------------- */
 
-static bool is_name(const char *name, size_t length)
+static bool stackmemory_is_name(const char *name, size_t length)
 {
     if (length < STACKMEMORY_NAME_MIN || length > STACKMEMORY_NAME_MAX || name[0] == '-' ||
         name[0] == '_')
@@ -38,7 +38,7 @@ const char *stackmemory_name(const char *text, struct pool *pool)
     name = pool_copy_bytes(pool, text, length);
     for (size_t i = 0; i < length; i++)
         name[i] = (char) tolower((unsigned char) name[i]);
-    return is_name(name, length) ? name : NULL;
+    return stackmemory_is_name(name, length) ? name : NULL;
 }
 
 const char *stackmemory_request_name(struct http_request *request)
@@ -175,7 +175,8 @@ static void reply_destroyed(struct http_request *request)
     stackmemory_reply(request, answer);
 }
 
-static void destroyed(void *context, const struct error *failure, struct sandbox *sandbox)
+static void stackmemory_destroyed(void *context, const struct error *failure,
+                                  struct sandbox *sandbox)
 {
     bool is_gone = failure && failure->code == ERR_NOT_FOUND; /* somebody else was faster */
     struct http_request *request = pending_take_good(context, is_gone ? NULL : failure);
@@ -185,7 +186,7 @@ static void destroyed(void *context, const struct error *failure, struct sandbox
         reply_destroyed(request);
 }
 
-static void destroy(struct http_request *request)
+static void stackmemory_destroy(struct http_request *request)
 {
     struct api *api = api_of(request);
     const char *name = stackmemory_request_name(request);
@@ -202,11 +203,11 @@ static void destroy(struct http_request *request)
     if (!sandbox)
         http_reply_error(request, &err);
     else
-        sandbox_destroy(api->domain, request_caller(request), sandbox, destroyed,
+        sandbox_destroy(api->domain, request_caller(request), sandbox, stackmemory_destroyed,
                         pending_new(request));
 }
 
-static void not_found(struct http_request *request)
+static void stackmemory_not_found(struct http_request *request)
 {
     struct error err;
 
@@ -229,20 +230,22 @@ static const struct http_route routes[] = {
     {"GET", ID "/ls", stackmemory_list, "List a folder", .access = ACCESS_ENTER},
     {"GET", ID "/terminal", stackmemory_terminal, "A terminal, as a WebSocket",
      .access = ACCESS_ENTER},
-    {"POST", ID "/destroy", destroy, "Remove the sandbox and its disk", .access = ACCESS_WRITE},
+    {"POST", ID "/destroy", stackmemory_destroy, "Remove the sandbox and its disk",
+     .access = ACCESS_WRITE},
     {"POST", ID "/mount", stackmemory_mount_bucket, "Show the project's stored files as a folder",
      .access = ACCESS_ENTER, .body_limit = BODY_LIMIT},
     {"POST", ID "/backup", stackmemory_backup, "Keep a folder of it in the object store",
      .access = ACCESS_ENTER, .body_limit = BODY_LIMIT},
     {"POST", ID "/restore", stackmemory_restore, "Make a folder what a backup holds",
      .access = ACCESS_ENTER, .body_limit = BODY_LIMIT},
-    {"GET", ID, not_found, "Unknown routes", .access = ACCESS_SIGNED_IN},
-    {"POST", ID, not_found, "Unknown routes", .access = ACCESS_SIGNED_IN},
-    {"DELETE", ID, not_found, "Unknown routes", .access = ACCESS_SIGNED_IN},
-    {"GET", ID "/{rest...}", not_found, "Unknown routes", .access = ACCESS_SIGNED_IN},
-    {"POST", ID "/{rest...}", not_found, "Unknown routes", .access = ACCESS_SIGNED_IN},
-    {"PUT", ID "/{rest...}", not_found, "Unknown routes", .access = ACCESS_SIGNED_IN},
-    {"DELETE", ID "/{rest...}", not_found, "Unknown routes", .access = ACCESS_SIGNED_IN},
+    {"GET", ID, stackmemory_not_found, "Unknown routes", .access = ACCESS_SIGNED_IN},
+    {"POST", ID, stackmemory_not_found, "Unknown routes", .access = ACCESS_SIGNED_IN},
+    {"DELETE", ID, stackmemory_not_found, "Unknown routes", .access = ACCESS_SIGNED_IN},
+    {"GET", ID "/{rest...}", stackmemory_not_found, "Unknown routes", .access = ACCESS_SIGNED_IN},
+    {"POST", ID "/{rest...}", stackmemory_not_found, "Unknown routes", .access = ACCESS_SIGNED_IN},
+    {"PUT", ID "/{rest...}", stackmemory_not_found, "Unknown routes", .access = ACCESS_SIGNED_IN},
+    {"DELETE", ID "/{rest...}", stackmemory_not_found, "Unknown routes",
+     .access = ACCESS_SIGNED_IN},
 };
 
 struct http_mount stackmemory_mount(struct api *api)

@@ -26,7 +26,8 @@ static json_t *handle_of(const struct backup *backup)
     return json_pack("{s:s, s:s}", "id", backup->id, "dir", backup->dir);
 }
 
-static void done(void *context, const struct error *failure, const struct backup *backup)
+static void stackmemory_backup_done(void *context, const struct error *failure,
+                                    const struct backup *backup)
 {
     AUTO(free) struct backup_work *work = context;
     struct visit *visit = work->visit;
@@ -47,14 +48,14 @@ static void done(void *context, const struct error *failure, const struct backup
     stackmemory_reply(visit->request, answer);
 }
 
-static void client_left(struct visit *visit)
+static void stackmemory_backup_client_left(struct visit *visit)
 {
     struct backup_work *work = visit->data;
 
     work->visit = NULL;
 }
 
-static void ready(struct visit *visit)
+static void stackmemory_backup_ready(struct visit *visit)
 {
     const struct backup_wish *wish = visit->data;
     const struct caller *caller = request_caller(visit->request);
@@ -62,28 +63,30 @@ static void ready(struct visit *visit)
 
     *work = (struct backup_work){.visit = visit, .is_restore = wish->is_restore};
     visit->data = work;
-    visit->gone = client_left;
+    visit->gone = stackmemory_backup_client_left;
     if (wish->is_restore)
-        backup_restore(visit->api->domain, caller, visit->sandbox, wish->id, wish->dir, done, work);
+        backup_restore(visit->api->domain, caller, visit->sandbox, wish->id, wish->dir,
+                       stackmemory_backup_done, work);
     else
-        backup_make(visit->api->domain, caller, visit->sandbox, &wish->spec, done, work);
+        backup_make(visit->api->domain, caller, visit->sandbox, &wish->spec,
+                    stackmemory_backup_done, work);
 }
 
-static const char *copy(struct pool *pool, const char *text)
+static const char *stackmemory_backup_copy(struct pool *pool, const char *text)
 {
     return text ? pool_copy_text(pool, text) : NULL;
 }
 
 /* What lasts beyond the body. */
-static void keep(struct backup_spec *spec, struct pool *pool)
+static void stackmemory_backup_keep(struct backup_spec *spec, struct pool *pool)
 {
     const char **excludes = pool_alloc(pool, (spec->exclude_count + 1) * sizeof(*excludes));
 
-    spec->dir = copy(pool, spec->dir);
-    spec->name = copy(pool, spec->name);
-    spec->compression = copy(pool, spec->compression);
+    spec->dir = stackmemory_backup_copy(pool, spec->dir);
+    spec->name = stackmemory_backup_copy(pool, spec->name);
+    spec->compression = stackmemory_backup_copy(pool, spec->compression);
     for (size_t i = 0; i < spec->exclude_count; i++)
-        excludes[i] = copy(pool, spec->excludes[i]);
+        excludes[i] = stackmemory_backup_copy(pool, spec->excludes[i]);
     spec->excludes = excludes;
 }
 
@@ -95,8 +98,8 @@ static int read_backup(struct http_request *request, const struct json_place *bo
     *wish = (struct backup_wish){.is_restore = false};
     if (backup_body_read(body, &request->pool, &wish->spec, err) < 0)
         return -1;
-    keep(&wish->spec, &request->pool);
-    stackmemory_visit(request, wish, ready);
+    stackmemory_backup_keep(&wish->spec, &request->pool);
+    stackmemory_visit(request, wish, stackmemory_backup_ready);
     return 0;
 }
 
@@ -121,9 +124,9 @@ static int read_restore(struct http_request *request, const struct json_place *b
     /* Before a sandbox is made for it. */
     if (!uuid_is_valid(wish->id))
         return error_set(err, ERR_BACKUP_INVALID, 0, "the id of a backup is a UUID");
-    wish->id = copy(&request->pool, wish->id);
-    wish->dir = copy(&request->pool, wish->dir);
-    stackmemory_visit(request, wish, ready);
+    wish->id = stackmemory_backup_copy(&request->pool, wish->id);
+    wish->dir = stackmemory_backup_copy(&request->pool, wish->dir);
+    stackmemory_visit(request, wish, stackmemory_backup_ready);
     return 0;
 }
 

@@ -23,7 +23,7 @@ struct bootstrap {
     struct stackmemory_mount mount;
 };
 
-static struct bootstrap *of(struct visit_walk *walk)
+static struct bootstrap *stackmemory_bootstrap_of(struct visit_walk *walk)
 {
     return CONTAINER_OF(walk, struct bootstrap, walk);
 }
@@ -37,17 +37,18 @@ static struct pool *pool_of(struct visit_walk *walk)
 
 static bool ask_look(struct visit_walk *walk, struct agent_request *request)
 {
-    return repository_ask_look(&of(walk)->repository, pool_of(walk), request);
+    return repository_ask_look(&stackmemory_bootstrap_of(walk)->repository, pool_of(walk), request);
 }
 
 static int take_look(struct visit_walk *walk, const struct agent_reply *reply, struct error *err)
 {
-    return repository_take_look(&of(walk)->repository, reply, err);
+    return repository_take_look(&stackmemory_bootstrap_of(walk)->repository, reply, err);
 }
 
 static bool ask_clone(struct visit_walk *walk, struct agent_request *request)
 {
-    return repository_ask_clone(&of(walk)->repository, pool_of(walk), request);
+    return repository_ask_clone(&stackmemory_bootstrap_of(walk)->repository, pool_of(walk),
+                                request);
 }
 
 static void write_marker(struct visit_walk *walk, struct text *marker)
@@ -61,8 +62,8 @@ static void write_marker(struct visit_walk *walk, struct text *marker)
     json_begin_object(&json);
     json_add_text(&json, "sandboxId", stackmemory_request_name(visit->request));
     json_add_text(&json, "bootstrappedAt", now);
-    json_add_boolean(&json, "mounted", of(walk)->has_mount);
-    json_add_text(&json, "repoUrl", of(walk)->repository.shown);
+    json_add_boolean(&json, "mounted", stackmemory_bootstrap_of(walk)->has_mount);
+    json_add_text(&json, "repoUrl", stackmemory_bootstrap_of(walk)->repository.shown);
     json_end_object(&json);
     (void) json_writer_finish(&json); /* it has room for the longest URL */
 }
@@ -106,12 +107,12 @@ static json_t *describe_clone(const struct repository *repository)
 
 static void finished(struct visit_walk *walk)
 {
-    const struct repository *repository = &of(walk)->repository;
+    const struct repository *repository = &stackmemory_bootstrap_of(walk)->repository;
     struct http_request *request = walk->visit->request;
     json_t *answer = stackmemory_answer(request), *list = json_array(), *marker = json_object();
 
-    if (of(walk)->has_mount) {
-        json_t *mount = stackmemory_describe_mount(&of(walk)->mount);
+    if (stackmemory_bootstrap_of(walk)->has_mount) {
+        json_t *mount = stackmemory_describe_mount(&stackmemory_bootstrap_of(walk)->mount);
 
         (void) json_object_set_new(mount, "type", json_string("mountBucket"));
         (void) json_array_append_new(list, mount);
@@ -127,8 +128,8 @@ static void finished(struct visit_walk *walk)
 
 static const struct visit_plan plan = {steps, ARRAY_COUNT(steps), finished, NULL};
 
-static void mounted(struct visit *visit, const struct error *failure,
-                    const struct bucket_mount *mount)
+static void stackmemory_bootstrap_mounted(struct visit *visit, const struct error *failure,
+                                          const struct bucket_mount *mount)
 {
     struct bootstrap *bootstrap = visit->data;
 
@@ -139,12 +140,12 @@ static void mounted(struct visit *visit, const struct error *failure,
         visit_walk_begin(&bootstrap->walk, visit, &plan);
 }
 
-static void ready(struct visit *visit)
+static void stackmemory_bootstrap_ready(struct visit *visit)
 {
     struct bootstrap *bootstrap = visit->data;
 
     if (bootstrap->has_mount)
-        mount_work_add(visit, &bootstrap->mount.spec, mounted);
+        mount_work_add(visit, &bootstrap->mount.spec, stackmemory_bootstrap_mounted);
     else
         visit_walk_begin(&bootstrap->walk, visit, &plan);
 }
@@ -174,7 +175,8 @@ static int read_repository(struct pool *pool, const struct json_place *body,
     return 0;
 }
 
-static int read_body(struct http_request *request, const struct json_place *body, struct error *err)
+static int stackmemory_bootstrap_read_body(struct http_request *request,
+                                           const struct json_place *body, struct error *err)
 {
     struct bootstrap *bootstrap = pool_alloc(&request->pool, sizeof(*bootstrap));
 
@@ -184,11 +186,11 @@ static int read_body(struct http_request *request, const struct json_place *body
         read_repository(&request->pool, body, &bootstrap->repository, err) < 0 ||
         (bootstrap->has_mount && stackmemory_read_mount(request, body, &bootstrap->mount, err) < 0))
         return -1;
-    stackmemory_visit(request, bootstrap, ready);
+    stackmemory_visit(request, bootstrap, stackmemory_bootstrap_ready);
     return 0;
 }
 
 void stackmemory_bootstrap(struct http_request *request)
 {
-    stackmemory_take_body(request, read_body);
+    stackmemory_take_body(request, stackmemory_bootstrap_read_body);
 }

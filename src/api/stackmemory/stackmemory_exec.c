@@ -31,8 +31,8 @@ static void quote(struct text *line, const char *word)
     text_append_char(line, '\'');
 }
 
-static int add_line(struct agent_body *body, const char *command, const struct json_texts *words,
-                    struct error *err)
+static int stackmemory_exec_add_line(struct agent_body *body, const char *command,
+                                     const struct json_texts *words, struct error *err)
 {
     AUTO(text) struct text line = TEXT_INIT(LINE_MAX_SIZE);
 
@@ -62,7 +62,7 @@ static int add_command(struct agent_body *body, const char *command, const struc
                        const char *session, struct error *err)
 {
     if (words->count && session)
-        return add_line(body, command, words, err);
+        return stackmemory_exec_add_line(body, command, words, err);
     if (words->count)
         add_arguments(body, command, words);
     else
@@ -91,8 +91,8 @@ static int add_settings(struct agent_body *body, const struct json_place *place,
     return 0;
 }
 
-static void answered(struct visit *visit, const struct agent_reply *reply,
-                     const struct error *failure)
+static void stackmemory_exec_answered(struct visit *visit, const struct agent_reply *reply,
+                                      const struct error *failure)
 {
     const struct exec_wish *wish = visit->data;
     json_t *answer;
@@ -106,11 +106,11 @@ static void answered(struct visit *visit, const struct agent_reply *reply,
     stackmemory_reply(visit->request, answer);
 }
 
-static void ready(struct visit *visit)
+static void stackmemory_exec_ready(struct visit *visit)
 {
     const struct exec_wish *wish = visit->data;
 
-    agent_call(visit, &wish->request, answered);
+    agent_call(visit, &wish->request, stackmemory_exec_answered);
 }
 
 static int read_wish(struct http_request *request, const struct json_place *place,
@@ -134,8 +134,8 @@ static int read_wish(struct http_request *request, const struct json_place *plac
     return r;
 }
 
-static int read_body(struct http_request *request, const struct json_place *place,
-                     struct error *err)
+static int stackmemory_exec_read_body(struct http_request *request, const struct json_place *place,
+                                      struct error *err)
 {
     struct exec_wish *wish = pool_alloc(&request->pool, sizeof(*wish));
     const char *command = NULL;
@@ -148,11 +148,11 @@ static int read_body(struct http_request *request, const struct json_place *plac
     }
     if (read_wish(request, place, command, wish, err) < 0)
         return -1;
-    stackmemory_visit(request, wish, ready);
+    stackmemory_visit(request, wish, stackmemory_exec_ready);
     return 0;
 }
 
 void stackmemory_exec(struct http_request *request)
 {
-    stackmemory_take_body(request, read_body);
+    stackmemory_take_body(request, stackmemory_exec_read_body);
 }

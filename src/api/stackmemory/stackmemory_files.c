@@ -93,16 +93,17 @@ void stackmemory_write_file(struct http_request *request)
 /* --- listing --------------------------------------------------------------------------------- */
 
 /* In the request's pool, but for what is JSON. */
-struct listing {
+struct stackmemory_files_listing {
     struct visit_walk walk;
     const char *path;
     json_t *result;  /* owned: what ls said */
     json_t *entries; /* owned */
 };
 
-static void forget(struct visit_walk *walk)
+static void stackmemory_files_forget(struct visit_walk *walk)
 {
-    struct listing *listing = CONTAINER_OF(walk, struct listing, walk);
+    struct stackmemory_files_listing *listing =
+        CONTAINER_OF(walk, struct stackmemory_files_listing, walk);
 
     json_decref(TAKE_PTR(listing->result));
     json_decref(TAKE_PTR(listing->entries));
@@ -110,7 +111,8 @@ static void forget(struct visit_walk *walk)
 
 static bool ask_ls(struct visit_walk *walk, struct agent_request *request)
 {
-    const struct listing *listing = CONTAINER_OF(walk, struct listing, walk);
+    const struct stackmemory_files_listing *listing =
+        CONTAINER_OF(walk, struct stackmemory_files_listing, walk);
     struct agent_body body;
 
     agent_body_begin(&body);
@@ -128,7 +130,8 @@ static bool ask_ls(struct visit_walk *walk, struct agent_request *request)
 
 static int take_ls(struct visit_walk *walk, const struct agent_reply *reply, struct error *err)
 {
-    struct listing *listing = CONTAINER_OF(walk, struct listing, walk);
+    struct stackmemory_files_listing *listing =
+        CONTAINER_OF(walk, struct stackmemory_files_listing, walk);
 
     if (agent_reply_error(reply, err) < 0)
         return -1;
@@ -138,7 +141,8 @@ static int take_ls(struct visit_walk *walk, const struct agent_reply *reply, str
 
 static bool ask_entries(struct visit_walk *walk, struct agent_request *request)
 {
-    const struct listing *listing = CONTAINER_OF(walk, struct listing, walk);
+    const struct stackmemory_files_listing *listing =
+        CONTAINER_OF(walk, struct stackmemory_files_listing, walk);
     struct agent_body body;
 
     if (!json_is_true(json_object_get(listing->result, "success")))
@@ -157,7 +161,8 @@ static bool ask_entries(struct visit_walk *walk, struct agent_request *request)
 /* What ls can show and is no folder has no entries: that is no failure. */
 static int take_entries(struct visit_walk *walk, const struct agent_reply *reply, struct error *err)
 {
-    struct listing *listing = CONTAINER_OF(walk, struct listing, walk);
+    struct stackmemory_files_listing *listing =
+        CONTAINER_OF(walk, struct stackmemory_files_listing, walk);
     json_t *files = json_object_get(reply->json, "files");
 
     (void) err;
@@ -173,22 +178,24 @@ static const struct visit_step list_steps[] = {
 
 static void listed(struct visit_walk *walk)
 {
-    struct listing *listing = CONTAINER_OF(walk, struct listing, walk);
+    struct stackmemory_files_listing *listing =
+        CONTAINER_OF(walk, struct stackmemory_files_listing, walk);
     json_t *answer = stackmemory_answer(walk->visit->request);
 
     (void) json_object_set_new(answer, "path", json_string(listing->path));
     (void) json_object_set(answer, "result", listing->result);
     (void) json_object_set_new(answer, "entries",
                                listing->entries ? json_incref(listing->entries) : json_array());
-    forget(walk);
+    stackmemory_files_forget(walk);
     stackmemory_reply(walk->visit->request, answer);
 }
 
-static const struct visit_plan list_plan = {list_steps, ARRAY_COUNT(list_steps), listed, forget};
+static const struct visit_plan list_plan = {list_steps, ARRAY_COUNT(list_steps), listed,
+                                            stackmemory_files_forget};
 
 static void ready_to_list(struct visit *visit)
 {
-    struct listing *listing = pool_alloc(&visit->request->pool, sizeof(*listing));
+    struct stackmemory_files_listing *listing = pool_alloc(&visit->request->pool, sizeof(*listing));
 
     listing->path = visit->data;
     visit_walk_begin(&listing->walk, visit, &list_plan);

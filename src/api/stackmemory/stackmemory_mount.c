@@ -50,8 +50,8 @@ json_t *stackmemory_describe_mount(const struct stackmemory_mount *mount)
                      "mode", mount->mode);
 }
 
-static void mounted(struct visit *visit, const struct error *failure,
-                    const struct bucket_mount *mount)
+static void stackmemory_mount_mounted(struct visit *visit, const struct error *failure,
+                                      const struct bucket_mount *mount)
 {
     struct http_request *request = visit->request;
     json_t *answer;
@@ -66,24 +66,25 @@ static void mounted(struct visit *visit, const struct error *failure,
     stackmemory_reply(request, answer);
 }
 
-static void ready(struct visit *visit)
+static void stackmemory_mount_ready(struct visit *visit)
 {
     const struct stackmemory_mount *mount = visit->data;
 
-    mount_work_add(visit, &mount->spec, mounted);
+    mount_work_add(visit, &mount->spec, stackmemory_mount_mounted);
 }
 
-static int read_body(struct http_request *request, const struct json_place *body, struct error *err)
+static int stackmemory_mount_read_body(struct http_request *request, const struct json_place *body,
+                                       struct error *err)
 {
     struct stackmemory_mount *mount = pool_alloc(&request->pool, sizeof(*mount));
 
     if (stackmemory_read_mount(request, body, mount, err) < 0)
         return -1;
-    stackmemory_visit(request, mount, ready);
+    stackmemory_visit(request, mount, stackmemory_mount_ready);
     return 0;
 }
 
 void stackmemory_mount_bucket(struct http_request *request)
 {
-    stackmemory_take_body(request, read_body);
+    stackmemory_take_body(request, stackmemory_mount_read_body);
 }

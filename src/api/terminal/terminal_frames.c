@@ -12,14 +12,14 @@
 
 /* --- output ---------------------------------------------------------------------------------- */
 
-static void begin(struct json_writer *json, struct text *frame, const char *type)
+static void terminal_frames_begin(struct json_writer *json, struct text *frame, const char *type)
 {
     json_writer_init_text(json, frame);
     json_begin_object(json);
     json_add_text(json, "type", type);
 }
 
-static void end(struct json_writer *json)
+static void terminal_frames_end(struct json_writer *json)
 {
     json_end_object(json);
     (void) json_writer_finish(json); /* a text that is full says so itself */
@@ -46,10 +46,10 @@ static void write_output(struct text *frame, const char *bytes, size_t length)
 
     if (!length)
         return;
-    begin(&json, frame, "output");
+    terminal_frames_begin(&json, frame, "output");
     json_key(&json, "data");
     json_put_bytes(&json, bytes, length);
-    end(&json);
+    terminal_frames_end(&json);
 }
 
 void terminal_frames_output(struct terminal_frames *frames, const char *bytes, size_t length,
@@ -80,19 +80,19 @@ void terminal_frames_connected(struct text *frame, const char *shell, const char
 {
     struct json_writer json;
 
-    begin(&json, frame, "connected");
+    terminal_frames_begin(&json, frame, "connected");
     json_add_text(&json, "shell", shell);
     json_add_text(&json, "session", session);
-    end(&json);
+    terminal_frames_end(&json);
 }
 
 void terminal_frames_error(struct text *frame, const char *message)
 {
     struct json_writer json;
 
-    begin(&json, frame, "error");
+    terminal_frames_begin(&json, frame, "error");
     json_add_text(&json, "message", message);
-    end(&json);
+    terminal_frames_end(&json);
 }
 
 /* --- the agent's control messages ------------------------------------------------------------ */
@@ -103,14 +103,14 @@ static void write_exit(const struct json_place *message, struct text *frame)
     const char *signal = NULL;
     struct json_writer json;
 
-    begin(&json, frame, "exit");
+    terminal_frames_begin(&json, frame, "exit");
     if (json_is_integer(code))
         json_add_integer(&json, "code", json_integer_value(code));
     else
         json_add_null(&json, "code"); /* nobody knows */
     if (json_field_text(message, "signal", JSON_OPTIONAL, TYPE_MAX, &signal, NULL) == 0 && signal)
         json_add_text(&json, "signal", signal);
-    end(&json);
+    terminal_frames_end(&json);
 }
 
 static void write_skipped(const struct json_place *message, struct text *frame)
@@ -119,12 +119,12 @@ static void write_skipped(const struct json_place *message, struct text *frame)
     struct json_writer json;
 
     (void) json_field_integer(message, "bytes", JSON_OPTIONAL, 0, INT64_MAX, &count, NULL);
-    begin(&json, frame, "skipped");
+    terminal_frames_begin(&json, frame, "skipped");
     json_add_integer(&json, "bytes", count);
-    end(&json);
+    terminal_frames_end(&json);
 }
 
-static void write_error(const struct json_place *message, struct text *frame)
+static void terminal_frames_write_error(const struct json_place *message, struct text *frame)
 {
     const char *text = "the terminal failed";
 
@@ -139,7 +139,7 @@ static const struct {
 } controls[] = {
     {"ready", TERMINAL_CONTROL_READY, NULL},
     {"exit", TERMINAL_CONTROL_EXIT, write_exit},
-    {"error", TERMINAL_CONTROL_OTHER, write_error},
+    {"error", TERMINAL_CONTROL_OTHER, terminal_frames_write_error},
     {"skipped", TERMINAL_CONTROL_OTHER, write_skipped},
 };
 

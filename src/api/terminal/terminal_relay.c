@@ -43,7 +43,7 @@ struct relay {
 
 static void delete_session(struct relay *relay);
 
-static void release(struct relay *relay)
+static void terminal_relay_release(struct relay *relay)
 {
     if (--relay->references)
         return;
@@ -75,7 +75,7 @@ static void close_client(struct relay *relay, unsigned int code, const char *rea
         (void) websocket_close(relay->client, code, reason);
 }
 
-static void fail(struct relay *relay, unsigned int code, const char *message)
+static void terminal_relay_fail(struct relay *relay, unsigned int code, const char *message)
 {
     AUTO(text) struct text frame = TEXT_INIT(FRAME_MAX);
 
@@ -90,13 +90,13 @@ static void fail(struct relay *relay, unsigned int code, const char *message)
 
 static void deletion_ended(struct http_exchange *exchange)
 {
-    release(http_exchange_data(exchange));
+    terminal_relay_release(http_exchange_data(exchange));
 }
 
 static void deletion_failed(struct http_exchange *exchange, const struct error *error)
 {
     (void) error; /* it ends with the sandbox at the latest */
-    release(http_exchange_data(exchange));
+    terminal_relay_release(http_exchange_data(exchange));
 }
 
 static void ignore_head(struct http_exchange *exchange)
@@ -206,7 +206,7 @@ static void agent_over(struct relay *relay)
     if (relay->has_exited)
         close_client(relay, WEBSOCKET_CODE_NORMAL, "the shell has ended");
     else
-        fail(relay, WEBSOCKET_CODE_INTERNAL, "the terminal was lost");
+        terminal_relay_fail(relay, WEBSOCKET_CODE_INTERNAL, "the terminal was lost");
 }
 
 static void agent_closed(struct websocket *ws, unsigned int code, const char *reason, bool clean)
@@ -223,7 +223,7 @@ static void agent_released(struct websocket *ws)
 
     relay->agent = NULL;
     agent_over(relay); /* an abort tells nobody else */
-    release(relay);
+    terminal_relay_release(relay);
 }
 
 static const struct websocket_events agent_events = {
@@ -253,11 +253,11 @@ static void agent_refused(const struct error *error, void *data)
 {
     struct relay *relay = data;
 
-    fail(relay, WEBSOCKET_CODE_INTERNAL, error->message);
-    release(relay);
+    terminal_relay_fail(relay, WEBSOCKET_CODE_INTERNAL, error->message);
+    terminal_relay_release(relay);
 }
 
-static void dial(struct relay *relay)
+static void terminal_relay_dial(struct relay *relay)
 {
     struct error err = ERROR_INIT;
     struct http_origin *origin = agents_origin(relay->api->agents, &relay->sandbox, &err);
@@ -271,7 +271,7 @@ static void dial(struct relay *relay)
     };
 
     if (!origin) {
-        fail(relay, WEBSOCKET_CODE_INTERNAL, err.message);
+        terminal_relay_fail(relay, WEBSOCKET_CODE_INTERNAL, err.message);
         return;
     }
     relay->references++;
@@ -283,9 +283,9 @@ static void runs(struct sandbox_use *use, const struct error *failure)
     struct relay *relay = CONTAINER_OF(use, struct relay, use);
 
     if (failure)
-        fail(relay, WEBSOCKET_CODE_POLICY, failure->message);
+        terminal_relay_fail(relay, WEBSOCKET_CODE_POLICY, failure->message);
     else
-        dial(relay);
+        terminal_relay_dial(relay);
 }
 
 /* --- the client ------------------------------------------------------------------------------ */
@@ -332,7 +332,7 @@ static void client_said(struct websocket *ws, enum websocket_opcode kind, const 
         websocket_pause(ws);
 }
 
-static void client_took(struct websocket *ws)
+static void terminal_relay_client_took(struct websocket *ws)
 {
     struct relay *relay = websocket_http_data(ws);
 
@@ -358,12 +358,12 @@ static void client_released(struct websocket *ws)
 
     client_closed(ws, WEBSOCKET_CODE_LOST, "", false); /* an abort tells nobody else */
     relay->client = NULL;
-    release(relay);
+    terminal_relay_release(relay);
 }
 
 static const struct websocket_events client_events = {
     .on_message = client_said,
-    .on_drain = client_took,
+    .on_drain = terminal_relay_client_took,
     .on_close = client_closed,
     .on_released = client_released,
 };
@@ -415,7 +415,7 @@ static struct relay *relay_new(struct http_request *request)
 }
 
 /* The sandbox, when the caller may work in it. */
-static struct sandbox *find(struct http_request *request, struct error *err)
+static struct sandbox *terminal_relay_find(struct http_request *request, struct error *err)
 {
     const struct caller *caller = request_caller(request);
     struct sandbox *sandbox =
@@ -432,17 +432,17 @@ void terminal_relay(struct http_request *request)
     static const struct websocket_options options = {.role = WEBSOCKET_SERVER,
                                                      .ping_interval_ms = PING_INTERVAL_MS};
     struct error missing = ERROR_INIT, err = ERROR_INIT;
-    struct sandbox *sandbox = find(request, &missing);
+    struct sandbox *sandbox = terminal_relay_find(request, &missing);
     struct relay *relay = relay_new(request);
 
     relay->client = websocket_accept(request, NULL, &options, &client_events, relay, &err);
     if (!relay->client) {
-        release(relay);
+        terminal_relay_release(relay);
         http_reply_error(request, &err);
         return;
     }
     if (!sandbox) {
-        fail(relay, WEBSOCKET_CODE_POLICY, missing.message);
+        terminal_relay_fail(relay, WEBSOCKET_CODE_POLICY, missing.message);
         return;
     }
     relay->sandbox = sandbox->id;

@@ -17,8 +17,8 @@
 /* --- opening --------------------------------------------------------------------------------- */
 
 /* The first address of a host: "127.0.0.1:8787", as http_origin_new wants it. */
-static int resolve(const char *host, uint16_t port, char ret_address[static ADDRESS_SIZE],
-                   struct error *err)
+static int client_resolve(const char *host, uint16_t port, char ret_address[static ADDRESS_SIZE],
+                          struct error *err)
 {
     const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct addrinfo *found = NULL;
@@ -56,8 +56,8 @@ static int open_origin(struct client *client, const char *text, struct error *er
     } else {
         url_host_of(&url, &host);
         client->host = pool_format(&client->pool, "%s:%u", host.name, host.port);
-        if (resolve(pool_copy_bytes(&client->pool, url.host.text, url.host.length), host.port,
-                    address, err) < 0)
+        if (client_resolve(pool_copy_bytes(&client->pool, url.host.text, url.host.length),
+                           host.port, address, err) < 0)
             return -1;
     }
     if (url.scheme == URL_HTTPS) {
@@ -130,7 +130,7 @@ static bool is_good(const struct client_reply *reply)
     return reply->status >= 200 && reply->status < 300;
 }
 
-struct asking {
+struct client_asking {
     struct client *client;
     const struct client_stream *stream;
     struct client_reply *reply;
@@ -139,23 +139,23 @@ struct asking {
     bool has_body; /* more of the request's body is to be sent */
 };
 
-static void finish(struct asking *asking)
+static void client_finish(struct client_asking *asking)
 {
     asking->is_done = true;
     loop_stop(&asking->client->loop);
 }
 
 /* Our own side cannot go on. */
-static void give_up(struct asking *asking, struct http_exchange *exchange)
+static void client_give_up(struct client_asking *asking, struct http_exchange *exchange)
 {
     asking->has_failed = true;
     http_exchange_cancel(exchange);
-    finish(asking);
+    client_finish(asking);
 }
 
 static void send_more(struct http_exchange *exchange)
 {
-    struct asking *asking = http_exchange_data(exchange);
+    struct client_asking *asking = http_exchange_data(exchange);
     char *buffer = asking->client->loop.scratch;
 
     while (asking->has_body && !http_exchange_is_full(exchange)) {
@@ -163,7 +163,7 @@ static void send_more(struct http_exchange *exchange)
             asking->stream->next(asking->stream->context, buffer, LOOP_SCRATCH_SIZE, asking->err);
 
         if (got < 0) {
-            give_up(asking, exchange);
+            client_give_up(asking, exchange);
             return;
         }
         if (got > 0) {
@@ -175,9 +175,9 @@ static void send_more(struct http_exchange *exchange)
     }
 }
 
-static void on_head(struct http_exchange *exchange)
+static void client_on_head(struct http_exchange *exchange)
 {
-    struct asking *asking = http_exchange_data(exchange);
+    struct client_asking *asking = http_exchange_data(exchange);
     const struct http_head *head = http_exchange_head(exchange);
 
     asking->reply->status = head->status;
@@ -188,23 +188,23 @@ static void on_head(struct http_exchange *exchange)
 
 static void on_body(struct http_exchange *exchange, const char *bytes, size_t length)
 {
-    struct asking *asking = http_exchange_data(exchange);
+    struct client_asking *asking = http_exchange_data(exchange);
     const struct client_stream *stream = asking->stream;
 
     if (!stream->take || !is_good(asking->reply))
         text_append_bytes(&asking->reply->body, bytes, length);
     else if (stream->take(stream->context, asking->reply, bytes, length, asking->err) < 0)
-        give_up(asking, exchange);
+        client_give_up(asking, exchange);
 }
 
 static void on_end(struct http_exchange *exchange)
 {
-    finish(http_exchange_data(exchange));
+    client_finish(http_exchange_data(exchange));
 }
 
 static void on_failure(struct http_exchange *exchange, const struct error *error)
 {
-    struct asking *asking = http_exchange_data(exchange);
+    struct client_asking *asking = http_exchange_data(exchange);
 
     asking->has_failed = true;
     if (asking->reply->status)
@@ -220,11 +220,11 @@ static void on_failure(struct http_exchange *exchange, const struct error *error
                          "the daemon at %s cannot be reached (%s); start it with `burrow serve`, "
                          "or name another with --url or BURROW_URL",
                          asking->client->url, error->message);
-    finish(asking);
+    client_finish(asking);
 }
 
 static const struct http_exchange_events events = {
-    .on_head = on_head,
+    .on_head = client_on_head,
     .on_body = on_body,
     .on_end = on_end,
     .on_drain = send_more,
@@ -253,7 +253,7 @@ void client_refusal(int status, const char *body, size_t length, struct error *e
     client_error(status, json, err);
 }
 
-static int judge(struct client *client, struct client_reply *reply, struct error *err)
+static int client_judge(struct client *client, struct client_reply *reply, struct error *err)
 {
     if (reply->body.overflowed)
         return error_set(err, ERR_TOO_LARGE, 0, "the daemon's answer is too long");
@@ -275,7 +275,7 @@ static int judge(struct client *client, struct client_reply *reply, struct error
 int client_stream(struct client *client, const struct client_stream *stream,
                   struct client_reply *reply, struct error *err)
 {
-    struct asking asking = {
+    struct client_asking asking = {
         .client = client, .stream = stream, .reply = reply, .err = err, .has_body = stream->type};
     struct http_header headers[CLIENT_HEADERS + 1];
     struct http_exchange_request request = {
@@ -299,7 +299,7 @@ int client_stream(struct client *client, const struct client_stream *stream,
         http_exchange_end(exchange);
     while (!asking.is_done)
         loop_run(&client->loop);
-    return asking.has_failed ? -1 : judge(client, reply, err);
+    return asking.has_failed ? -1 : client_judge(client, reply, err);
 }
 
 /* A body that is a text. */

@@ -2,7 +2,7 @@
 
 #include "json/json_read.h"
 
-struct following {
+struct client_events_following {
     struct sse_reader reader;
     int (*on_event)(void *context, const struct sse_event *event, json_t *json, struct error *err);
     void *context;
@@ -12,7 +12,8 @@ struct following {
 
 static void event_arrived(struct sse_reader *reader, const struct sse_event *event)
 {
-    struct following *following = CONTAINER_OF(reader, struct following, reader);
+    struct client_events_following *following =
+        CONTAINER_OF(reader, struct client_events_following, reader);
     AUTO(json) json_t *json = NULL;
 
     if (following->has_failed)
@@ -22,10 +23,10 @@ static void event_arrived(struct sse_reader *reader, const struct sse_event *eve
         following->on_event(following->context, event, json, following->err) < 0;
 }
 
-static int take(void *context, const struct client_reply *reply, const char *bytes, size_t length,
-                struct error *err)
+static int client_events_take(void *context, const struct client_reply *reply, const char *bytes,
+                              size_t length, struct error *err)
 {
-    struct following *following = context;
+    struct client_events_following *following = context;
 
     (void) reply;
     if (sse_reader_feed(&following->reader, bytes, length) < 0)
@@ -39,9 +40,10 @@ int client_events(struct client *client, const char *path,
                   void *context, struct error *err)
 {
     AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
-    struct following following = {.on_event = on_event, .context = context, .err = err};
+    struct client_events_following following = {
+        .on_event = on_event, .context = context, .err = err};
     const struct client_stream stream = {
-        .method = "GET", .path = path, .take = take, .context = &following};
+        .method = "GET", .path = path, .take = client_events_take, .context = &following};
     int r;
 
     sse_reader_init(&following.reader, event_arrived);

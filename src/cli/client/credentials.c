@@ -67,7 +67,7 @@ static bool is_same_url(const char *a, const char *b)
     return length == other && strncmp(a, b, length) == 0;
 }
 
-static void read_file(struct pool *pool, struct credentials *found)
+static void credentials_read_file(struct pool *pool, struct credentials *found)
 {
     char path[PATH_SIZE + sizeof(FILE_NAME) + 1];
     AUTO(free) char *text = NULL;
@@ -94,7 +94,7 @@ static void read_file(struct pool *pool, struct credentials *found)
 }
 
 /* Whether the daemon is on this machine. */
-static bool is_here(const char *text)
+static bool credentials_is_here(const char *text)
 {
     struct url_host host;
     struct url url;
@@ -138,10 +138,10 @@ void credentials_find(struct pool *pool, const char *url, const char *key,
     };
 
     if (!found.url || !found.key)
-        read_file(pool, &found);
+        credentials_read_file(pool, &found);
     if (!found.url)
         found.url = CLIENT_URL_DEFAULT;
-    if (!found.key && is_here(found.url))
+    if (!found.key && credentials_is_here(found.url))
         read_admin_key(pool, &found);
     *ret_credentials = found;
 }

@@ -13,15 +13,15 @@
 #define PERMISSIONS 0777
 #define EXECUTABLE  0111
 
-struct upload {
+struct copy_into_upload {
     struct copy *copy;
     int fd;       /* borrowed */
     int64_t left; /* bytes that were announced; negative: nobody did */
 };
 
-static ssize_t next(void *context, char *buffer, size_t size, struct error *err)
+static ssize_t copy_into_next(void *context, char *buffer, size_t size, struct error *err)
 {
-    struct upload *upload = context;
+    struct copy_into_upload *upload = context;
     ssize_t got;
 
     if (upload->left >= 0 && (uint64_t) upload->left < size)
@@ -42,17 +42,17 @@ static ssize_t next(void *context, char *buffer, size_t size, struct error *err)
     return got;
 }
 
-static int send_bytes(struct copy *copy, int fd, int64_t length, const char *path, const char *type,
-                      struct error *err)
+static int copy_into_send_bytes(struct copy *copy, int fd, int64_t length, const char *path,
+                                const char *type, struct error *err)
 {
     AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
-    struct upload upload = {.copy = copy, .fd = fd, .left = length};
+    struct copy_into_upload upload = {.copy = copy, .fd = fd, .left = length};
     const struct client_stream stream = {
         .method = "PUT",
         .path = path,
         .type = type,
         .body_length = length < 0 ? HTTP_LENGTH_UNKNOWN : length,
-        .next = next,
+        .next = copy_into_next,
         .context = &upload,
     };
     int r;
@@ -66,13 +66,14 @@ static int send_bytes(struct copy *copy, int fd, int64_t length, const char *pat
 static int send_file(struct copy *copy, int fd, int64_t length, const char *target,
                      struct error *err)
 {
-    return send_bytes(copy, fd, length, copy_file_path(copy, target, ""),
-                      "application/octet-stream", err);
+    return copy_into_send_bytes(copy, fd, length, copy_file_path(copy, target, ""),
+                                "application/octet-stream", err);
 }
 
 static int send_archive(struct copy *copy, int fd, const char *target, struct error *err)
 {
-    return send_bytes(copy, fd, -1, copy_archive_path(copy, target), "application/x-tar", err);
+    return copy_into_send_bytes(copy, fd, -1, copy_archive_path(copy, target), "application/x-tar",
+                                err);
 }
 
 /* The API sets no modes: a program shall stay one. */

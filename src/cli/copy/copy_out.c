@@ -17,17 +17,17 @@
 #define PERMISSIONS 0777
 #define OCTAL       8
 
-struct download {
+struct copy_out_download {
     struct copy *copy;
     int fd; /* borrowed */
     const char *what;
     bool has_begun;
 };
 
-static int take(void *context, const struct client_reply *reply, const char *bytes, size_t length,
-                struct error *err)
+static int copy_out_take(void *context, const struct client_reply *reply, const char *bytes,
+                         size_t length, struct error *err)
 {
-    struct download *download = context;
+    struct copy_out_download *download = context;
     int r;
 
     if (!download->has_begun)
@@ -40,12 +40,13 @@ static int take(void *context, const struct client_reply *reply, const char *byt
     return 0;
 }
 
-static int receive(struct copy *copy, int fd, const char *what, const char *path, struct error *err)
+static int copy_out_receive(struct copy *copy, int fd, const char *what, const char *path,
+                            struct error *err)
 {
     AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
-    struct download download = {.copy = copy, .fd = fd, .what = what};
+    struct copy_out_download download = {.copy = copy, .fd = fd, .what = what};
     const struct client_stream stream = {
-        .method = "GET", .path = path, .take = take, .context = &download};
+        .method = "GET", .path = path, .take = copy_out_take, .context = &download};
     int r = client_stream(copy->client, &stream, &reply, err);
 
     progress_end(&copy->progress);
@@ -86,7 +87,7 @@ static int receive_file(struct copy *copy, const char *path, const char *target,
     fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode_there(copy, path));
     if (fd < 0)
         return error_set(err, error_code_from_errno(errno), errno, "%s", target);
-    r = receive(copy, fd, target, copy_file_path(copy, path, ""), err);
+    r = copy_out_receive(copy, fd, target, copy_file_path(copy, path, ""), err);
     if (r == 0 && rename(temporary, target) < 0)
         r = error_set(err, error_code_from_errno(errno), errno, "%s", target);
     if (r < 0)
@@ -102,7 +103,7 @@ static int receive_special(struct copy *copy, const char *path, const char *targ
 
     if (fd < 0)
         return error_set(err, error_code_from_errno(errno), errno, "%s", target);
-    return receive(copy, fd, target, copy_file_path(copy, path, ""), err);
+    return copy_out_receive(copy, fd, target, copy_file_path(copy, path, ""), err);
 }
 
 static int receive_folder(struct copy *copy, const char *path, const char *target,
@@ -114,7 +115,7 @@ static int receive_folder(struct copy *copy, const char *path, const char *targe
     if (r < 0)
         return error_set(err, error_code_from_errno(r), r, "%s", target);
     if (tar_pipe_unpack(&tar, target, err) < 0 ||
-        receive(copy, tar.fd, target, copy_archive_path(copy, path), err) < 0)
+        copy_out_receive(copy, tar.fd, target, copy_archive_path(copy, path), err) < 0)
         return -1;
     return tar_pipe_finish(&tar, err);
 }
@@ -131,9 +132,9 @@ int copy_out(struct copy *copy, struct error *err)
     if (is_folder < 0)
         return -1;
     if (copy->to.kind == COPY_STREAM)
-        return receive(copy, STDOUT_FILENO, "stdout",
-                       is_folder ? copy_archive_path(copy, path) : copy_file_path(copy, path, ""),
-                       err);
+        return copy_out_receive(
+            copy, STDOUT_FILENO, "stdout",
+            is_folder ? copy_archive_path(copy, path) : copy_file_path(copy, path, ""), err);
     is_there = stat(target, &status) == 0;
     if (is_there ? S_ISDIR(status.st_mode) : copy_place_is_folder(target)) {
         if (!copy_place_is_content(copy->from.path))

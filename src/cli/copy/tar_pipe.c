@@ -13,8 +13,8 @@
 #define SHELL  "/bin/sh"
 #define SCRIPT "exec tar \"$@\""
 
-static int start(struct tar_pipe *pipe_end, const char *const *arguments, bool reads,
-                 struct error *err)
+static int tar_pipe_start(struct tar_pipe *pipe_end, const char *const *arguments, bool reads,
+                          struct error *err)
 {
     int ends[2];
     int r = pipe2(ends, O_CLOEXEC);
@@ -50,7 +50,7 @@ int tar_pipe_pack(struct tar_pipe *pipe_end, const char *folder, struct error *e
         "sh",        "-c",        SCRIPT, "tar",  "--create", "--file=-", "--format=posix",
         "--owner=0", "--group=0", "-C",   folder, "--",       ".",        NULL};
 
-    return start(pipe_end, arguments, true, err);
+    return tar_pipe_start(pipe_end, arguments, true, err);
 }
 
 int tar_pipe_unpack(struct tar_pipe *pipe_end, const char *folder, struct error *err)
@@ -69,7 +69,7 @@ int tar_pipe_unpack(struct tar_pipe *pipe_end, const char *folder, struct error 
 
     /* Counts for what we start, not for us; without root there is nothing to drop. */
     (void) prctl(PR_CAPBSET_DROP, CAP_MKNOD, 0, 0, 0);
-    return start(pipe_end, arguments, false, err);
+    return tar_pipe_start(pipe_end, arguments, false, err);
 }
 
 int tar_pipe_finish(struct tar_pipe *pipe_end, struct error *err)

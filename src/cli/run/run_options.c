@@ -18,7 +18,7 @@
 #define NAME_FIRST "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
 #define NAME_REST  NAME_FIRST "0123456789"
 
-struct reading {
+struct run_options_reading {
     struct run_options *options;
     const char *const *environment;
     struct pool *pool;
@@ -27,33 +27,34 @@ struct reading {
 
 /* --- one option each ------------------------------------------------------------------------ */
 
-static int set_image(struct reading *reading, const char *value)
+static int set_image(struct run_options_reading *reading, const char *value)
 {
     reading->options->image = value;
     return 0;
 }
 
-static int read_size(struct reading *reading, const char *value, uint64_t *ret_bytes)
+static int run_options_read_size(struct run_options_reading *reading, const char *value,
+                                 uint64_t *ret_bytes)
 {
     if (number_parse_size(value, SIZE_MAXIMUM, ret_bytes) < 0)
         return error_set(reading->err, ERR_INVALID, 0, "not a size like 512M or 4G: '%s'", value);
     return 0;
 }
 
-static int set_memory(struct reading *reading, const char *value)
+static int set_memory(struct run_options_reading *reading, const char *value)
 {
     reading->options->memory_text = value;
     reading->options->chosen |= LIMIT_BIT(MEMORY);
-    return read_size(reading, value, &reading->options->limits.memory_bytes);
+    return run_options_read_size(reading, value, &reading->options->limits.memory_bytes);
 }
 
-static int set_disk(struct reading *reading, const char *value)
+static int set_disk(struct run_options_reading *reading, const char *value)
 {
     reading->options->chosen |= LIMIT_BIT(DISK);
-    return read_size(reading, value, &reading->options->limits.disk_bytes);
+    return run_options_read_size(reading, value, &reading->options->limits.disk_bytes);
 }
 
-static int set_pids(struct reading *reading, const char *value)
+static int set_pids(struct run_options_reading *reading, const char *value)
 {
     int64_t number;
 
@@ -64,7 +65,7 @@ static int set_pids(struct reading *reading, const char *value)
     return 0;
 }
 
-static int set_cpus(struct reading *reading, const char *value)
+static int set_cpus(struct run_options_reading *reading, const char *value)
 {
     uint64_t millis;
 
@@ -76,7 +77,7 @@ static int set_cpus(struct reading *reading, const char *value)
     return 0;
 }
 
-static int set_network(struct reading *reading, const char *value)
+static int set_network(struct run_options_reading *reading, const char *value)
 {
     if (strcmp(value, "none") != 0 && strcmp(value, "nat") != 0)
         return error_set(reading->err, ERR_INVALID, 0, "the network is none or nat, not '%s'",
@@ -97,7 +98,7 @@ static const char *find_variable(const char *const *environment, const char *nam
 }
 
 /* A name that was set before gets the new value: the agent takes each once. */
-static int keep_variable(struct reading *reading, const char *name, const char *value)
+static int keep_variable(struct run_options_reading *reading, const char *name, const char *value)
 {
     struct run_options *options = reading->options;
     size_t at = 0;
@@ -112,7 +113,7 @@ static int keep_variable(struct reading *reading, const char *name, const char *
     return 0;
 }
 
-static int add_variable(struct reading *reading, const char *value)
+static int add_variable(struct run_options_reading *reading, const char *value)
 {
     size_t length = strcspn(value, "=");
     const char *name = pool_copy_bytes(reading->pool, value, length);
@@ -129,7 +130,7 @@ static int add_variable(struct reading *reading, const char *value)
     return keep_variable(reading, name, text);
 }
 
-static int add_bind(struct reading *reading, const char *value)
+static int add_bind(struct run_options_reading *reading, const char *value)
 {
     struct run_options *options = reading->options;
     size_t length = strcspn(value, ":");
@@ -145,7 +146,7 @@ static int add_bind(struct reading *reading, const char *value)
     return 0;
 }
 
-static int set_directory(struct reading *reading, const char *value)
+static int set_directory(struct run_options_reading *reading, const char *value)
 {
     if (value[0] != '/')
         return error_set(reading->err, ERR_INVALID, 0, "not an absolute folder: '%s'", value);
@@ -153,7 +154,7 @@ static int set_directory(struct reading *reading, const char *value)
     return 0;
 }
 
-static int set_timeout(struct reading *reading, const char *value)
+static int set_timeout(struct run_options_reading *reading, const char *value)
 {
     if (number_parse_duration(value, RUN_TIMEOUT_MS, &reading->options->timeout_ms) < 0 ||
         !reading->options->timeout_ms)
@@ -161,46 +162,46 @@ static int set_timeout(struct reading *reading, const char *value)
     return 0;
 }
 
-static int set_terminal(struct reading *reading, const char *value)
+static int set_terminal(struct run_options_reading *reading, const char *value)
 {
     (void) value;
     reading->options->terminal = true;
     return 0;
 }
 
-static int set_plan(struct reading *reading, const char *value)
+static int set_plan(struct run_options_reading *reading, const char *value)
 {
     (void) value;
     reading->options->plan = true;
     return 0;
 }
 
-static int set_help(struct reading *reading, const char *value)
+static int set_help(struct run_options_reading *reading, const char *value)
 {
     (void) value;
     reading->options->help = true;
     return 0;
 }
 
-static int set_data(struct reading *reading, const char *value)
+static int set_data(struct run_options_reading *reading, const char *value)
 {
     reading->options->data = value;
     return 0;
 }
 
-static int set_run_folder(struct reading *reading, const char *value)
+static int set_run_folder(struct run_options_reading *reading, const char *value)
 {
     reading->options->run_folder = value;
     return 0;
 }
 
-static int set_cgroup(struct reading *reading, const char *value)
+static int set_cgroup(struct run_options_reading *reading, const char *value)
 {
     reading->options->cgroup = value;
     return 0;
 }
 
-static int set_network_name(struct reading *reading, const char *value)
+static int set_network_name(struct run_options_reading *reading, const char *value)
 {
     reading->options->network_name = value;
     return 0;
@@ -210,7 +211,7 @@ static const struct option_row {
     const char *name;
     const char *value; /* what stands for the value in the help; NULL: there is none */
     const char *summary;
-    int (*set)(struct reading *reading, const char *value);
+    int (*set)(struct run_options_reading *reading, const char *value);
 } rows[] = {
     {"--image", "NAME", "root filesystem: host (the default), or one of `burrow image ls`",
      set_image},
@@ -254,7 +255,7 @@ static const struct option_row *find_row(const char *word, const char **ret_valu
 }
 
 /* The option at `at`. Returns how many words it took, or -1. */
-static int read_option(struct reading *reading, int count, char *const *words, int at)
+static int read_option(struct run_options_reading *reading, int count, char *const *words, int at)
 {
     const char *value = NULL;
     const struct option_row *row = find_row(words[at], &value);
@@ -289,7 +290,7 @@ static int check_command(const struct run_options *options, struct error *err)
     return 0;
 }
 
-static int set_defaults(struct reading *reading)
+static int set_defaults(struct run_options_reading *reading)
 {
     struct run_options *options = reading->options;
 
@@ -305,7 +306,7 @@ int run_options_read(int count, char *const *words, const char *const *environme
                      struct pool *pool, struct run_options *ret_options, struct error *err)
 {
     struct run_options options = {.network = NETWORK_NONE};
-    struct reading reading = {
+    struct run_options_reading reading = {
         .options = &options, .environment = environment, .pool = pool, .err = err};
     int at = 0, used;
 

@@ -60,7 +60,7 @@ static void settle_soon(struct run_session *session)
 }
 
 /* Once the outcome is known and everything is written. */
-static void settle(struct loop_task *task)
+static void run_session_settle(struct loop_task *task)
 {
     struct run_session *session = CONTAINER_OF(task, struct run_session, settle);
 
@@ -74,7 +74,7 @@ static void settle(struct loop_task *task)
     session->events.on_end(session->events.context, &session->outcome);
 }
 
-static void end(struct run_session *session, const struct run_outcome *outcome)
+static void run_session_end(struct run_session *session, const struct run_outcome *outcome)
 {
     if (session->ended)
         return;
@@ -87,12 +87,12 @@ static void end(struct run_session *session, const struct run_outcome *outcome)
     settle_soon(session);
 }
 
-static void fail(struct run_session *session, const char *text)
+static void run_session_fail(struct run_session *session, const char *text)
 {
     struct run_outcome outcome;
 
     run_outcome_fail(&outcome, text);
-    end(session, &outcome);
+    run_session_end(session, &outcome);
 }
 
 /* --- input ---------------------------------------------------------------------------------- */
@@ -168,7 +168,7 @@ static void sink_failed(struct run_sink *sink)
     struct run_session *session = sink->owner;
 
     if (session->at_terminal) {
-        fail(session, "the terminal is gone");
+        run_session_fail(session, "the terminal is gone");
         return;
     }
     run_message_write_close(sink->which == SINK_STDOUT ? RUN_MESSAGE_STDOUT : RUN_MESSAGE_STDERR,
@@ -210,7 +210,7 @@ static void take_output(struct run_session *session, const char *bytes, size_t l
     else if (length && bytes[0] == RUN_MESSAGE_STDERR)
         which = SINK_STDERR;
     if (which == SINKS) {
-        fail(session, "the agent sent output of an unknown kind");
+        run_session_fail(session, "the agent sent output of an unknown kind");
         return;
     }
     run_sink_write(&session->sinks[which], bytes + 1, length - 1);
@@ -232,7 +232,7 @@ static void take_text(struct run_session *session, const char *bytes, size_t len
     struct run_message message;
 
     if (run_message_read(bytes, length, &message, &err) < 0) {
-        fail(session, err.message);
+        run_session_fail(session, err.message);
         return;
     }
     switch (message.type) {
@@ -246,13 +246,13 @@ static void take_text(struct run_session *session, const char *bytes, size_t len
         run_source_shut(&session->input);
         break;
     case RUN_MESSAGE_ENDED:
-        end(session, &message.outcome);
+        run_session_end(session, &message.outcome);
         break;
     }
 }
 
-static void message_arrived(struct websocket *ws, enum websocket_opcode kind, const char *bytes,
-                            size_t length)
+static void run_session_message_arrived(struct websocket *ws, enum websocket_opcode kind,
+                                        const char *bytes, size_t length)
 {
     struct run_session *session = websocket_http_data(ws);
 
@@ -274,10 +274,10 @@ static void agent_left(struct websocket *ws, unsigned int code, const char *reas
     (void) code;
     (void) reason;
     (void) clean;
-    fail(websocket_http_data(ws), "the connection to the sandbox was lost");
+    run_session_fail(websocket_http_data(ws), "the connection to the sandbox was lost");
 }
 
-static void handle_gone(struct run_session *session)
+static void run_session_handle_gone(struct run_session *session)
 {
     if (--session->handles)
         return;
@@ -286,21 +286,21 @@ static void handle_gone(struct run_session *session)
     free(session);
 }
 
-static void connection_gone(struct websocket *ws)
+static void run_session_connection_gone(struct websocket *ws)
 {
     struct run_session *session = websocket_http_data(ws);
 
     session->ws = NULL;
     if (!session->closing)
         agent_left(ws, WEBSOCKET_CODE_LOST, "", false); /* an end that nobody told */
-    handle_gone(session);
+    run_session_handle_gone(session);
 }
 
 static const struct websocket_events agent_events = {
-    .on_message = message_arrived,
+    .on_message = run_session_message_arrived,
     .on_drain = agent_took,
     .on_close = agent_left,
-    .on_released = connection_gone,
+    .on_released = run_session_connection_gone,
 };
 
 static void connected(struct websocket *ws, const char *protocol, void *data)
@@ -323,14 +323,14 @@ static void connected(struct websocket *ws, const char *protocol, void *data)
 }
 
 /* The daemon has said why in its own words, which on_failure does not have. */
-static void refused(int status, const char *body, size_t length, void *data)
+static void run_session_refused(int status, const char *body, size_t length, void *data)
 {
     struct run_session *session = data;
     struct error err = ERROR_INIT;
 
     client_refusal(status, body, length, &err);
     if (!session->closing)
-        fail(session, err.message);
+        run_session_fail(session, err.message);
 }
 
 static void not_connected(const struct error *error, void *data)
@@ -338,11 +338,11 @@ static void not_connected(const struct error *error, void *data)
     struct run_session *session = data;
 
     if (!session->closing)
-        fail(session, error->message);
-    handle_gone(session);
+        run_session_fail(session, error->message);
+    run_session_handle_gone(session);
 }
 
-static void dial(struct run_session *session, const struct run_session_options *options)
+static void run_session_dial(struct run_session *session, const struct run_session_options *options)
 {
     struct websocket_dial dial = {
         .target = AGENT_TARGET,
@@ -358,7 +358,7 @@ static void dial(struct run_session *session, const struct run_session_options *
         dial.host = options->headers[0].value;
         dial.headers = options->headers + 1;
         dial.header_count = options->header_count - 1;
-        dial.on_refused = refused;
+        dial.on_refused = run_session_refused;
         dial.options.ping_interval_ms = PING_MS; /* a daemon far away may go without a word */
     }
     session->handles++;
@@ -373,7 +373,7 @@ static void overdue(struct deadline *deadline)
     struct run_session *session = CONTAINER_OF(deadline, struct run_session, overtime);
     struct run_outcome outcome = {.ending = RUN_ENDED_TIME};
 
-    end(session, &outcome);
+    run_session_end(session, &outcome);
 }
 
 static int open_parts(struct run_session *session, const struct run_session_options *options,
@@ -414,7 +414,7 @@ struct run_session *run_session_new(const struct run_session_options *options, s
     session->terminal = options->terminal;
     session->at_terminal = options->request->columns != 0;
     session->request = (struct text) TEXT_INIT(RUN_MESSAGE_REQUEST_MAX);
-    loop_task_init(&session->settle, settle);
+    loop_task_init(&session->settle, run_session_settle);
     deadline_init(session->loop, &session->overtime, overdue);
     session->handles = 1;
     if (run_message_write_request(options->request, &session->request, err) < 0 ||
@@ -425,7 +425,7 @@ struct run_session *run_session_new(const struct run_session_options *options, s
     }
     if (options->request->timeout_ms)
         deadline_set(&session->overtime, options->request->timeout_ms + OVERTIME_MS);
-    dial(session, options);
+    run_session_dial(session, options);
     return session;
 }
 
@@ -449,23 +449,23 @@ void run_session_signal(struct run_session *session, int number)
 
 static void source_closed(struct run_source *source)
 {
-    handle_gone(CONTAINER_OF(source, struct run_session, input));
+    run_session_handle_gone(CONTAINER_OF(source, struct run_session, input));
 }
 
 static void sink_closed(struct run_sink *sink)
 {
-    handle_gone(sink->owner);
+    run_session_handle_gone(sink->owner);
 }
 
 static void origin_closed(struct http_origin *origin, void *data)
 {
     (void) origin;
-    handle_gone(data);
+    run_session_handle_gone(data);
 }
 
-static void deadline_closed(struct deadline *deadline)
+static void run_session_deadline_closed(struct deadline *deadline)
 {
-    handle_gone(CONTAINER_OF(deadline, struct run_session, overtime));
+    run_session_handle_gone(CONTAINER_OF(deadline, struct run_session, overtime));
 }
 
 void run_session_close(struct run_session *session)
@@ -480,5 +480,5 @@ void run_session_close(struct run_session *session)
         run_sink_close(&session->sinks[i], sink_closed);
     if (session->origin)
         http_origin_close(session->origin, origin_closed, session);
-    deadline_close(&session->overtime, deadline_closed);
+    deadline_close(&session->overtime, run_session_deadline_closed);
 }

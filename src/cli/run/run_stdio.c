@@ -100,7 +100,7 @@ static void let_go(struct run_stdio *stdio)
         (void) fcntl(stdio->fd, F_SETFL, stdio->flags);
 }
 
-static void handle_closed(uv_handle_t *handle)
+static void run_stdio_handle_closed(uv_handle_t *handle)
 {
     struct run_stdio *stdio = handle->data;
 
@@ -118,7 +118,7 @@ static void stdio_close(struct run_stdio *stdio)
 {
     let_go(stdio);
     if (stdio->has_poll) {
-        uv_close((uv_handle_t *) &stdio->poll, handle_closed);
+        uv_close((uv_handle_t *) &stdio->poll, run_stdio_handle_closed);
     } else {
         loop_task_init(&stdio->task, closed_at_once);
         loop_defer(stdio->loop, &stdio->task);
@@ -189,14 +189,14 @@ void run_source_close(struct run_source *source, void (*on_closed)(struct run_so
 
 /* --- sinks ---------------------------------------------------------------------------------- */
 
-static void tell_failure(struct loop_task *task)
+static void run_stdio_tell_failure(struct loop_task *task)
 {
     struct run_sink *sink = CONTAINER_OF(task, struct run_sink, tell);
 
     sink->on_failure(sink);
 }
 
-static void fail(struct run_sink *sink, int error)
+static void run_stdio_fail(struct run_sink *sink, int error)
 {
     sink->error = error;
     sink->full = false;
@@ -220,7 +220,7 @@ static bool send_queue(struct run_sink *sink)
         if (sent < 0 && errno == EAGAIN)
             break;
         if (sent < 0) {
-            fail(sink, -errno);
+            run_stdio_fail(sink, -errno);
             return moved;
         }
         byte_queue_consume(&sink->queue, (size_t) sent);
@@ -248,7 +248,7 @@ int run_sink_init(struct run_sink *sink, struct loop *loop, int fd)
 {
     *sink = (struct run_sink){.stdio = {.on_ready = sink_ready}};
     byte_queue_init(&sink->queue, loop->blocks);
-    loop_task_init(&sink->tell, tell_failure);
+    loop_task_init(&sink->tell, run_stdio_tell_failure);
     return stdio_init(&sink->stdio, loop, fd, O_WRONLY);
 }
 

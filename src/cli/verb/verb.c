@@ -163,14 +163,15 @@ static int keep_value(struct verb_call *call, size_t index, const char *value, s
     return 0;
 }
 
-struct reading {
+struct verb_reading {
     struct verb_call *call;
     int argc;
     char *const *argv;
     int at;
 };
 
-static int take_value(struct reading *reading, size_t index, const char *here, struct error *err)
+static int take_value(struct verb_reading *reading, size_t index, const char *here,
+                      struct error *err)
 {
     const struct verb_option *option = option_at(reading->call->verb, index);
 
@@ -184,7 +185,7 @@ static int take_value(struct reading *reading, size_t index, const char *here, s
 }
 
 /* "--name", "--name=value" */
-static int read_long(struct reading *reading, const char *word, struct error *err)
+static int read_long(struct verb_reading *reading, const char *word, struct error *err)
 {
     size_t length = strcspn(word, "=");
     size_t index = find_option(reading->call->verb, word, length, 0);
@@ -205,7 +206,7 @@ static int read_long(struct reading *reading, const char *word, struct error *er
 }
 
 /* "-q", "-qf", "-m512M", "-m 512M" */
-static int read_letters(struct reading *reading, const char *letters, struct error *err)
+static int read_letters(struct verb_reading *reading, const char *letters, struct error *err)
 {
     for (; *letters; letters++) {
         size_t index = find_option(reading->call->verb, NULL, 0, *letters);
@@ -236,7 +237,7 @@ static int check_words(const struct verb_call *call, struct error *err)
     return 0;
 }
 
-static int read_words(struct reading *reading, const char **words, const char **command,
+static int read_words(struct verb_reading *reading, const char **words, const char **command,
                       struct error *err)
 {
     struct verb_call *call = reading->call;
@@ -270,7 +271,7 @@ int verb_read(const struct verb *verb, int argc, char *const *argv, struct verb_
               struct error *err)
 {
     size_t room = (size_t) argc + 1;
-    struct reading reading = {.call = ret_call, .argc = argc, .argv = argv};
+    struct verb_reading reading = {.call = ret_call, .argc = argc, .argv = argv};
 
     *ret_call = (struct verb_call){.verb = verb};
     if (option_count(verb) > VERB_OPTIONS_MAX)

@@ -25,7 +25,7 @@ static void warn_of_limits(json_t *sandbox)
     }
 }
 
-static int create(struct verb_call *call, struct client *client, struct error *err)
+static int create_create(struct verb_call *call, struct client *client, struct error *err)
 {
     AUTO(json) json_t *body = json_object();
     AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
@@ -53,5 +53,5 @@ const struct verb verb_create = {
     .examples = "  burrow create demo\n"
                 "  burrow create demo --memory 2G --cpus 2 --net nat --label team=blue",
     .words_max = 1,
-    .work = create,
+    .work = create_create,
 };

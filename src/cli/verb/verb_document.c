@@ -34,7 +34,7 @@ static void flag_text(const struct verb_option *option, char ret_flag[static FLA
                     option->name, option->value ? " " : "", option->value ? option->value : "");
 }
 
-static void write_options(const struct verb_option *options, struct text *out)
+static void document_write_options(const struct verb_option *options, struct text *out)
 {
     for (; options && options->name; options++) {
         char flag[FLAG_SIZE];
@@ -51,8 +51,8 @@ void verb_write_help(const struct verb_table *table, const struct verb *verb, st
                 verb->name, *verb->arguments ? " " : "", verb->arguments);
     if (verb->details)
         text_format(out, "%s\n\n", verb->details);
-    write_options(verb->options, out);
-    write_options(common_of(verb), out);
+    document_write_options(verb->options, out);
+    document_write_options(common_of(verb), out);
     if (verb->examples)
         text_format(out, "\nExamples:\n%s\n", verb->examples);
 }

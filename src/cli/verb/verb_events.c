@@ -121,7 +121,7 @@ static int event_arrived(void *context, const struct sse_event *event, json_t *j
 
 /* A daemon that is restarted is found again, and nothing is missed: it is asked from the last event
  * on. */
-static int follow(struct watching *watching, struct client *client, struct error *err)
+static int events_follow(struct watching *watching, struct client *client, struct error *err)
 {
     bool was_there = false;
 
@@ -145,7 +145,7 @@ static int events(struct verb_call *call, struct client *client, struct error *e
 
     if (after && number_parse(after, -1, INT64_MAX, &watching.cursor) < 0)
         return error_set(err, ERR_INVALID, 0, "--after %s: the cursor of an event", after);
-    r = verb_flag(call, "follow") ? follow(&watching, client, err)
+    r = verb_flag(call, "follow") ? events_follow(&watching, client, err)
                                   : print_pages(&watching, client, err);
     if (r < 0 && call->word_count)
         client_sandbox_explain(client, call->words[0], err);

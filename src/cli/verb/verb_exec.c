@@ -27,7 +27,7 @@ static const struct verb_option options[] = {
 };
 
 /* Lives in the client's pool: its handles outlive the work. */
-struct execution {
+struct exec_call {
     struct client *client;
     struct run_session *session;
     struct run_signals signals;
@@ -58,8 +58,8 @@ static int read_variables(const struct verb_call *call, struct pool *pool,
     return 0;
 }
 
-static int read_request(const struct verb_call *call, struct pool *pool,
-                        struct run_message_request *ret_request, struct error *err)
+static int exec_read_request(const struct verb_call *call, struct pool *pool,
+                             struct run_message_request *ret_request, struct error *err)
 {
     const char *timeout = verb_value(call, "timeout");
 
@@ -75,7 +75,7 @@ static int read_request(const struct verb_call *call, struct pool *pool,
 
 /* --- events ---------------------------------------------------------------------------------- */
 
-static void finish(struct execution *execution)
+static void exec_finish(struct exec_call *execution)
 {
     run_terminal_leave(&execution->terminal);
     if (execution->session)
@@ -85,21 +85,21 @@ static void finish(struct execution *execution)
 
 static void session_ended(void *context, const struct run_outcome *outcome)
 {
-    struct execution *execution = context;
+    struct exec_call *execution = context;
 
     execution->outcome = *outcome;
     execution->has_ended = true;
-    finish(execution);
+    exec_finish(execution);
 }
 
-static void session_closed(void *context)
+static void exec_session_closed(void *context)
 {
     (void) context;
 }
 
-static void signal_arrived(void *context, int number)
+static void exec_signal_arrived(void *context, int number)
 {
-    struct execution *execution = context;
+    struct exec_call *execution = context;
 
     if (number == SIGCONT) {
         if (execution->terminal.raw)
@@ -121,8 +121,8 @@ static int find_terminal(void)
     return -EBADF;
 }
 
-static int start(struct execution *execution, const struct verb_call *call,
-                 struct run_message_request *request, struct error *err)
+static int exec_begin(struct exec_call *execution, const struct verb_call *call,
+                      struct run_message_request *request, struct error *err)
 {
     struct client *client = execution->client;
     struct http_header headers[CLIENT_HEADERS];
@@ -137,7 +137,7 @@ static int start(struct execution *execution, const struct verb_call *call,
         .output = STDOUT_FILENO,
         .errors = STDERR_FILENO,
         .terminal = -EBADF,
-        .events = {.on_end = session_ended, .on_closed = session_closed, .context = execution},
+        .events = {.on_end = session_ended, .on_closed = exec_session_closed, .context = execution},
     };
 
     if (verb_flag(call, "tty")) {
@@ -168,17 +168,17 @@ static int tell_outcome(const struct verb_call *call, const struct run_outcome *
     return run_outcome_status(outcome);
 }
 
-static int follow(struct verb_call *call, struct client *client,
-                  struct run_message_request *request, struct error *err)
+static int exec_follow(struct verb_call *call, struct client *client,
+                       struct run_message_request *request, struct error *err)
 {
-    struct execution *execution = pool_alloc(&client->pool, sizeof(*execution));
+    struct exec_call *execution = pool_alloc(&client->pool, sizeof(*execution));
     int r;
 
-    *execution = (struct execution){.client = client, .terminal = RUN_TERMINAL_INIT};
-    r = run_signals_open(&execution->signals, &client->loop, signal_arrived, execution);
+    *execution = (struct exec_call){.client = client, .terminal = RUN_TERMINAL_INIT};
+    r = run_signals_open(&execution->signals, &client->loop, exec_signal_arrived, execution);
     if (r < 0)
         return error_set(err, ERR_INTERNAL, r, "listen for signals");
-    r = start(execution, call, request, err);
+    r = exec_begin(execution, call, request, err);
     while (r == 0 && !execution->has_ended)
         loop_run(&client->loop);
     run_signals_close(&execution->signals);
@@ -276,7 +276,7 @@ static int execute(struct verb_call *call, struct client *client, struct error *
     AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
     struct run_message_request request;
 
-    if (read_request(call, &client->pool, &request, err) < 0)
+    if (exec_read_request(call, &client->pool, &request, err) < 0)
         return -1;
     if (verb_flag(call, "detach"))
         return detach(call, client, &request, err);
@@ -285,10 +285,10 @@ static int execute(struct verb_call *call, struct client *client, struct error *
     /* Whatever is wrong is said better here than by a WebSocket that does not open. */
     if (client_sandbox_call(client, "GET", call->words[0], "", NULL, &reply, err) < 0)
         return -1;
-    return follow(call, client, &request, err);
+    return exec_follow(call, client, &request, err);
 }
 
-static int run(struct verb_call *call)
+static int exec_run(struct verb_call *call)
 {
     return verb_with_client(call, execute, VERB_STATUS_OURS);
 }
@@ -311,5 +311,5 @@ const struct verb verb_exec = {
     .words_max = 1,
     .stops_at_word = 1,
     .takes_sandboxes = true,
-    .run = run,
+    .run = exec_run,
 };

@@ -38,8 +38,8 @@ static int make_body(const struct verb_call *call, json_t *body, struct error *e
     return verb_add_changes(call, body, err);
 }
 
-static int ask(struct verb_call *call, struct client *client, json_t *body,
-               struct client_reply *reply, struct error *err)
+static int fork_ask(struct verb_call *call, struct client *client, json_t *body,
+                    struct client_reply *reply, struct error *err)
 {
     const char *snapshot = verb_value(call, "snapshot");
 
@@ -56,7 +56,7 @@ static int make_forks(struct verb_call *call, struct client *client, struct erro
     AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
     AUTO(json) json_t *body = json_object();
 
-    if (make_body(call, body, err) < 0 || ask(call, client, body, &reply, err) < 0)
+    if (make_body(call, body, err) < 0 || fork_ask(call, client, body, &reply, err) < 0)
         return -1;
     if (verb_flag(call, "json")) {
         verb_print_json(reply.json);

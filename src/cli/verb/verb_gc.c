@@ -10,7 +10,7 @@ static const struct verb_option options[] = {
     {NULL, 0, NULL, NULL, false},
 };
 
-static int collect(struct verb_call *call, struct client *client, struct error *err)
+static int gc_collect(struct verb_call *call, struct client *client, struct error *err)
 {
     AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
     AUTO(json) json_t *body = json_object();
@@ -38,5 +38,5 @@ const struct verb verb_gc = {
         "Layers of disks, objects of backups, snapshots without a row. The daemon does it "
         "by itself, see\n`--gc-every` of `burrow serve`. Nothing that a sandbox, snapshot or "
         "backup needs is ever taken\naway.",
-    .work = collect,
+    .work = gc_collect,
 };

@@ -45,7 +45,7 @@ static const struct verb_column columns[] = {
 
 /* --- keys ------------------------------------------------------------------------------------ */
 
-static int create(struct verb_call *call, struct client *client, struct error *err)
+static int key_create(struct verb_call *call, struct client *client, struct error *err)
 {
     AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
     AUTO(json) json_t *body = json_object();
@@ -69,7 +69,7 @@ static int create(struct verb_call *call, struct client *client, struct error *e
     return 0;
 }
 
-static int list(struct verb_call *call, struct client *client, struct error *err)
+static int key_list(struct verb_call *call, struct client *client, struct error *err)
 {
     AUTO(text) struct text path = TEXT_INIT(URL_LENGTH_MAX);
     AUTO(json) json_t *all = NULL;
@@ -99,7 +99,8 @@ static int revoke_key(struct verb_call *call, struct client *client, struct erro
 /* --- login ----------------------------------------------------------------------------------- */
 
 /* Only what works is kept. */
-static int keep(struct verb_call *call, struct client *client, const char *key, struct error *err)
+static int login_keep(struct verb_call *call, struct client *client, const char *key,
+                      struct error *err)
 {
     AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
     const char *name;
@@ -134,7 +135,7 @@ static int run_login(struct verb_call *call)
         key = line;
     }
     if (client_open(&client, verb_value(call, "url"), key, &err) < 0 ||
-        keep(call, &client, key, &err) < 0)
+        login_keep(call, &client, key, &err) < 0)
         return verb_complain(VERB_STATUS_FAILURE, &err);
     return 0;
 }
@@ -150,7 +151,7 @@ const struct verb verb_key_create = {
                 "  burrow key create viewer --scope read --user ann",
     .words_min = 1,
     .words_max = 1,
-    .work = create,
+    .work = key_create,
 };
 
 const struct verb verb_key_list = {
@@ -158,7 +159,7 @@ const struct verb verb_key_list = {
     .summary = "List keys",
     .arguments = "",
     .options = list_options,
-    .work = list,
+    .work = key_list,
 };
 
 const struct verb verb_key_revoke = {

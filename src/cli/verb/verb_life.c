@@ -19,18 +19,18 @@ static const struct verb_option remove_options[] = {
     {NULL, 0, NULL, NULL, false},
 };
 
-struct order {
+struct life_order {
     const char *verb, *method, *rest;
 };
 
-static const struct order orders[] = {
+static const struct life_order orders[] = {
     {"start", "POST", "/start"}, {"stop", "POST", "/stop"}, {"sleep", "POST", "/sleep"},
     {"wake", "POST", "/wake"},   {"rm", "DELETE", ""},
 };
 
-static const struct order *order_of(const struct verb_call *call)
+static const struct life_order *order_of(const struct verb_call *call)
 {
-    const struct order *order = orders;
+    const struct life_order *order = orders;
 
     while (strcmp(order->verb, call->verb->name) != 0)
         order++;
@@ -41,7 +41,7 @@ static const struct order *order_of(const struct verb_call *call)
 static int do_one(const struct verb_call *call, struct client *client, const char *name)
 {
     AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
-    const struct order *order = order_of(call);
+    const struct life_order *order = order_of(call);
     struct error err = ERROR_INIT;
     int r = client_sandbox_call(client, order->method, name, order->rest, NULL, &reply, &err);
 
@@ -82,7 +82,7 @@ static int do_all(const struct verb_call *call, struct client *client, struct er
     return has_failed;
 }
 
-static int work(struct verb_call *call, struct client *client, struct error *err)
+static int life_work(struct verb_call *call, struct client *client, struct error *err)
 {
     bool has_failed = false;
 
@@ -102,7 +102,7 @@ const struct verb verb_start = {
     .words_min = 1,
     .words_max = NAMES_MAX,
     .takes_sandboxes = true,
-    .work = work,
+    .work = life_work,
 };
 
 const struct verb verb_stop = {
@@ -112,7 +112,7 @@ const struct verb verb_stop = {
     .options = stop_options,
     .words_max = NAMES_MAX,
     .takes_sandboxes = true,
-    .work = work,
+    .work = life_work,
 };
 
 const struct verb verb_sleep = {
@@ -122,7 +122,7 @@ const struct verb verb_sleep = {
     .words_min = 1,
     .words_max = NAMES_MAX,
     .takes_sandboxes = true,
-    .work = work,
+    .work = life_work,
 };
 
 const struct verb verb_wake = {
@@ -132,7 +132,7 @@ const struct verb verb_wake = {
     .words_min = 1,
     .words_max = NAMES_MAX,
     .takes_sandboxes = true,
-    .work = work,
+    .work = life_work,
 };
 
 const struct verb verb_remove = {
@@ -144,5 +144,5 @@ const struct verb verb_remove = {
     .words_min = 1,
     .words_max = NAMES_MAX,
     .takes_sandboxes = true,
-    .work = work,
+    .work = life_work,
 };

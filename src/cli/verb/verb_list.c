@@ -65,7 +65,7 @@ static int print_all(const struct verb_call *call, json_t *sandboxes)
     return verb_print_list(call, sandboxes, columns);
 }
 
-static int list(struct verb_call *call, struct client *client, struct error *err)
+static int list_list(struct verb_call *call, struct client *client, struct error *err)
 {
     AUTO(json) json_t *all = client_sandbox_list(client, query_of(client, call), err);
 
@@ -82,5 +82,5 @@ const struct verb verb_list = {
     .arguments = "",
     .options = options,
     .examples = "  burrow ls --status sleeping\n  burrow rm $(burrow ls -q --label team=blue)",
-    .work = list,
+    .work = list_list,
 };

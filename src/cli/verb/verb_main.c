@@ -28,7 +28,7 @@ static int do_it(const struct verb *verb, struct verb_call *call)
     return verb->work ? verb_with_client(call, verb->work, VERB_STATUS_FAILURE) : verb->run(call);
 }
 
-static int run(const struct verb_table *table, const struct verb *verb, int argc, char **argv)
+static int main_run(const struct verb_table *table, const struct verb *verb, int argc, char **argv)
 {
     struct error err = ERROR_INIT;
     struct verb_call call;
@@ -66,5 +66,5 @@ int verb_main(const struct verb_table *table, int argc, char **argv)
         return print_help(table, verb);
     if (is_help)
         return verb->run_plain(1, (char *[]){(char[]){"--help"}, NULL});
-    return run(table, verb, argc - used, argv + used);
+    return main_run(table, verb, argc - used, argv + used);
 }

@@ -40,7 +40,7 @@ static int expose(struct verb_call *call, struct client *client, struct error *e
     return verb_print_field(call, reply.json, "url");
 }
 
-static int list(struct verb_call *call, struct client *client, struct error *err)
+static int list_ports(struct verb_call *call, struct client *client, struct error *err)
 {
     AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
 
@@ -89,7 +89,7 @@ const struct verb verb_port_list = {
     .words_min = 1,
     .words_max = 1,
     .takes_sandboxes = true,
-    .work = list,
+    .work = list_ports,
 };
 
 const struct verb verb_port_remove = {

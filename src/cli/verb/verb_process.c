@@ -25,7 +25,7 @@ static const struct verb_column columns[] = {
 
 /* --- ps -------------------------------------------------------------------------------------- */
 
-static int list(struct verb_call *call, struct client *client, struct error *err)
+static int list_processes(struct verb_call *call, struct client *client, struct error *err)
 {
     AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
 
@@ -167,7 +167,7 @@ const struct verb verb_processes = {
     .words_min = 1,
     .words_max = 1,
     .takes_sandboxes = true,
-    .work = list,
+    .work = list_processes,
 };
 
 const struct verb verb_kill = {

@@ -61,7 +61,7 @@ static int shell(struct verb_call *call, struct client *client, struct error *er
     return r < 0 ? -1 : result.status;
 }
 
-static int run(struct verb_call *call)
+static int shell_run(struct verb_call *call)
 {
     return verb_with_client(call, shell, VERB_STATUS_OURS);
 }
@@ -80,5 +80,5 @@ const struct verb verb_shell = {
     .words_min = 1,
     .words_max = 1,
     .takes_sandboxes = true,
-    .run = run,
+    .run = shell_run,
 };

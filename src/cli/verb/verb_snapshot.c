@@ -29,7 +29,7 @@ static const struct verb_column columns[] = {
 
 /* --- create ---------------------------------------------------------------------------------- */
 
-static int create(struct verb_call *call, struct client *client, struct error *err)
+static int snapshot_create(struct verb_call *call, struct client *client, struct error *err)
 {
     AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
     AUTO(json) json_t *body = json_object();
@@ -44,7 +44,7 @@ static int create(struct verb_call *call, struct client *client, struct error *e
 
 /* --- ls -------------------------------------------------------------------------------------- */
 
-static int list(struct verb_call *call, struct client *client, struct error *err)
+static int list_snapshots(struct verb_call *call, struct client *client, struct error *err)
 {
     const char *path = call->word_count ? client_sandbox_path(client, call->words[0], "/snapshots")
                                         : CLIENT_PREFIX "/snapshots";
@@ -81,7 +81,7 @@ const struct verb verb_snapshot_create = {
     .words_min = 1,
     .words_max = 1,
     .takes_sandboxes = true,
-    .work = create,
+    .work = snapshot_create,
 };
 
 const struct verb verb_snapshot_list = {
@@ -91,7 +91,7 @@ const struct verb verb_snapshot_list = {
     .options = list_options,
     .words_max = 1,
     .takes_sandboxes = true,
-    .work = list,
+    .work = list_snapshots,
 };
 
 const struct verb verb_snapshot_remove = {

@@ -20,7 +20,7 @@ static uint64_t number(json_t *json, const char *key)
     return (uint64_t) json_integer_value(json_object_get(json, key));
 }
 
-static void print(json_t *json, bool is_restore, bool is_show)
+static void sync_print(json_t *json, bool is_restore, bool is_show)
 {
     char size[NUMBER_TEXT_SIZE];
 
@@ -55,7 +55,7 @@ static int sync_one(struct verb_call *call, struct client *client, struct error 
     if (verb_flag(call, "json"))
         verb_print_json(reply.json);
     else
-        print(reply.json, is_restore, is_show);
+        sync_print(reply.json, is_restore, is_show);
     return 0;
 }
 

@@ -22,7 +22,7 @@ static const struct verb_column columns[] = {
     VERB_COLUMNS_END,
 };
 
-static int set(struct verb_call *call, struct client *client, struct error *err)
+static int template_set(struct verb_call *call, struct client *client, struct error *err)
 {
     AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
     AUTO(json) json_t *body = json_object();
@@ -36,7 +36,7 @@ static int set(struct verb_call *call, struct client *client, struct error *err)
     return verb_print_field(call, reply.json, "name");
 }
 
-static int list(struct verb_call *call, struct client *client, struct error *err)
+static int template_list(struct verb_call *call, struct client *client, struct error *err)
 {
     AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
 
@@ -62,14 +62,14 @@ const struct verb verb_template_set = {
                 "  burrow template set ready --snapshot installed",
     .words_min = 1,
     .words_max = 1,
-    .work = set,
+    .work = template_set,
 };
 
 const struct verb verb_template_list = {
     .name = "template ls",
     .summary = "List templates",
     .arguments = "",
-    .work = list,
+    .work = template_list,
 };
 
 const struct verb verb_template_remove = {

@@ -32,12 +32,12 @@ static const char *const titles[] = {"NAME", "CPU", "MEMORY", "LIMIT", "PIDS",
                                      "DISK", "IN",  "OUT",    "ID",    NULL};
 
 /* One look at all of them: [{"sandbox": {...}, "stats": {...}, "cpu": percent}, ...]. */
-struct look {
+struct top_look {
     json_t *rows;
     uint64_t taken_ns;
 };
 
-static json_t *previous_stats(const struct look *before, const char *id)
+static json_t *previous_stats(const struct top_look *before, const char *id)
 {
     json_t *row;
     size_t i;
@@ -61,8 +61,8 @@ static void add_share(json_t *row, json_t *old, double elapsed_us)
     (void) json_object_set_new(row, "cpu", json_real(used > 0 ? used * 100 / elapsed_us : 0));
 }
 
-static int look(struct client *client, const struct look *before, struct look *ret_look,
-                struct error *err)
+static int top_look(struct client *client, const struct top_look *before, struct top_look *ret_look,
+                    struct error *err)
 {
     AUTO(json) json_t *all = client_sandbox_list(client, "&status=running", err);
     double elapsed_us;
@@ -71,7 +71,8 @@ static int look(struct client *client, const struct look *before, struct look *r
 
     if (!all)
         return -1;
-    *ret_look = (struct look){.rows = json_array(), .taken_ns = clock_monotonic_ns(clock_system())};
+    *ret_look =
+        (struct top_look){.rows = json_array(), .taken_ns = clock_monotonic_ns(clock_system())};
     elapsed_us = (double) (ret_look->taken_ns - before->taken_ns) / NS_PER_US;
     json_array_foreach (all, i, one) {
         AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
@@ -118,7 +119,7 @@ static int by_share(const void *left, const void *right)
     return (a < b) - (a > b);
 }
 
-static void print_look(const struct look *look_now)
+static void print_look(const struct top_look *look_now)
 {
     size_t count = json_array_size(look_now->rows);
     AUTO(free) json_t **rows = mem_alloc_array(count + 1, sizeof(json_t *));
@@ -141,7 +142,7 @@ static int top(struct verb_call *call, struct client *client, struct error *err)
     bool is_json = verb_flag(call, "json");
     bool goes_on = isatty(STDOUT_FILENO) && !is_json && !verb_flag(call, "once");
     const char *every = verb_value(call, "every");
-    struct look before = {.rows = json_array()}, now;
+    struct top_look before = {.rows = json_array()}, now;
     uint64_t every_ms = EVERY_MS;
     int r = 0;
 
@@ -151,7 +152,7 @@ static int top(struct verb_call *call, struct client *client, struct error *err)
     for (uint64_t wait_ms = FIRST_MS; r == 0; wait_ms = every_ms) {
         bool is_first = !before.taken_ns;
 
-        r = look(client, &before, &now, err);
+        r = top_look(client, &before, &now, err);
         if (r < 0)
             break;
         json_decref(before.rows);

@@ -118,7 +118,7 @@ static json_t *make_body(const struct verb_call *call, struct client *client, co
 
 /* --- verbs ----------------------------------------------------------------------------------- */
 
-static int create(struct verb_call *call, struct client *client, struct error *err)
+static int user_create(struct verb_call *call, struct client *client, struct error *err)
 {
     AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
     AUTO(json) json_t *body = make_body(call, client, call->words[0], err);
@@ -128,7 +128,7 @@ static int create(struct verb_call *call, struct client *client, struct error *e
     return verb_print_field(call, reply.json, "id");
 }
 
-static int change(struct verb_call *call, struct client *client, struct error *err)
+static int change_user(struct verb_call *call, struct client *client, struct error *err)
 {
     AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
     AUTO(json) json_t *body = make_body(call, client, verb_value(call, "name"), err);
@@ -139,7 +139,7 @@ static int change(struct verb_call *call, struct client *client, struct error *e
     return verb_print_field(call, reply.json, "id");
 }
 
-static int list(struct verb_call *call, struct client *client, struct error *err)
+static int user_list(struct verb_call *call, struct client *client, struct error *err)
 {
     AUTO(json) json_t *all = client_list(client, USERS, "users", err);
 
@@ -162,14 +162,14 @@ const struct verb verb_user_create = {
     .examples = "  burrow user create ann --email ann@example.com --quota sandboxes=20",
     .words_min = 1,
     .words_max = 1,
-    .work = create,
+    .work = user_create,
 };
 
 const struct verb verb_user_list = {
     .name = "user ls",
     .summary = "List users",
     .arguments = "",
-    .work = list,
+    .work = user_list,
 };
 
 const struct verb verb_user_change = {
@@ -180,7 +180,7 @@ const struct verb verb_user_change = {
     .details = "USER is a name or an id.",
     .words_min = 1,
     .words_max = 1,
-    .work = change,
+    .work = change_user,
 };
 
 const struct verb verb_user_remove = {

@@ -56,7 +56,7 @@ static bool is_beneath(const char *path, const char *folder)
     return strncmp(path, folder, length) == 0 && (path[length] == '\0' || path[length] == '/');
 }
 
-static int check_place(const char *place, struct error *err)
+static int bucket_mount_check_place(const char *place, struct error *err)
 {
     static const char *const taken[] = {"/proc", "/dev", "/sys",   "/usr", "/bin",
                                         "/sbin", "/lib", "/lib64", "/etc"};
@@ -72,7 +72,8 @@ static int check_place(const char *place, struct error *err)
     return 0;
 }
 
-static int check_text(const char *what, const char *text, size_t max, struct error *err)
+static int bucket_mount_check_text(const char *what, const char *text, size_t max,
+                                   struct error *err)
 {
     if (!text)
         return 0;
@@ -88,7 +89,7 @@ static int check_text(const char *what, const char *text, size_t max, struct err
  * back must not lead into what belongs to others. */
 static int check_prefix(const char *prefix, struct error *err)
 {
-    if (check_text("prefix", prefix, BUCKET_PREFIX_MAX, err) < 0)
+    if (bucket_mount_check_text("prefix", prefix, BUCKET_PREFIX_MAX, err) < 0)
         return -1;
     for (const char *at = prefix; at && *at; at += strcspn(at, "/"), at += strspn(at, "/")) {
         size_t length = strcspn(at, "/");
@@ -113,18 +114,19 @@ int bucket_mount_check(const struct bucket_mount_spec *spec, struct error *err)
 {
     const struct mounter_bucket *bucket = &spec->bucket;
 
-    if (check_place(spec->place, err) < 0)
+    if (bucket_mount_check_place(spec->place, err) < 0)
         return -1;
     if (!bucket->bucket || !is_bucket_name(bucket->bucket))
         return error_set(err, ERR_INVALID, 0,
                          "a bucket's name is 1 to %d letters, digits, '.', '_' and '-'",
                          BUCKET_NAME_MAX);
     if (check_prefix(bucket->prefix, err) < 0 ||
-        check_text("endpoint", bucket->endpoint, BUCKET_TEXT_MAX, err) < 0 ||
-        check_text("region", bucket->region, BUCKET_TEXT_MAX, err) < 0 ||
-        check_text("access key", bucket->access_key, BUCKET_TEXT_MAX, err) < 0 ||
-        check_text("secret key", bucket->secret_key, BUCKET_TEXT_MAX, err) < 0 ||
-        check_text("session token", bucket->session_token, 4 * BUCKET_TEXT_MAX, err) < 0)
+        bucket_mount_check_text("endpoint", bucket->endpoint, BUCKET_TEXT_MAX, err) < 0 ||
+        bucket_mount_check_text("region", bucket->region, BUCKET_TEXT_MAX, err) < 0 ||
+        bucket_mount_check_text("access key", bucket->access_key, BUCKET_TEXT_MAX, err) < 0 ||
+        bucket_mount_check_text("secret key", bucket->secret_key, BUCKET_TEXT_MAX, err) < 0 ||
+        bucket_mount_check_text("session token", bucket->session_token, 4 * BUCKET_TEXT_MAX, err) <
+            0)
         return -1;
     if (bucket->is_foreign && !bucket->endpoint)
         return error_set(err, ERR_INVALID, 0, "a bucket of somebody else needs an endpoint");
@@ -133,7 +135,7 @@ int bucket_mount_check(const struct bucket_mount_spec *spec, struct error *err)
 
 /* --- memory ---------------------------------------------------------------------------------- */
 
-static char *copy(const char *text)
+static char *bucket_mount_copy(const char *text)
 {
     return text ? mem_copy_text(text) : NULL;
 }
@@ -161,19 +163,19 @@ struct bucket_mount *bucket_mount_new(struct domain *domain, const struct sandbo
 
     *mount = (struct bucket_mount){
         .sandbox = sandbox->id,
-        .place = copy(spec->place),
+        .place = bucket_mount_copy(spec->place),
         .created_ms = domain_wall_ms(domain),
         .bucket = {.is_foreign = bucket->is_foreign,
                    .owner = sandbox->owner,
-                   .bucket = copy(bucket->bucket),
+                   .bucket = bucket_mount_copy(bucket->bucket),
                    .prefix = plain_prefix(bucket->prefix),
                    .read_only = bucket->read_only,
-                   .endpoint = copy(bucket->endpoint),
-                   .region = copy(bucket->region),
+                   .endpoint = bucket_mount_copy(bucket->endpoint),
+                   .region = bucket_mount_copy(bucket->region),
                    .is_virtual_host = bucket->is_virtual_host,
-                   .access_key = copy(bucket->access_key),
-                   .secret_key = copy(bucket->secret_key),
-                   .session_token = copy(bucket->session_token)},
+                   .access_key = bucket_mount_copy(bucket->access_key),
+                   .secret_key = bucket_mount_copy(bucket->secret_key),
+                   .session_token = bucket_mount_copy(bucket->session_token)},
     };
     list_append(&domain->bucket_mounts->all, &mount->link);
     return mount;
@@ -226,7 +228,7 @@ void bucket_mount_each(const struct domain *domain, const struct id *sandbox,
 
 /* --- rows ------------------------------------------------------------------------------------ */
 
-static void write_options(const struct mounter_bucket *bucket, struct text *options)
+static void bucket_mount_write_options(const struct mounter_bucket *bucket, struct text *options)
 {
     struct json_writer json;
 
@@ -258,7 +260,7 @@ void bucket_mount_add_row(struct store_transaction *change, const struct bucket_
     const struct mounter_bucket *bucket = &mount->bucket;
     struct store_value values[STORE_MOUNT_COLUMN_COUNT];
 
-    write_options(bucket, &options);
+    bucket_mount_write_options(bucket, &options);
     if (bucket->secret_key)
         write_secret(bucket, &secret);
     values[STORE_MOUNT_SANDBOX] = store_text(mount->sandbox.text);
@@ -324,12 +326,13 @@ static int read_secret(const struct store_value *value, struct mounter_bucket *b
         json_field_text(&root, "secretKey", JSON_OPTIONAL, OPTIONS_MAX, &key, err) < 0 ||
         json_field_text(&root, "sessionToken", JSON_OPTIONAL, OPTIONS_MAX, &token, err) < 0)
         return -1;
-    bucket->secret_key = copy(key);
-    bucket->session_token = copy(token);
+    bucket->secret_key = bucket_mount_copy(key);
+    bucket->session_token = bucket_mount_copy(token);
     return 0;
 }
 
-static int load_one(struct domain *domain, const struct store_value *row, struct error *err)
+static int bucket_mount_load_one(struct domain *domain, const struct store_value *row,
+                                 struct error *err)
 {
     struct sandbox sandbox = {.id = domain_row_id(&row[STORE_MOUNT_SANDBOX]),
                               .owner = domain_row_id(&row[STORE_MOUNT_OWNER])};
@@ -364,19 +367,19 @@ static int load_one(struct domain *domain, const struct store_value *row, struct
 
 /* --- the module ------------------------------------------------------------------------------ */
 
-static void begin(struct domain *domain)
+static void bucket_mount_begin(struct domain *domain)
 {
     domain->bucket_mounts = mem_alloc(sizeof(*domain->bucket_mounts));
     list_init(&domain->bucket_mounts->all);
 }
 
-static void load(struct domain *domain, domain_done *done, void *context)
+static void bucket_mount_load(struct domain *domain, domain_done *done, void *context)
 {
-    domain_load(domain, STORE_MOUNT, STORE_MOUNT_SANDBOX, load_one, done, context);
+    domain_load(domain, STORE_MOUNT, STORE_MOUNT_SANDBOX, bucket_mount_load_one, done, context);
 }
 
 /* Sandboxes went on while there was no daemon, without what it served. */
-static void tick(struct domain *domain)
+static void bucket_mount_tick(struct domain *domain)
 {
     if (domain->bucket_mounts->is_recovered)
         return;
@@ -400,7 +403,7 @@ static void destroying(struct domain *domain, struct store_transaction *change,
     store_delete(change, STORE_MOUNT, &condition, 1);
 }
 
-static void destroyed(struct domain *domain, const struct id *sandbox)
+static void bucket_mount_destroyed(struct domain *domain, const struct id *sandbox)
 {
     LIST_EACH (&domain->bucket_mounts->all, at) {
         struct bucket_mount *mount = CONTAINER_OF(at, struct bucket_mount, link);
@@ -416,7 +419,7 @@ static void destroyed(struct domain *domain, const struct id *sandbox)
     }
 }
 
-static void end(struct domain *domain)
+static void bucket_mount_end(struct domain *domain)
 {
     LIST_EACH (&domain->bucket_mounts->all, at)
         bucket_mount_free(CONTAINER_OF(at, struct bucket_mount, link));
@@ -425,12 +428,12 @@ static void end(struct domain *domain)
 
 const struct domain_module domain_bucket_mounts = {
     .name = "mounts",
-    .begin = begin,
-    .load = load,
+    .begin = bucket_mount_begin,
+    .load = bucket_mount_load,
     .destroying = destroying,
-    .tick = tick,
-    .destroyed = destroyed,
+    .tick = bucket_mount_tick,
+    .destroyed = bucket_mount_destroyed,
     .running = bucket_mounts_restore,
     .ending = bucket_mounts_release,
-    .end = end,
+    .end = bucket_mount_end,
 };

@@ -37,7 +37,7 @@ static void added(struct adding *adding, const struct error *failure)
     domain_check_gone(domain);
 }
 
-static void refuse(struct domain_task *task)
+static void mount_change_refuse(struct domain_task *task)
 {
     struct adding *adding = CONTAINER_OF(task, struct adding, task);
 
@@ -59,7 +59,7 @@ static void answer_same(struct domain_task *task)
 }
 
 /* It has no row yet: nobody else knows it. */
-static void give_up(struct adding *adding, const struct error *failure)
+static void mount_change_give_up(struct adding *adding, const struct error *failure)
 {
     struct bucket_mount *mount = TAKE_PTR(adding->mount);
 
@@ -69,7 +69,8 @@ static void give_up(struct adding *adding, const struct error *failure)
     added(adding, failure);
 }
 
-static void on_told(void *context, const struct error *failure, const struct store_receipt *receipt)
+static void mount_change_on_told(void *context, const struct error *failure,
+                                 const struct store_receipt *receipt)
 {
     if (!failure)
         event_kept(context, receipt);
@@ -83,17 +84,18 @@ static void give_up_destroyed(struct adding *adding)
     struct error err = ERROR_INIT;
 
     bucket_mount_delete_row(change, adding->mount);
-    domain_commit(domain, change, on_told, domain);
+    domain_commit(domain, change, mount_change_on_told, domain);
     (void) error_set(&err, ERR_NOT_FOUND, 0, "the sandbox was destroyed");
-    give_up(adding, &err);
+    mount_change_give_up(adding, &err);
 }
 
-static void on_kept(void *context, const struct error *failure, const struct store_receipt *receipt)
+static void mount_change_on_kept(void *context, const struct error *failure,
+                                 const struct store_receipt *receipt)
 {
     struct adding *adding = context;
 
     if (failure) {
-        give_up(adding, failure);
+        mount_change_give_up(adding, failure);
         return;
     }
     event_kept(adding->domain, receipt);
@@ -118,14 +120,14 @@ static void on_brought(void *context, const struct error *failure, struct bucket
         return;
     }
     if (failure) {
-        give_up(adding, failure);
+        mount_change_give_up(adding, failure);
         return;
     }
     mount->state = BUCKET_MOUNT_OPENING; /* until it has its row it is ours to end */
     change = store_begin(adding->domain->options.store);
     bucket_mount_add_row(change, mount);
     bucket_mount_add_event(adding->domain, change, &adding->caller, mount, "mount.added");
-    domain_commit(adding->domain, change, on_kept, adding);
+    domain_commit(adding->domain, change, mount_change_on_kept, adding);
 }
 
 static void on_checked(void *context, const struct error *failure)
@@ -140,7 +142,7 @@ static void on_checked(void *context, const struct error *failure)
         bucket_mount_free(TAKE_PTR(adding->mount));
         added(adding, &err);
     } else if (failure) {
-        give_up(adding, failure);
+        mount_change_give_up(adding, failure);
     } else {
         bucket_mount_bring(adding->domain, adding->mount, on_brought, adding);
     }
@@ -152,7 +154,7 @@ static void on_awake(struct sandbox_use *use, const struct error *failure)
     const struct mounter *mounter = adding->domain->options.mounter;
 
     if (failure)
-        give_up(adding, failure);
+        mount_change_give_up(adding, failure);
     else
         mounter->check(mounter->self, &adding->mount->bucket, on_checked, adding);
 }
@@ -205,8 +207,8 @@ static int check_others(struct domain *domain, const struct bucket_mount *mount,
     return 0;
 }
 
-static int check(struct domain *domain, const struct caller *caller,
-                 const struct bucket_mount_spec *spec, struct error *err)
+static int mount_change_check(struct domain *domain, const struct caller *caller,
+                              const struct bucket_mount_spec *spec, struct error *err)
 {
     if (!domain_is_open(domain, err))
         return -1;
@@ -232,14 +234,14 @@ void bucket_mount_add(struct domain *domain, const struct caller *caller, struct
                               .done = done,
                               .context = context};
     domain->works++;
-    if (check(domain, caller, spec, &adding->failure) < 0) {
-        domain_defer(domain, &adding->task, refuse);
+    if (mount_change_check(domain, caller, spec, &adding->failure) < 0) {
+        domain_defer(domain, &adding->task, mount_change_refuse);
         return;
     }
     mount = bucket_mount_new(domain, sandbox, spec);
     if (check_others(domain, mount, &is_same, &adding->failure) < 0) {
         bucket_mount_free(mount);
-        domain_defer(domain, &adding->task, refuse);
+        domain_defer(domain, &adding->task, mount_change_refuse);
         return;
     }
     adding->mount = mount;
@@ -265,7 +267,7 @@ struct removing {
     struct error failure;
 };
 
-static void removed(struct removing *removing)
+static void mount_change_removed(struct removing *removing)
 {
     struct domain *domain = removing->domain;
 
@@ -278,7 +280,7 @@ static void removed(struct removing *removing)
 
 static void refuse_removing(struct domain_task *task)
 {
-    removed(CONTAINER_OF(task, struct removing, task));
+    mount_change_removed(CONTAINER_OF(task, struct removing, task));
 }
 
 static void on_taken_down(void *context, const struct error *failure)
@@ -290,7 +292,7 @@ static void on_taken_down(void *context, const struct error *failure)
         (void) error_wrap(&removing->failure, "unmounted, but not everything was written back");
     }
     bucket_mount_free(removing->mount);
-    removed(removing);
+    mount_change_removed(removing);
 }
 
 static void on_row_gone(void *context, const struct error *failure,
@@ -301,7 +303,7 @@ static void on_row_gone(void *context, const struct error *failure,
     if (failure) {
         removing->mount->is_removed = false;
         removing->failure = *failure;
-        removed(removing);
+        mount_change_removed(removing);
         return;
     }
     event_kept(removing->domain, receipt);
@@ -421,7 +423,7 @@ static void on_one_brought(void *context, const struct error *failure, struct bu
                     log_text("error", failure->message));
         change = store_begin(domain->options.store);
         bucket_mount_add_event(domain, change, &caller, mount, "mount.failed");
-        domain_commit(domain, change, on_told, domain);
+        domain_commit(domain, change, mount_change_on_told, domain);
     }
     one_done(many);
 }

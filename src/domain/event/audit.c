@@ -17,7 +17,7 @@
 
 _Static_assert(BATCH_MAX <= STORE_CHANGES_MAX, "a batch is one transaction");
 
-struct entry {
+struct audit_line {
     struct list link;
     int64_t time_ms;
     struct caller caller;
@@ -29,7 +29,7 @@ struct entry {
 
 /* A denial that was written, and how often the same came since. */
 struct repeat {
-    struct entry *entry; /* owned; NULL: free */
+    struct audit_line *entry; /* owned; NULL: free */
     uint64_t hash;
     uint64_t count;
 };
@@ -47,7 +47,7 @@ struct audit {
 
 /* --- writing --------------------------------------------------------------------------------- */
 
-static void add_row(struct store_transaction *change, const struct entry *entry)
+static void add_row(struct store_transaction *change, const struct audit_line *entry)
 {
     const struct caller *caller = &entry->caller;
     const struct store_value row[STORE_AUDIT_COLUMN_COUNT] = {
@@ -86,7 +86,8 @@ static struct store_transaction *take_batch(struct domain *domain)
     struct audit *audit = domain->audit;
 
     for (size_t i = 0; i < BATCH_MAX && audit->waiting_count; i++) {
-        struct entry *entry = CONTAINER_OF(list_first(&audit->waiting), struct entry, link);
+        struct audit_line *entry =
+            CONTAINER_OF(list_first(&audit->waiting), struct audit_line, link);
 
         add_row(change, entry);
         list_remove(&entry->link);
@@ -105,11 +106,11 @@ static void write_waiting(struct domain *domain)
     domain_commit(domain, take_batch(domain), written, domain);
 }
 
-static struct entry *entry_new(const struct domain *domain, const struct caller *caller,
-                               const char *action, const char *object, enum err_code outcome,
-                               const char *detail)
+static struct audit_line *entry_new(const struct domain *domain, const struct caller *caller,
+                                    const char *action, const char *object, enum err_code outcome,
+                                    const char *detail)
 {
-    struct entry *entry = mem_alloc(sizeof(*entry));
+    struct audit_line *entry = mem_alloc(sizeof(*entry));
 
     entry->time_ms = domain_wall_ms(domain);
     entry->caller = *caller;
@@ -120,7 +121,7 @@ static struct entry *entry_new(const struct domain *domain, const struct caller 
     return entry;
 }
 
-static void add_entry(struct domain *domain, struct entry *entry)
+static void audit_add_entry(struct domain *domain, struct audit_line *entry)
 {
     if (domain->audit->waiting_count >= AUDIT_WAITING_MAX) {
         domain->audit->uncounted++;
@@ -149,7 +150,7 @@ static bool take_token(struct domain *domain)
     return true;
 }
 
-static uint64_t hash_of(const struct domain *domain, const struct entry *entry)
+static uint64_t audit_hash_of(const struct domain *domain, const struct audit_line *entry)
 {
     char text[ACTION_MAX + 256];
     int length = snprintf(text, sizeof(text), "%s %d %s %s", entry->action, (int) entry->outcome,
@@ -174,9 +175,9 @@ static struct repeat *repeat_of(struct audit *audit, uint64_t hash)
     return free_one;
 }
 
-static void add_denial(struct domain *domain, struct entry *entry)
+static void add_denial(struct domain *domain, struct audit_line *entry)
 {
-    uint64_t hash = hash_of(domain, entry);
+    uint64_t hash = audit_hash_of(domain, entry);
     struct repeat *repeat = repeat_of(domain->audit, hash);
 
     if (repeat && repeat->entry) {
@@ -194,7 +195,7 @@ static void add_denial(struct domain *domain, struct entry *entry)
     *repeat->entry = *entry;
     repeat->hash = hash;
     repeat->count = 0;
-    add_entry(domain, entry);
+    audit_add_entry(domain, entry);
 }
 
 /* Whatever came again within its second is written now; what did not is free. */
@@ -202,7 +203,7 @@ static void write_repeats(struct domain *domain)
 {
     for (size_t i = 0; i < REPEATS_MAX; i++) {
         struct repeat *at = &domain->audit->repeats[i];
-        struct entry *entry = at->entry;
+        struct audit_line *entry = at->entry;
         size_t length;
 
         if (!entry || (at->count && !take_token(domain)))
@@ -217,7 +218,7 @@ static void write_repeats(struct domain *domain)
             length = DETAIL_MAX - 40;
         (void) snprintf(entry->detail + length, DETAIL_MAX - length, " (%llu times)",
                         (unsigned long long) at->count);
-        add_entry(domain, entry);
+        audit_add_entry(domain, entry);
     }
 }
 
@@ -232,7 +233,8 @@ static void write_uncounted(struct domain *domain)
     (void) snprintf(detail, sizeof(detail), "%llu more were not written one by one",
                     (unsigned long long) domain->audit->uncounted);
     domain->audit->uncounted = 0;
-    add_entry(domain, entry_new(domain, &system, "audit.flood", "", ERR_RATE_LIMITED, detail));
+    audit_add_entry(domain,
+                    entry_new(domain, &system, "audit.flood", "", ERR_RATE_LIMITED, detail));
 }
 
 /* --- interface ------------------------------------------------------------------------------- */
@@ -240,7 +242,7 @@ static void write_uncounted(struct domain *domain)
 void audit_add(struct domain *domain, const struct caller *caller, const char *action,
                const char *object, const struct error *failure)
 {
-    struct entry *entry;
+    struct audit_line *entry;
 
     if (domain->stage != DOMAIN_OPEN)
         return;
@@ -249,14 +251,14 @@ void audit_add(struct domain *domain, const struct caller *caller, const char *a
     if (failure)
         add_denial(domain, entry);
     else
-        add_entry(domain, entry);
+        audit_add_entry(domain, entry);
 }
 
 void audit_add_change(struct domain *domain, struct store_transaction *change,
                       const struct caller *caller, const char *action, const char *object,
                       const char *detail)
 {
-    struct entry *entry;
+    struct audit_line *entry;
 
     if (caller->scope == CALLER_SYSTEM)
         return;
@@ -267,7 +269,7 @@ void audit_add_change(struct domain *domain, struct store_transaction *change,
 
 /* --- reading --------------------------------------------------------------------------------- */
 
-struct page {
+struct audit_page_call {
     struct domain_task task;
     audit_page_done *done;
     void *context;
@@ -276,7 +278,7 @@ struct page {
 
 static void page_refused(struct domain_task *task)
 {
-    struct page *page = CONTAINER_OF(task, struct page, task);
+    struct audit_page_call *page = CONTAINER_OF(task, struct audit_page_call, task);
 
     page->done(page->context, &page->failure, NULL, 0);
     free(page);
@@ -284,7 +286,7 @@ static void page_refused(struct domain_task *task)
 
 static void page_found(void *context, const struct error *failure, const struct store_rows *rows)
 {
-    struct page *page = context;
+    struct audit_page_call *page = context;
     size_t count = failure ? 0 : rows->count;
     AUTO(free) struct audit_entry *entries = mem_alloc_array(count + 1, sizeof(*entries));
 
@@ -324,7 +326,7 @@ void audit_page(struct domain *domain, const struct caller *caller, int64_t befo
                  : limit > AUDIT_PAGE_MAX ? AUDIT_PAGE_MAX
                                           : limit,
     };
-    struct page *page = mem_alloc(sizeof(*page));
+    struct audit_page_call *page = mem_alloc(sizeof(*page));
 
     page->done = done;
     page->context = context;
@@ -338,7 +340,7 @@ void audit_page(struct domain *domain, const struct caller *caller, int64_t befo
 
 /* --- the module ------------------------------------------------------------------------------ */
 
-static void begin(struct domain *domain)
+static void audit_begin(struct domain *domain)
 {
     domain->audit = mem_alloc(sizeof(*domain->audit));
     list_init(&domain->audit->waiting);
@@ -350,14 +352,14 @@ static void begin(struct domain *domain)
                                             .every_ns = SWEEP_NS};
 }
 
-static void tick(struct domain *domain)
+static void audit_tick(struct domain *domain)
 {
     write_repeats(domain);
     write_uncounted(domain);
     retention_tick(domain, &domain->audit->old);
 }
 
-static void end(struct domain *domain)
+static void audit_end(struct domain *domain)
 {
     struct audit *audit = domain->audit;
 
@@ -373,4 +375,4 @@ static void end(struct domain *domain)
 }
 
 const struct domain_module domain_audit = {
-    .name = "audit", .begin = begin, .tick = tick, .end = end};
+    .name = "audit", .begin = audit_begin, .tick = audit_tick, .end = audit_end};

@@ -119,7 +119,7 @@ bool event_is_gone(const struct domain *domain, int64_t after, struct error *err
 
 /* --- pages ----------------------------------------------------------------------------------- */
 
-struct page {
+struct event_page_call {
     struct domain_task task;
     struct domain *domain;
     struct caller caller;
@@ -130,8 +130,8 @@ struct page {
     void *context;
 };
 
-static void page_end(struct page *page, const struct error *failure, const struct event *events,
-                     size_t count, int64_t next)
+static void page_end(struct event_page_call *page, const struct error *failure,
+                     const struct event *events, size_t count, int64_t next)
 {
     struct domain *domain = page->domain;
 
@@ -144,14 +144,14 @@ static void page_end(struct page *page, const struct error *failure, const struc
 
 static void refuse_page(struct domain_task *task)
 {
-    struct page *page = CONTAINER_OF(task, struct page, task);
+    struct event_page_call *page = CONTAINER_OF(task, struct event_page_call, task);
 
     page_end(page, &page->failure, NULL, 0, page->after);
 }
 
-static void on_page(void *context, const struct error *failure, const struct store_rows *rows)
+static void event_on_page(void *context, const struct error *failure, const struct store_rows *rows)
 {
-    struct page *page = context;
+    struct event_page_call *page = context;
     AUTO(free) struct event *events = NULL;
     size_t count = 0;
     int64_t next = page->after;
@@ -169,7 +169,7 @@ static void on_page(void *context, const struct error *failure, const struct sto
     page_end(page, failure, events, count, next);
 }
 
-static int check_page(const struct page *page, size_t limit, struct error *err)
+static int check_page(const struct event_page_call *page, size_t limit, struct error *err)
 {
     if (!domain_is_open(page->domain, err))
         return -1;
@@ -184,7 +184,7 @@ void event_page(struct domain *domain, const struct caller *caller,
                 const struct event_filter *filter, size_t limit, event_page_done *done,
                 void *context)
 {
-    struct page *page = mem_alloc(sizeof(*page));
+    struct event_page_call *page = mem_alloc(sizeof(*page));
     struct store_condition conditions[STORE_CONDITIONS_MAX];
     struct store_query query = {
         .kind = STORE_EVENT, .conditions = conditions, .order = STORE_EVENT_CURSOR, .limit = limit};
@@ -201,18 +201,18 @@ void event_page(struct domain *domain, const struct caller *caller,
         return;
     }
     query.condition_count = event_conditions(caller, filter->stream, page->after, conditions);
-    domain_find(domain, &query, on_page, page);
+    domain_find(domain, &query, event_on_page, page);
 }
 
 /* --- retention ------------------------------------------------------------------------------- */
 
-struct look {
+struct event_look {
     struct domain *domain;
     domain_done *done; /* may be NULL */
     void *context;
 };
 
-static void look_end(struct look *look, const struct error *failure)
+static void look_end(struct event_look *look, const struct error *failure)
 {
     domain_done *done = look->done;
     void *context = look->context;
@@ -224,7 +224,7 @@ static void look_end(struct look *look, const struct error *failure)
 
 static void on_oldest(void *context, const struct error *failure, const struct store_rows *rows)
 {
-    struct look *look = context;
+    struct event_look *look = context;
     struct event_log *log = look->domain->events;
 
     if (!failure)
@@ -233,7 +233,7 @@ static void on_oldest(void *context, const struct error *failure, const struct s
 }
 
 static void find_end(struct domain *domain, bool is_descending, store_rows_done *done,
-                     struct look *look)
+                     struct event_look *look)
 {
     const struct store_query query = {.kind = STORE_EVENT,
                                       .order = STORE_EVENT_CURSOR,
@@ -245,7 +245,7 @@ static void find_end(struct domain *domain, bool is_descending, store_rows_done 
 
 static void on_newest(void *context, const struct error *failure, const struct store_rows *rows)
 {
-    struct look *look = context;
+    struct event_look *look = context;
     struct event_log *log = look->domain->events;
 
     if (failure) {
@@ -256,11 +256,11 @@ static void on_newest(void *context, const struct error *failure, const struct s
     find_end(look->domain, false, on_oldest, look);
 }
 
-static struct look *look_new(struct domain *domain, domain_done *done, void *context)
+static struct event_look *look_new(struct domain *domain, domain_done *done, void *context)
 {
-    struct look *look = mem_alloc(sizeof(*look));
+    struct event_look *look = mem_alloc(sizeof(*look));
 
-    *look = (struct look){.domain = domain, .done = done, .context = context};
+    *look = (struct event_look){.domain = domain, .done = done, .context = context};
     return look;
 }
 
@@ -271,7 +271,7 @@ static void trimmed(struct domain *domain)
 
 /* --- the module ------------------------------------------------------------------------------ */
 
-static void begin(struct domain *domain)
+static void event_begin(struct domain *domain)
 {
     domain->events = mem_alloc(sizeof(*domain->events));
     list_init(&domain->events->followers);
@@ -283,19 +283,19 @@ static void begin(struct domain *domain)
                            .deleted = trimmed};
 }
 
-static void load(struct domain *domain, domain_done *done, void *context)
+static void event_load(struct domain *domain, domain_done *done, void *context)
 {
     find_end(domain, true, on_newest, look_new(domain, done, context));
 }
 
-static void tick(struct domain *domain)
+static void event_tick(struct domain *domain)
 {
     if (domain->options.event_retention_ms)
         retention_tick(domain, &domain->events->old);
     event_followers_tick(domain);
 }
 
-static void end(struct domain *domain)
+static void event_end(struct domain *domain)
 {
     free(domain->events);
     domain->events = NULL;
@@ -303,8 +303,8 @@ static void end(struct domain *domain)
 
 const struct domain_module domain_events = {
     .name = "events",
-    .begin = begin,
-    .load = load,
-    .tick = tick,
-    .end = end,
+    .begin = event_begin,
+    .load = event_load,
+    .tick = event_tick,
+    .end = event_end,
 };

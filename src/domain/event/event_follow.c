@@ -54,13 +54,13 @@ static void free_when_over(struct event_follower *follower)
         follower_free(follower);
 }
 
-static void sweep(struct domain *domain)
+static void event_follow_sweep(struct domain *domain)
 {
     LIST_EACH (&domain->events->followers, at)
         free_when_over(CONTAINER_OF(at, struct event_follower, link));
 }
 
-static void tell_end(struct domain_task *task)
+static void event_follow_tell_end(struct domain_task *task)
 {
     struct event_follower *follower = CONTAINER_OF(task, struct event_follower, task);
     bool is_closed = follower->is_over;
@@ -79,7 +79,7 @@ static void end_follower(struct event_follower *follower, const struct error *re
     follower->is_live = false;
     follower->is_ending = true;
     follower->reason = *reason;
-    domain_defer(follower->domain, &follower->task, tell_end);
+    domain_defer(follower->domain, &follower->task, event_follow_tell_end);
 }
 
 void event_follower_close(struct event_follower *follower)
@@ -108,7 +108,7 @@ static bool is_wanted(const struct event_follower *follower, const struct event 
 }
 
 /* One that says no keeps its cursor where it is. */
-static void tell(struct event_follower *follower, const struct event *event)
+static void event_follow_tell(struct event_follower *follower, const struct event *event)
 {
     if (event->cursor <= follower->after)
         return;
@@ -127,7 +127,7 @@ static bool takes_more(const struct event_follower *follower)
 
 /* --- a part of its own ----------------------------------------------------------------------- */
 
-static void read_on(struct event_follower *follower);
+static void event_follow_read_on(struct event_follower *follower);
 
 static bool has_live_followers(const struct domain *domain)
 {
@@ -157,19 +157,21 @@ static void on_part(void *context, const struct error *failure, const struct sto
     for (size_t i = 0; !failure && i < rows->count && takes_more(follower); i++) {
         struct event event = event_from_row(rows->rows[i]);
 
-        tell(follower, &event);
+        event_follow_tell(follower, &event);
     }
     log->telling--;
     if (!failure && takes_more(follower)) {
         if (rows->count == PAGE_ROWS)
-            read_on(follower);
+            event_follow_read_on(follower);
         else
             go_live(follower);
     }
-    sweep(follower->domain); /* it may be gone now; a failed one is tried again by the tick */
+    event_follow_sweep(
+        follower->domain); /* it may be gone now; a failed one is tried again by the tick */
 }
 
-static void on_head(void *context, const struct error *failure, const struct store_rows *rows)
+static void event_follow_on_head(void *context, const struct error *failure,
+                                 const struct store_rows *rows)
 {
     struct event_follower *follower = context;
     struct domain *domain = follower->domain;
@@ -180,7 +182,7 @@ static void on_head(void *context, const struct error *failure, const struct sto
         if (takes_more(follower))
             go_live(follower);
     }
-    sweep(domain);
+    event_follow_sweep(domain);
 }
 
 static void ask_head(struct event_follower *follower)
@@ -188,7 +190,7 @@ static void ask_head(struct event_follower *follower)
     const struct store_query query = {
         .kind = STORE_EVENT, .order = STORE_EVENT_CURSOR, .is_descending = true, .limit = 1};
 
-    domain_find(follower->domain, &query, on_head, follower);
+    domain_find(follower->domain, &query, event_follow_on_head, follower);
 }
 
 static void ask_part(struct event_follower *follower)
@@ -204,7 +206,7 @@ static void ask_part(struct event_follower *follower)
     domain_find(follower->domain, &query, on_part, follower);
 }
 
-static void read_on(struct event_follower *follower)
+static void event_follow_read_on(struct event_follower *follower)
 {
     struct error reason = ERROR_INIT;
 
@@ -238,11 +240,11 @@ static void on_news(void *context, const struct error *failure, const struct sto
             struct event_follower *follower = CONTAINER_OF(at, struct event_follower, link);
 
             if (follower->is_live)
-                tell(follower, &event);
+                event_follow_tell(follower, &event);
         }
     }
     log->telling--;
-    sweep(domain);
+    event_follow_sweep(domain);
     if (failure)
         log->is_stale = true; /* the tick tries again */
     else if (log->is_stale || rows->count == PAGE_ROWS)
@@ -278,7 +280,7 @@ void event_followers_tick(struct domain *domain)
         struct event_follower *follower = CONTAINER_OF(at, struct event_follower, link);
 
         if (!follower->is_live)
-            read_on(follower);
+            event_follow_read_on(follower);
     }
     if (domain->events->is_stale)
         event_followers_read(domain);
@@ -286,8 +288,8 @@ void event_followers_tick(struct domain *domain)
 
 /* --- the beginning --------------------------------------------------------------------------- */
 
-static int check(struct domain *domain, const struct caller *caller,
-                 const struct event_filter *filter, struct error *err)
+static int event_follow_check(struct domain *domain, const struct caller *caller,
+                              const struct event_filter *filter, struct error *err)
 {
     bool is_system = filter->stream && strcmp(filter->stream, "system") == 0;
 
@@ -302,7 +304,7 @@ static int check(struct domain *domain, const struct caller *caller,
     return 0;
 }
 
-static char *copy_text(const char *text)
+static char *event_follow_copy_text(const char *text)
 {
     return text ? mem_copy_text(text) : NULL;
 }
@@ -316,21 +318,21 @@ struct event_follower *event_follow(struct domain *domain, const struct caller *
     struct event_follower *follower;
     const struct sandbox *sandbox;
 
-    if (check(domain, caller, filter, err) < 0)
+    if (event_follow_check(domain, caller, filter, err) < 0)
         return NULL;
     follower = mem_alloc(sizeof(*follower));
     follower->domain = domain;
     follower->caller = *caller;
     sandbox = filter->stream ? domain_find_sandbox(domain, caller, filter->stream, NULL) : NULL;
-    follower->stream = copy_text(sandbox ? sandbox->id.text : filter->stream);
-    follower->type = copy_text(filter->type);
+    follower->stream = event_follow_copy_text(sandbox ? sandbox->id.text : filter->stream);
+    follower->type = event_follow_copy_text(filter->type);
     follower->after = filter->after < 0 ? -1 : filter->after;
     follower->each = each;
     follower->ended = ended;
     follower->context = context;
     list_append(&domain->events->followers, &follower->link);
     domain->events->follower_count++;
-    read_on(follower);
+    event_follow_read_on(follower);
     return follower;
 }
 
@@ -338,5 +340,5 @@ void event_follower_resume(struct event_follower *follower)
 {
     follower->is_paused = false;
     if (!follower->is_live)
-        read_on(follower);
+        event_follow_read_on(follower);
 }

@@ -62,7 +62,7 @@ struct api_key *api_key_find_id(const struct domain *domain, const struct id *id
 }
 
 /* A narrow key sees itself only; the others all of the owner's. */
-static bool is_seen(const struct caller *caller, const struct api_key *key)
+static bool api_key_is_seen(const struct caller *caller, const struct api_key *key)
 {
     if (caller->scope == CALLER_SANDBOX || caller->scope == CALLER_PORT)
         return id_equal(&caller->credential, &key->id);
@@ -79,7 +79,7 @@ struct api_key *api_key_find(struct domain *domain, const struct caller *caller,
 
         if (strcmp(key->id.text, id_or_prefix) != 0 && strcmp(key->prefix, id_or_prefix) != 0)
             continue;
-        if (is_seen(caller, key))
+        if (api_key_is_seen(caller, key))
             return key;
         is_hidden = true;
     }
@@ -95,7 +95,7 @@ void api_key_each(const struct domain *domain, const struct caller *caller,
     LIST_EACH (&domain->api_keys->all, at) {
         struct api_key *key = CONTAINER_OF(at, struct api_key, link);
 
-        if (is_seen(caller, key))
+        if (api_key_is_seen(caller, key))
             each(context, key);
     }
 }
@@ -167,7 +167,7 @@ void api_key_remember(struct domain *domain, struct api_key *key)
     domain->api_keys->count++;
 }
 
-static void forget(struct domain *domain, struct api_key *key)
+static void api_key_forget(struct domain *domain, struct api_key *key)
 {
     table_remove(&domain->api_keys->by_hash, &key->by_hash);
     table_remove(&domain->api_keys->by_id, &key->by_id);
@@ -182,7 +182,7 @@ void api_key_forget_all(struct domain *domain, const struct id *owner)
         struct api_key *key = CONTAINER_OF(at, struct api_key, link);
 
         if (id_equal(&key->owner, owner))
-            forget(domain, key);
+            api_key_forget(domain, key);
     }
 }
 
@@ -305,7 +305,7 @@ static void api_keys_destroyed(struct domain *domain, const struct id *sandbox)
         struct api_key *key = CONTAINER_OF(at, struct api_key, link);
 
         if (id_equal(&key->sandbox, sandbox))
-            forget(domain, key);
+            api_key_forget(domain, key);
     }
 }
 

@@ -110,7 +110,7 @@ static void make_secret(struct api_key_change *change)
 }
 
 /* The fields a scope needs, and no others. */
-static int check_place(const struct api_key_spec *spec, struct error *err)
+static int key_change_check_place(const struct api_key_spec *spec, struct error *err)
 {
     bool is_narrow = spec->scope == CALLER_SANDBOX || spec->scope == CALLER_PORT;
 
@@ -188,7 +188,7 @@ static int plan_key(struct api_key_change *change, const struct api_key_spec *sp
     if (!caller_may_write(caller) || (spec->scope == CALLER_ADMIN && caller->scope < CALLER_ADMIN))
         return error_set(err, ERR_FORBIDDEN, 0, "nobody makes a key wider than the own one");
     if (domain_check_name(spec->name, API_KEY_NAME_MAX, "a key's name", err) < 0 ||
-        check_place(spec, err) < 0)
+        key_change_check_place(spec, err) < 0)
         return -1;
     change->made->name = mem_copy_text(spec->name);
     change->made->scope = spec->scope;

@@ -17,7 +17,7 @@ struct first {
     void *context;
 };
 
-static void finish(struct first *first, const struct error *failure)
+static void identity_finish(struct first *first, const struct error *failure)
 {
     first->done(first->context, failure, failure ? NULL : owner_find(first->domain, &first->owner));
     if (first->secret)
@@ -36,7 +36,7 @@ static void adopted(void *context, const struct error *failure, struct api_key *
         LOG_WARNING(first->domain->options.log,
                     "the administrator's first key was revoked: it opens nothing",
                     log_text("prefix", key->prefix));
-    finish(first, failure);
+    identity_finish(first, failure);
 }
 
 static void with_owner(struct first *first)
@@ -44,20 +44,20 @@ static void with_owner(struct first *first)
     if (first->secret)
         api_key_adopt(first->domain, &first->owner, "first", first->secret, adopted, first);
     else
-        finish(first, NULL);
+        identity_finish(first, NULL);
 }
 
-static void found(struct domain_task *task)
+static void identity_found(struct domain_task *task)
 {
     with_owner(CONTAINER_OF(task, struct first, task));
 }
 
-static void made(void *context, const struct error *failure, struct owner *owner)
+static void identity_made(void *context, const struct error *failure, struct owner *owner)
 {
     struct first *first = context;
 
     if (failure) {
-        finish(first, failure);
+        identity_finish(first, failure);
         return;
     }
     first->owner = owner->id;
@@ -76,9 +76,9 @@ void identity_first(struct domain *domain, const char *secret, owner_done *done,
     first->done = done;
     first->context = context;
     if (!owner) {
-        owner_create(domain, &system, &spec, made, first);
+        owner_create(domain, &system, &spec, identity_made, first);
         return;
     }
     first->owner = owner->id;
-    domain_defer(domain, &first->task, found);
+    domain_defer(domain, &first->task, identity_found);
 }

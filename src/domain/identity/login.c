@@ -47,14 +47,14 @@ static struct login *find_hash(const struct domain *domain, const uint8_t hash[H
     return NULL;
 }
 
-static void remember(struct domain *domain, struct login *login)
+static void login_remember(struct domain *domain, struct login *login)
 {
     login->by_hash.hash = hash_of_hash(domain, login->hash);
     table_add(&domain->logins->by_hash, &login->by_hash);
     list_append(&domain->logins->all, &login->link);
 }
 
-static void forget(struct domain *domain, struct login *login)
+static void login_forget(struct domain *domain, struct login *login)
 {
     table_remove(&domain->logins->by_hash, &login->by_hash);
     list_remove(&login->link);
@@ -67,13 +67,13 @@ void login_forget_all(struct domain *domain, const struct id *owner)
         struct login *login = CONTAINER_OF(at, struct login, link);
 
         if (id_equal(&login->owner, owner))
-            forget(domain, login);
+            login_forget(domain, login);
     }
 }
 
 /* --- rows ------------------------------------------------------------------------------------ */
 
-static void put(struct store_transaction *transaction, const struct login *login, bool is_new)
+static void login_put(struct store_transaction *transaction, const struct login *login, bool is_new)
 {
     const struct store_value row[STORE_LOGIN_COLUMN_COUNT] = {
         [STORE_LOGIN_HASH] = store_bytes(login->hash, HASH_SIZE),
@@ -115,7 +115,7 @@ static int load_row(struct domain *domain, const struct store_value *row, struct
     login->program = mem_copy_text(row[STORE_LOGIN_PROGRAM].bytes);
     login->created_ms = row[STORE_LOGIN_CREATED].integer;
     login->expires_ms = row[STORE_LOGIN_EXPIRES].integer;
-    remember(domain, login);
+    login_remember(domain, login);
     return 0;
 }
 
@@ -136,7 +136,7 @@ static void prolong(struct domain *domain, struct login *login, int64_t now_ms)
         return;
     login->expires_ms = now_ms + LOGIN_LIFETIME_MS;
     transaction = store_begin(domain->options.store);
-    put(transaction, login, false);
+    login_put(transaction, login, false);
     domain_commit(domain, transaction, NULL, NULL);
 }
 
@@ -189,9 +189,9 @@ static void login_created(struct domain_change *base, const struct error *failur
     (void) receipt;
     if (login) {
         oldest = find_hash(base->domain, change->hash);
-        remember(base->domain, login);
+        login_remember(base->domain, login);
         if (oldest)
-            forget(base->domain, oldest);
+            login_forget(base->domain, oldest);
     }
     change->done(change->context, failure, login, login ? change->token : NULL);
     login_change_free(change);
@@ -253,7 +253,7 @@ void login_create(struct domain *domain, const struct caller *caller, struct own
     explicit_bzero(random, sizeof(random));
     hash_bytes(change->token, strlen(change->token), change->made->hash);
     rows = store_begin(domain->options.store);
-    put(rows, change->made, true);
+    login_put(rows, change->made, true);
     if (oldest) {
         memcpy(change->hash, oldest->hash, HASH_SIZE);
         delete_row(rows, oldest);
@@ -271,7 +271,7 @@ static void login_ended(struct domain_change *base, const struct error *failure,
     if (login && failure)
         login->is_ended = false;
     else if (login)
-        forget(base->domain, login);
+        login_forget(base->domain, login);
     if (change->done)
         change->done(change->context, failure, NULL, NULL);
     login_change_free(change);
@@ -341,7 +341,7 @@ static void logins_tick(struct domain *domain)
         struct login *login = CONTAINER_OF(at, struct login, link);
 
         if (login->expires_ms < now_ms)
-            forget(domain, login);
+            login_forget(domain, login);
     }
     transaction = store_begin(domain->options.store);
     store_delete(transaction, STORE_LOGIN, &old, 1);

@@ -12,7 +12,7 @@
 
 enum field_type { FIELD_COUNT, FIELD_SIZE };
 
-struct field {
+struct quota_field {
     const char *name;
     enum field_type type;
     size_t offset;
@@ -23,7 +23,7 @@ struct field {
         name_, type_, offsetof(struct quota, member)                                               \
     }
 
-static const struct field fields[] = {
+static const struct quota_field fields[] = {
     FIELD("sandboxes", FIELD_COUNT, sandboxes),
     FIELD("running", FIELD_COUNT, running),
     FIELD("memory", FIELD_SIZE, memory_bytes),
@@ -34,7 +34,7 @@ static const struct field fields[] = {
     FIELD("requestsPerMinute", FIELD_COUNT, requests_per_minute),
 };
 
-static uint64_t get(const struct quota *quota, const struct field *field)
+static uint64_t quota_get(const struct quota *quota, const struct quota_field *field)
 {
     const char *at = (const char *) quota + field->offset;
 
@@ -42,7 +42,7 @@ static uint64_t get(const struct quota *quota, const struct field *field)
                                      : *(const uint32_t *) (const void *) at;
 }
 
-static void set(struct quota *quota, const struct field *field, uint64_t value)
+static void quota_set(struct quota *quota, const struct quota_field *field, uint64_t value)
 {
     char *at = (char *) quota + field->offset;
 
@@ -52,8 +52,8 @@ static void set(struct quota *quota, const struct field *field, uint64_t value)
         *(uint32_t *) (void *) at = (uint32_t) value;
 }
 
-static int read_size(const struct json_place *root, const struct field *field, uint64_t *ret_value,
-                     struct error *err)
+static int quota_read_size(const struct json_place *root, const struct quota_field *field,
+                           uint64_t *ret_value, struct error *err)
 {
     const char *text = NULL;
 
@@ -66,23 +66,23 @@ static int read_size(const struct json_place *root, const struct field *field, u
     return 0;
 }
 
-static int read_field(const struct json_place *root, const struct field *field, struct quota *quota,
-                      struct error *err)
+static int read_field(const struct json_place *root, const struct quota_field *field,
+                      struct quota *quota, struct error *err)
 {
     json_t *value = json_object_get(root->value, field->name);
     int64_t maximum = field->type == FIELD_SIZE ? INT64_MAX : UINT32_MAX;
-    int64_t number = (int64_t) get(quota, field);
+    int64_t number = (int64_t) quota_get(quota, field);
     uint64_t size;
 
     if (field->type == FIELD_SIZE && json_is_string(value)) {
-        if (read_size(root, field, &size, err) < 0)
+        if (quota_read_size(root, field, &size, err) < 0)
             return -1;
-        set(quota, field, size);
+        quota_set(quota, field, size);
         return 0;
     }
     if (json_field_integer(root, field->name, JSON_OPTIONAL, 0, maximum, &number, err) < 0)
         return -1;
-    set(quota, field, (uint64_t) number);
+    quota_set(quota, field, (uint64_t) number);
     return 0;
 }
 
@@ -113,7 +113,7 @@ void quota_write(const struct quota *quota, struct text *text)
     json_writer_init_text(&json, text);
     json_begin_object(&json);
     for (size_t i = 0; i < ARRAY_COUNT(fields); i++)
-        json_add_integer(&json, fields[i].name, (int64_t) get(quota, &fields[i]));
+        json_add_integer(&json, fields[i].name, (int64_t) quota_get(quota, &fields[i]));
     json_end_object(&json);
     (void) json_writer_finish(&json); /* text->overflowed says so */
 }

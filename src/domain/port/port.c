@@ -97,7 +97,7 @@ bool port_opens(const struct domain *domain, const struct port *port, const char
 
 /* --- the module ------------------------------------------------------------------------------ */
 
-static int load_one(struct domain *domain, const struct store_value *row, struct error *err)
+static int port_load_one(struct domain *domain, const struct store_value *row, struct error *err)
 {
     struct id sandbox = domain_row_id(&row[STORE_PORT_SANDBOX]);
     struct port *port = port_new(domain, &sandbox, (uint16_t) row[STORE_PORT_PORT].integer);
@@ -115,7 +115,7 @@ static int load_one(struct domain *domain, const struct store_value *row, struct
 
 static void ports_load(struct domain *domain, domain_done *done, void *context)
 {
-    domain_load(domain, STORE_PORT, STORE_PORT_SANDBOX, load_one, done, context);
+    domain_load(domain, STORE_PORT, STORE_PORT_SANDBOX, port_load_one, done, context);
 }
 
 static void ports_begin(struct domain *domain)
@@ -238,9 +238,9 @@ static size_t count_of(const struct domain *domain, const struct id *sandbox)
     return count;
 }
 
-static int check_spec(const struct domain *domain, const struct caller *caller,
-                      const struct sandbox *sandbox, const struct port_spec *spec,
-                      struct error *err)
+static int port_check_spec(const struct domain *domain, const struct caller *caller,
+                           const struct sandbox *sandbox, const struct port_spec *spec,
+                           struct error *err)
 {
     if (!domain_is_open(domain, err))
         return -1;
@@ -350,7 +350,7 @@ void port_expose(struct domain *domain, const struct caller *caller, struct sand
     struct store_transaction *rows;
     struct port *port;
 
-    if (check_spec(domain, caller, sandbox, spec, &change->base.failure) < 0) {
+    if (port_check_spec(domain, caller, sandbox, spec, &change->base.failure) < 0) {
         domain_change_refuse(&change->base);
         return;
     }

@@ -83,7 +83,7 @@ void webhook_release(struct webhook *webhook)
         webhook_free(webhook);
 }
 
-static int load_one(struct domain *domain, const struct store_value *row, struct error *err)
+static int webhook_load_one(struct domain *domain, const struct store_value *row, struct error *err)
 {
     struct webhook *webhook = webhook_new(domain);
 
@@ -104,7 +104,7 @@ static int load_one(struct domain *domain, const struct store_value *row, struct
 
 /* --- the module ------------------------------------------------------------------------------ */
 
-struct loading {
+struct webhook_loading {
     struct domain *domain;
     domain_done *done;
     void *context;
@@ -112,7 +112,7 @@ struct loading {
 
 static void webhooks_loaded(void *context, const struct error *failure)
 {
-    struct loading loading = *(struct loading *) context;
+    struct webhook_loading loading = *(struct webhook_loading *) context;
 
     free(context);
     if (failure)
@@ -123,10 +123,11 @@ static void webhooks_loaded(void *context, const struct error *failure)
 
 static void webhooks_load(struct domain *domain, domain_done *done, void *context)
 {
-    struct loading *loading = mem_alloc(sizeof(*loading));
+    struct webhook_loading *loading = mem_alloc(sizeof(*loading));
 
-    *loading = (struct loading){.domain = domain, .done = done, .context = context};
-    domain_load(domain, STORE_WEBHOOK, STORE_WEBHOOK_CREATED, load_one, webhooks_loaded, loading);
+    *loading = (struct webhook_loading){.domain = domain, .done = done, .context = context};
+    domain_load(domain, STORE_WEBHOOK, STORE_WEBHOOK_CREATED, webhook_load_one, webhooks_loaded,
+                loading);
 }
 
 static void webhooks_begin(struct domain *domain)
@@ -207,7 +208,7 @@ struct webhook *webhook_by_id(const struct domain *domain, const struct id *id)
     return NULL;
 }
 
-static bool is_seen(const struct caller *caller, const struct webhook *webhook)
+static bool webhook_is_seen(const struct caller *caller, const struct webhook *webhook)
 {
     return webhook->is_made && !webhook->is_gone && caller->scope >= CALLER_READ &&
            caller->scope != CALLER_SANDBOX && caller_sees_owner(caller, &webhook->owner);
@@ -223,7 +224,7 @@ struct webhook *webhook_find(struct domain *domain, const struct caller *caller,
 
         if (strcmp(webhook->id.text, id) != 0)
             continue;
-        if (is_seen(caller, webhook))
+        if (webhook_is_seen(caller, webhook))
             return webhook;
         is_hidden = webhook->is_made && !webhook->is_gone;
     }
@@ -239,7 +240,7 @@ void webhook_each(const struct domain *domain, const struct caller *caller,
     LIST_EACH (&domain->webhooks->all, at) {
         struct webhook *webhook = CONTAINER_OF(at, struct webhook, link);
 
-        if (is_seen(caller, webhook))
+        if (webhook_is_seen(caller, webhook))
             each(context, webhook);
     }
 }
@@ -300,7 +301,7 @@ static bool is_type(const char *type)
             (type[length - 1] == '*' && strchr(type, '*') == type + length - 1));
 }
 
-static bool is_printable(const char *text)
+static bool webhook_is_printable(const char *text)
 {
     for (; *text; text++) {
         if (*text < ' ' || *text >= 0x7f)
@@ -316,11 +317,11 @@ static bool is_url(const char *url)
     size_t scheme = strncmp(url, "https://", 8) == 0 ? 8 : strncmp(url, "http://", 7) == 0 ? 7 : 0;
     size_t authority = strcspn(url + scheme, "/?#\\");
 
-    return scheme && authority && strlen(url) <= WEBHOOK_URL_MAX && is_printable(url) &&
+    return scheme && authority && strlen(url) <= WEBHOOK_URL_MAX && webhook_is_printable(url) &&
            !strchr(url, ' ') && !memchr(url + scheme, '@', authority);
 }
 
-static int check_spec(const struct webhook_spec *spec, struct error *err)
+static int webhook_check_spec(const struct webhook_spec *spec, struct error *err)
 {
     if (!spec->url || !is_url(spec->url))
         return error_set(err, ERR_INVALID, 0,
@@ -341,7 +342,8 @@ static int check_spec(const struct webhook_spec *spec, struct error *err)
         (strlen(spec->secret) < WEBHOOK_SECRET_MIN || strlen(spec->secret) > WEBHOOK_SECRET_MAX))
         return error_set(err, ERR_INVALID, 0, "field 'secret' must have %d to %d bytes",
                          WEBHOOK_SECRET_MIN, WEBHOOK_SECRET_MAX);
-    if (spec->bearer && (strlen(spec->bearer) > WEBHOOK_BEARER_MAX || !is_printable(spec->bearer)))
+    if (spec->bearer &&
+        (strlen(spec->bearer) > WEBHOOK_BEARER_MAX || !webhook_is_printable(spec->bearer)))
         return error_set(err, ERR_INVALID, 0,
                          "field 'bearer' must have at most %d printable characters of ASCII",
                          WEBHOOK_BEARER_MAX);
@@ -435,7 +437,7 @@ void webhook_create(struct domain *domain, const struct caller *caller,
     struct store_transaction *rows;
     struct webhook *webhook;
 
-    if (check_caller(domain, caller, failure) == 0 && check_spec(spec, failure) == 0 &&
+    if (check_caller(domain, caller, failure) == 0 && webhook_check_spec(spec, failure) == 0 &&
         count_of(domain, &caller->owner) >= WEBHOOKS_PER_OWNER)
         (void) error_set(failure, ERR_QUOTA, 0, "there are %d webhooks already, the most",
                          WEBHOOKS_PER_OWNER);

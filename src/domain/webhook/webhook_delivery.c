@@ -97,7 +97,7 @@ void webhook_delivery_values(const struct webhook_delivery *delivery, const char
 
 /* --- what waited ----------------------------------------------------------------------------- */
 
-struct loading {
+struct webhook_delivery_loading {
     struct domain *domain;
     struct id last; /* of the page before; empty: none */
     domain_done *done;
@@ -112,7 +112,7 @@ static char *type_in(const char *body)
     return mem_copy_text(type ? type : "unknown");
 }
 
-static void load_one(struct domain *domain, const struct store_value *row)
+static void webhook_delivery_load_one(struct domain *domain, const struct store_value *row)
 {
     struct id owner = domain_row_id(&row[STORE_DELIVERY_WEBHOOK]);
     struct webhook *webhook = webhook_by_id(domain, &owner);
@@ -135,14 +135,14 @@ static void load_one(struct domain *domain, const struct store_value *row)
     put_in_order(delivery);
 }
 
-static void load_page(struct loading *loading);
+static void load_page(struct webhook_delivery_loading *loading);
 
 static void page_loaded(void *context, const struct error *failure, const struct store_rows *rows)
 {
-    struct loading *loading = context, over = *loading;
+    struct webhook_delivery_loading *loading = context, over = *loading;
 
     for (size_t i = 0; !failure && i < rows->count; i++)
-        load_one(loading->domain, rows->rows[i]);
+        webhook_delivery_load_one(loading->domain, rows->rows[i]);
     if (!failure && rows->count == STORE_ROWS_MAX) {
         loading->last = domain_row_id(&rows->rows[rows->count - 1][STORE_DELIVERY_ID]);
         load_page(loading);
@@ -153,7 +153,7 @@ static void page_loaded(void *context, const struct error *failure, const struct
 }
 
 /* Only those that wait: of the others there are as many as the log of deliveries is long. */
-static void load_page(struct loading *loading)
+static void load_page(struct webhook_delivery_loading *loading)
 {
     const struct store_condition conditions[] = {
         {STORE_DELIVERY_STATE, STORE_EQUAL, store_text("waiting")},
@@ -170,9 +170,10 @@ static void load_page(struct loading *loading)
 
 void webhook_deliveries_load(struct domain *domain, domain_done *done, void *context)
 {
-    struct loading *loading = mem_alloc(sizeof(*loading));
+    struct webhook_delivery_loading *loading = mem_alloc(sizeof(*loading));
 
-    *loading = (struct loading){.domain = domain, .done = done, .context = context};
+    *loading =
+        (struct webhook_delivery_loading){.domain = domain, .done = done, .context = context};
     load_page(loading);
 }
 
@@ -304,13 +305,13 @@ void webhook_give_back(struct webhook_delivery *delivery)
 
 /* --- the log --------------------------------------------------------------------------------- */
 
-struct asking {
+struct webhook_delivery_asking {
     webhook_log_done *done;
     void *context;
 };
 
 /* Many are made in the same millisecond: the log's own order tells them apart. */
-static int compare_entries(const void *a, const void *b)
+static int webhook_delivery_compare_entries(const void *a, const void *b)
 {
     int64_t one = ((const struct webhook_log_entry *) a)->cursor;
     int64_t other = ((const struct webhook_log_entry *) b)->cursor;
@@ -318,9 +319,10 @@ static int compare_entries(const void *a, const void *b)
     return (one < other) - (one > other);
 }
 
-static void found(void *context, const struct error *failure, const struct store_rows *rows)
+static void webhook_delivery_found(void *context, const struct error *failure,
+                                   const struct store_rows *rows)
 {
-    struct asking asking = *(struct asking *) context;
+    struct webhook_delivery_asking asking = *(struct webhook_delivery_asking *) context;
     AUTO(free) struct webhook_log_entry *entries = NULL;
 
     free(context);
@@ -345,7 +347,7 @@ static void found(void *context, const struct error *failure, const struct store
             .next_ms = row[STORE_DELIVERY_NEXT].integer,
         };
     }
-    qsort(entries, rows->count, sizeof(*entries), compare_entries);
+    qsort(entries, rows->count, sizeof(*entries), webhook_delivery_compare_entries);
     asking.done(asking.context, NULL, entries, rows->count);
 }
 
@@ -363,8 +365,8 @@ void webhook_log(struct domain *domain, struct webhook *webhook, size_t limit,
         .is_descending = true,
         .limit = limit,
     };
-    struct asking *asking = mem_alloc(sizeof(*asking));
+    struct webhook_delivery_asking *asking = mem_alloc(sizeof(*asking));
 
-    *asking = (struct asking){.done = done, .context = context};
-    domain_find(domain, &query, found, asking);
+    *asking = (struct webhook_delivery_asking){.done = done, .context = context};
+    domain_find(domain, &query, webhook_delivery_found, asking);
 }

@@ -67,7 +67,7 @@ static char *body_of(const struct event *event)
 /* --- batches --------------------------------------------------------------------------------- */
 
 /* The end of a turn in which there was something to keep. */
-struct keeping {
+struct webhook_follow_keeping {
     struct domain_task task;
     struct webhook *webhook; /* counts as under way */
 };
@@ -91,7 +91,7 @@ static void start_over(struct webhook *webhook)
     webhook->follow_at_ns = domain_now_ns(webhook->domain) + FOLLOW_AGAIN_NS;
 }
 
-static void go_on(struct webhook *webhook)
+static void webhook_follow_go_on(struct webhook *webhook)
 {
     LIST_EACH (&webhook->waiting, at)
         CONTAINER_OF(at, struct webhook_delivery, link)->is_kept = true;
@@ -102,7 +102,8 @@ static void go_on(struct webhook *webhook)
         event_follower_resume(webhook->follower);
 }
 
-static void kept(void *context, const struct error *failure, const struct store_receipt *receipt)
+static void webhook_follow_kept(void *context, const struct error *failure,
+                                const struct store_receipt *receipt)
 {
     struct webhook *webhook = context;
 
@@ -112,14 +113,16 @@ static void kept(void *context, const struct error *failure, const struct store_
     if (failure || webhook->is_gone)
         start_over(webhook);
     else
-        go_on(webhook);
+        webhook_follow_go_on(webhook);
     webhook->is_row_behind = false;
     webhook_release(webhook);
 }
 
 static void keep_batch(struct domain_task *task)
 {
-    AUTO(free) struct keeping *keeping = CONTAINER_OF(task, struct keeping, task);
+    AUTO(free)
+    struct webhook_follow_keeping *keeping =
+        CONTAINER_OF(task, struct webhook_follow_keeping, task);
     struct webhook *webhook = keeping->webhook;
     struct store_transaction *batch = TAKE_PTR(webhook->batch);
     struct store_value row[STORE_WEBHOOK_COLUMN_COUNT];
@@ -136,12 +139,12 @@ static void keep_batch(struct domain_task *task)
     row[STORE_WEBHOOK_CURSOR] = store_integer(webhook->batch_cursor);
     store_update(batch, STORE_WEBHOOK, row);
     webhook->is_keeping = true;
-    domain_commit(webhook->domain, batch, kept, webhook);
+    domain_commit(webhook->domain, batch, webhook_follow_kept, webhook);
 }
 
 static void begin_batch(struct webhook *webhook)
 {
-    struct keeping *keeping = mem_alloc(sizeof(*keeping));
+    struct webhook_follow_keeping *keeping = mem_alloc(sizeof(*keeping));
 
     keeping->webhook = webhook;
     webhook->under_way++;
@@ -187,7 +190,7 @@ static bool see(void *context, const struct event *event)
     return true;
 }
 
-static void ended(void *context, const struct error *reason)
+static void webhook_follow_ended(void *context, const struct error *reason)
 {
     struct webhook *webhook = context;
 
@@ -224,7 +227,8 @@ void webhook_follow(struct webhook *webhook)
      * the first that is left. */
     if (event_is_gone(webhook->domain, filter.after, NULL))
         filter.after = 0;
-    webhook->follower = event_follow(webhook->domain, &caller, &filter, see, ended, webhook, &err);
+    webhook->follower =
+        event_follow(webhook->domain, &caller, &filter, see, webhook_follow_ended, webhook, &err);
     if (!webhook->follower)
         webhook->follow_at_ns = domain_now_ns(webhook->domain) + FOLLOW_AGAIN_NS;
 }
