@@ -362,6 +362,9 @@ def await_works_at_the_top():
 def modules_can_be_imported():
     equal(text(SHARED, "import fs, {existsSync as there} from 'fs'\nthere('/') && "
                        "fs.existsSync('/')", language=NODE), "true", "static")
+    equal(text(SHARED, "import * as path from 'node:path'\nexport const a = 1\nexport default a\n"
+                       "path.basename('/a/b') + `${a}` + /import x from 'y'/.source.length", language=NODE),
+          "'b117'", "as a whole, and what is exported")
     equal(text(SHARED, "(await import('path')).basename('/a/b')", language=NODE), "'b'", "dynamic")
     equal(text(SHARED, "require('path').basename('/a/c')", language=NODE), "'c'", "require")
 
@@ -390,8 +393,14 @@ function over(a: any): any { return a satisfies unknown; }
 """
     equal(text(SHARED, code, language="typescript"), "'n:1,g,Red,2,o'", "value")
     with context("ts") as made:
-        good(SHARED, "let n: number = 5;", context_id=made)
+        good(SHARED, "import fs, {type Stats, existsSync as there} from 'fs'\nimport path = require('path');\n"
+                     "let n: number = 5;", context_id=made)
+        equal(text(SHARED, "[there('/'), fs.existsSync('/'), path.basename('/a/b') as string].join()",
+                   context_id=made), "'true,true,b'", "imports are kept")
         equal(text(SHARED, "n + 1 as number", context_id=made), "6", "kept")
+        error = run(SHARED, "1;\nnamespace N { export const a = 1 }", context_id=made).error
+        equal((error["ename"], "namespace" in error["evalue"], ":2:22" in "".join(error["traceback"])),
+              ("SyntaxError", True, True), f"a namespace with values: {error}")
         error = run(SHARED, "const a: number = 1;\n\nnull!.x;", context_id=made).error
         assert any(":3:" in line for line in error["traceback"]), error
 

@@ -9,7 +9,7 @@
 
 (() => { // the code shares our global scope, and shall find none of these names in it
 
-const {stripTypes, translateImports} = globalThis.__burrow_syntax__; // syntax_*.js
+const {stripTypes, translateImports} = globalThis.__burrow_syntax__; // typescript.js, before this
 delete globalThis.__burrow_syntax__;
 
 const fs = require('fs');
