@@ -5,6 +5,7 @@
 
 #include "agent/file/file_error.h"
 #include "agent/filewatch/file_watch_place.h"
+#include "base/memory.h"
 #include "json/json_read.h"
 
 #define SINCE_MAX ((size_t) 128)
@@ -40,14 +41,16 @@ static int compare_texts(const void *a, const void *b)
 static int set_patterns(struct call *call, struct watch_request *request, const char *field,
                         const struct json_texts *texts)
 {
-    struct glob glob;
     size_t size = 0;
 
     for (size_t i = 0; i < texts->count; i++) {
-        size += strlen(texts->items[i]);
+        AUTO(ignore_pattern) struct ignore_pattern pattern = {.tokens = NULL};
+        size_t length = strlen(texts->items[i]);
+
+        size += length;
         if (size > WATCH_PATTERNS_SIZE_MAX)
             return fail(call, field, "is too long: all patterns together have at most 4096 bytes");
-        if (glob_read(texts->items[i], call->pool, &glob) < 0)
+        if (ignore_pattern_read(texts->items[i], length, IGNORE_WATCH, &pattern) < 0)
             return fail(call, field,
                         "contains unsupported glob syntax. Supported tokens: *, **, ? and path "
                         "separators");
@@ -68,8 +71,8 @@ static int read_texts(struct call *call, const struct json_place *root, const ch
     struct error err = ERROR_INIT;
 
     *ret_texts = (struct json_texts){.count = 0};
-    if (json_field_texts(root, field, JSON_OPTIONAL, WATCH_PATTERNS_MAX, GLOB_MAX, call->pool,
-                         ret_texts, &err) < 0)
+    if (json_field_texts(root, field, JSON_OPTIONAL, WATCH_PATTERNS_MAX, IGNORE_WATCH_MAX,
+                         call->pool, ret_texts, &err) < 0)
         return fail(call, field, err.message);
     return 0;
 }
@@ -140,7 +143,8 @@ static int read_path(struct call *call, const struct json_place *arguments, cons
 
 static const char *make_key(const struct watch_request *request, struct pool *pool)
 {
-    AUTO(text) struct text key = TEXT_INIT(WATCH_PATTERNS_MAX * (GLOB_MAX + 1) + 2 * PATH_MAX);
+    AUTO(text)
+    struct text key = TEXT_INIT(WATCH_PATTERNS_MAX * (IGNORE_WATCH_MAX + 1) + 2 * PATH_MAX);
 
     text_format(&key, "%d %d %u %s", request->recursive, request->includes, request->changes,
                 request->path);
@@ -174,26 +178,30 @@ int watch_request_read(struct call *call, const char *root, struct watch_request
 
 void watch_filter_init(struct watch_filter *filter, const struct watch_request *request)
 {
-    *filter = (struct watch_filter){
-        .pool = POOL_INIT, .includes = request->includes, .changes = request->changes};
-    filter->globs = pool_alloc(&filter->pool, (request->pattern_count + 1) * sizeof(struct glob));
+    *filter = (struct watch_filter){.includes = request->includes, .changes = request->changes};
+    filter->patterns = mem_alloc_array(request->pattern_count + 1, sizeof(*filter->patterns));
     for (size_t i = 0; i < request->pattern_count; i++) {
+        const char *pattern = request->patterns[i];
+
         /* They were read before, so that they can be read. */
-        if (glob_read(request->patterns[i], &filter->pool, &filter->globs[filter->count]) == 0)
+        if (ignore_pattern_read(pattern, strlen(pattern), IGNORE_WATCH,
+                                &filter->patterns[filter->count]) == 0)
             filter->count++;
     }
 }
 
 void watch_filter_done(struct watch_filter *filter)
 {
-    pool_done(&filter->pool);
+    for (size_t i = 0; i < filter->count; i++)
+        ignore_pattern_done(&filter->patterns[i]);
+    free(filter->patterns);
 }
 
 bool watch_filter_passes(const struct watch_filter *filter, const char *relative,
                          const char *absolute)
 {
     for (size_t i = 0; i < filter->count; i++) {
-        if (glob_finds(&filter->globs[i], relative, absolute))
+        if (ignore_pattern_finds(&filter->patterns[i], relative, absolute))
             return filter->includes;
     }
     return !filter->includes;

@@ -7,7 +7,7 @@
 
 #include "agent/call.h"
 #include "agent/filewatch/file_watch_tree.h"
-#include "agent/filewatch/glob.h"
+#include "base/format/ignore_pattern.h"
 
 #define WATCH_PATTERNS_MAX 128
 
@@ -35,8 +35,7 @@ const char *watch_change_text(enum watch_change change);
 
 /* A filter: what of all changes a request is about. */
 struct watch_filter {
-    struct pool pool;
-    struct glob *globs;
+    struct ignore_pattern *patterns; /* owned */
     size_t count;
     bool includes;
     unsigned changes;

@@ -3,15 +3,17 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/encoding/utf8.h"
 #include "base/memory.h"
 
 enum token_kind {
     TOKEN_BYTE,
-    TOKEN_ANY,     /* one byte, no '/' */
-    TOKEN_CLASS,   /* one byte of a class, no '/' */
-    TOKEN_STAR,    /* any bytes, no '/' */
-    TOKEN_ALL,     /* any bytes */
-    TOKEN_FOLDERS, /* nothing, or any bytes and a '/' */
+    TOKEN_ANY,       /* one byte, no '/' */
+    TOKEN_CHARACTER, /* the bytes of one character, no '/' */
+    TOKEN_CLASS,     /* one byte of a class, no '/' */
+    TOKEN_STAR,      /* any bytes, no '/' */
+    TOKEN_ALL,       /* any bytes */
+    TOKEN_FOLDERS,   /* nothing, or any bytes and a '/' */
 };
 
 struct ignore_token {
@@ -154,18 +156,19 @@ static void read_stars(struct reading *reading)
     const char *text = reading->text;
     size_t first = reading->at - 1, end;
     bool is_docker = reading->dialect == IGNORE_DOCKER, whole;
+    bool is_anywhere = is_docker || reading->dialect == IGNORE_WATCH; /* where two stars may be */
+    bool is_step = first == 0 || text[first - 1] == '/';
     enum token_kind kind = TOKEN_STAR;
 
     while (reading->at < reading->length && text[reading->at] == '*')
         reading->at++;
     end = reading->at;
-    whole = end - first > 1 && (is_docker || (reading->dialect == IGNORE_GIT_PATH &&
-                                              (first == 0 || text[first - 1] == '/')));
-    if (whole && end < reading->length && text[end] == '/') {
+    whole = end - first > 1 && (is_anywhere || (reading->dialect == IGNORE_GIT_PATH && is_step));
+    if (whole && (is_docker || is_step) && end < reading->length && text[end] == '/') {
         kind = TOKEN_FOLDERS;
         reading->at++;
     } else if (whole &&
-               (is_docker || end == reading->length ||
+               (is_anywhere || end == reading->length ||
                 (text[end] == '\\' && end + 1 < reading->length && text[end + 1] == '/'))) {
         kind = TOKEN_ALL;
     }
@@ -179,7 +182,9 @@ static int read_token(struct reading *reading)
 {
     char c = reading->text[reading->at++];
 
-    if (c == '\\') {
+    if (reading->dialect == IGNORE_WATCH && c != '*') {
+        add_token(reading, c == '?' ? TOKEN_CHARACTER : TOKEN_BYTE, (uint8_t) c, 0);
+    } else if (c == '\\') {
         if (reading->at == reading->length)
             return -EINVAL;
         add_token(reading, TOKEN_BYTE, (uint8_t) reading->text[reading->at++], 0);
@@ -197,13 +202,35 @@ static int read_token(struct reading *reading)
     return 0;
 }
 
+/* What stands in front of a watch's pattern and means nothing. Returns 0 or -EINVAL. */
+static int strip_front(const char **text, size_t *length)
+{
+    const char *at = *text, *end = at + *length;
+
+    if (*length > IGNORE_WATCH_MAX)
+        return -EINVAL;
+    for (const char *c = at; c < end; c++)
+        if (strchr("[]{}", *c))
+            return -EINVAL;
+    while (at < end && (*at == '/' || (end - at > 1 && at[0] == '.' && at[1] == '/')))
+        at += *at == '/' ? 1 : 2;
+    *text = at;
+    *length = (size_t) (end - at);
+    return 0;
+}
+
 int ignore_pattern_read(const char *text, size_t length, enum ignore_dialect dialect,
                         struct ignore_pattern *ret_pattern)
 {
-    struct ignore_pattern pattern = {.is_literal = true,
+    struct ignore_pattern pattern = {.is_literal = dialect != IGNORE_WATCH,
+                                     .is_part = dialect == IGNORE_WATCH,
+                                     .is_absolute = length && text[0] == '/',
                                      .hidden_is_literal = dialect == IGNORE_SHELL};
     struct reading reading = {&pattern, text, length, 0, dialect};
 
+    if (dialect == IGNORE_WATCH && strip_front(&reading.text, &reading.length) < 0)
+        return -EINVAL;
+    length = reading.length;
     if (length == 0 || length > IGNORE_PATTERN_MAX)
         return -EINVAL;
     pattern.tokens = mem_alloc_array(length, sizeof(*pattern.tokens));
@@ -214,6 +241,14 @@ int ignore_pattern_read(const char *text, size_t length, enum ignore_dialect dia
         }
         if (pattern.tokens[pattern.count - 1].kind != TOKEN_BYTE)
             pattern.is_literal = false;
+    }
+    while (pattern.is_part && pattern.count &&
+           pattern.tokens[pattern.count - 1].kind == TOKEN_BYTE &&
+           pattern.tokens[pattern.count - 1].byte == '/')
+        pattern.count--;
+    if (pattern.count == 0) {
+        ignore_pattern_done(&pattern);
+        return -EINVAL;
     }
     pattern.tokens = mem_resize(pattern.tokens, pattern.count * sizeof(*pattern.tokens));
     *ret_pattern = pattern;
@@ -265,7 +300,8 @@ static void arrive(const struct ignore_pattern *pattern, struct states *states, 
         set_state(states, ++state);
 }
 
-static void advance(const struct ignore_pattern *pattern, size_t state, uint8_t byte,
+/* `ends`: with this byte a character is complete. */
+static void advance(const struct ignore_pattern *pattern, size_t state, uint8_t byte, bool ends,
                     struct states *next)
 {
     const struct ignore_token *token = &pattern->tokens[state];
@@ -279,6 +315,12 @@ static void advance(const struct ignore_pattern *pattern, size_t state, uint8_t 
     case TOKEN_ANY:
         if (!is_slash)
             arrive(pattern, next, state + 1);
+        return;
+    case TOKEN_CHARACTER:
+        if (!is_slash && ends)
+            arrive(pattern, next, state + 1);
+        else if (!is_slash)
+            set_state(next, state);
         return;
     case TOKEN_CLASS:
         if (!is_slash && has_byte(pattern->classes[token->class], byte))
@@ -309,27 +351,63 @@ static bool matches_literally(const struct ignore_pattern *pattern, const char *
     return true;
 }
 
-bool ignore_pattern_matches(const struct ignore_pattern *pattern, const char *text, size_t length)
+static bool has_end(const struct ignore_pattern *pattern, const struct states *states)
+{
+    return !states->is_empty && states->high == pattern->count && states->has[pattern->count];
+}
+
+/* How many bytes the character has that begins here; one that is no UTF-8 has one. */
+static size_t character_size(const char *text, size_t length)
+{
+    uint32_t character;
+    size_t size = utf8_decode(text, length < 4 ? length : 4, &character);
+
+    return size ? size : 1;
+}
+
+/* The whole text; or, when the pattern is for parts, from where a name begins to where one ends. */
+static bool compare(const struct ignore_pattern *pattern, const char *text, size_t length)
 {
     struct states sets[2]; /* not all zeroed: that would take longer than comparing */
     struct states *now = &sets[0], *next = &sets[1];
+    size_t left = 0; /* bytes of the character */
 
+    now->is_empty = true;
+    for (size_t i = 0;; i++) {
+        struct states *swap = now;
+
+        if (i == 0 || (pattern->is_part && !pattern->is_absolute && text[i - 1] == '/'))
+            arrive(pattern, now, 0);
+        if ((i == length || (pattern->is_part && text[i] == '/')) && has_end(pattern, now))
+            return true;
+        if (i == length || (now->is_empty && !pattern->is_part))
+            return false;
+        if (left == 0)
+            left = pattern->is_part ? character_size(text + i, length - i) : 1;
+        left--;
+        next->is_empty = true;
+        for (size_t state = now->low; !now->is_empty && state <= now->high; state++)
+            if (state < pattern->count && now->has[state])
+                advance(pattern, state, (uint8_t) text[i], left == 0, next);
+        now = next;
+        next = swap;
+    }
+}
+
+bool ignore_pattern_matches(const struct ignore_pattern *pattern, const char *text, size_t length)
+{
     if (pattern->is_literal)
         return matches_literally(pattern, text, length);
     if (pattern->hidden_is_literal && length && text[0] == '.' &&
         pattern->tokens[0].kind != TOKEN_BYTE)
         return false;
-    now->is_empty = true;
-    arrive(pattern, now, 0);
-    for (size_t i = 0; i < length && !now->is_empty; i++) {
-        struct states *swap = now;
+    return compare(pattern, text, length);
+}
 
-        next->is_empty = true;
-        for (size_t state = now->low; state <= now->high; state++)
-            if (state < pattern->count && now->has[state])
-                advance(pattern, state, (uint8_t) text[i], next);
-        now = next;
-        next = swap;
-    }
-    return !now->is_empty && now->high == pattern->count && now->has[pattern->count];
+bool ignore_pattern_finds(const struct ignore_pattern *pattern, const char *relative,
+                          const char *absolute)
+{
+    if (pattern->is_absolute)
+        return *absolute && compare(pattern, absolute + 1, strlen(absolute + 1));
+    return compare(pattern, relative, strlen(relative));
 }

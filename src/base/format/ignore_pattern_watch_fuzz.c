@@ -1,14 +1,16 @@
-/* Globs agree with a matcher that tries every way, and never take more steps than the product of
- * both lengths. The input is a pattern, a newline, and a path. */
+/* Patterns of file watches agree with a matcher that tries every way. The input is a pattern, a
+ * newline, and a path. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/filewatch/glob.c"
+#include "base/format/ignore_pattern.c"
+#include "base/pool.h"
 
 #define SHORT_PATTERN 12
 #define SHORT_PATH    16
 
-/* --- the reference: from the definition in glob.h, for ASCII ---------------------------------- */
+/* --- the reference: from the definition in ignore_pattern.h, for ASCII
+ * ---------------------------------- */
 
 static bool matches_all(const char *pattern, const char *path, const char *end, bool is_first)
 {
@@ -73,7 +75,8 @@ static bool is_ascii(const char *text)
     return true;
 }
 
-static void compare(const char *pattern, const char *path, const struct glob *glob, bool found)
+static void compare_all(const char *pattern, const char *path, const struct ignore_pattern *glob,
+                        bool found)
 {
     char copy[SHORT_PATTERN + 1] = {0};
     size_t length;
@@ -83,7 +86,7 @@ static void compare(const char *pattern, const char *path, const struct glob *gl
     length = strlen(pattern);
     /* A '/' at the end that belongs to "**" stays. */
     while (length > 0 && pattern[length - 1] == '/' &&
-           !(length > 2 && glob->tokens[glob->count - 1] == FOLDERS &&
+           !(length > 2 && glob->tokens[glob->count - 1].kind == TOKEN_FOLDERS &&
              memcmp(pattern + length - 3, "**/", 3) == 0))
         length--;
     memcpy(copy, pattern, length);
@@ -97,7 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     AUTO(pool) struct pool pool = POOL_INIT;
     char *text, *path;
-    struct glob glob;
+    AUTO(ignore_pattern) struct ignore_pattern glob = {.tokens = NULL};
     bool found;
 
     if (size > 8192)
@@ -107,19 +110,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!path)
         return 0;
     *path++ = '\0';
-    if (glob_read(text, &pool, &glob) < 0)
+    if (ignore_pattern_read(text, strlen(text), IGNORE_WATCH, &glob) < 0)
         return 0;
-    {
-        struct search search = {.glob = &glob};
-
-        found = find(&search, path);
-        if (search.steps > (glob.count + 2) * (strlen(path) + 2) * 3)
-            abort();
-    }
-    if (found != glob_finds(&glob, path, pool_format(&pool, "/%s", path)))
-        abort();
+    found = ignore_pattern_finds(&glob, path, pool_format(&pool, "/%s", path));
     if (strlen(text) <= SHORT_PATTERN && strlen(path) <= SHORT_PATH && is_ascii(text) &&
         is_ascii(path))
-        compare(text, path, &glob, found);
+        compare_all(text, path, &glob, found);
     return 0;
 }
