@@ -1,40 +1,13 @@
-/* Users, read from passwd by ourselves: a static program cannot use NSS. */
+/* Users of the sandbox (base/format/account.h), from its own files. */
 #pragma once
 
-#include <sys/types.h>
+#include "base/format/account.h"
 
-#define ACCOUNT_FILE      "/etc/passwd"
-#define GROUP_FILE        "/etc/group"
-#define ACCOUNT_FILE_MAX  (1 << 20)
-#define ACCOUNT_FIELD_MAX 256
-/* More groups that name a member are passed over. */
-#define ACCOUNT_GROUPS_MAX 256
+#define ACCOUNT_FILE     "/etc/passwd"
+#define GROUP_FILE       "/etc/group"
+#define ACCOUNT_FILE_MAX (1 << 20)
 
-struct account {
-    uid_t uid;
-    gid_t gid;
-    char name[ACCOUNT_FIELD_MAX];
-    char home[ACCOUNT_FIELD_MAX];
-    char shell[ACCOUNT_FIELD_MAX];
-    gid_t groups[ACCOUNT_GROUPS_MAX]; /* all of them, `gid` first; only of an owner */
-    size_t group_count;
-};
-
-/* The first account with that uid in the text of a passwd file. Lines that are malformed, or have
- * a field that is too long, are passed over. Returns 0 or -ENOENT. */
-int account_find(const char *passwd, uid_t uid, struct account *ret_account);
-
-/* The first account with that name; of a number, the account with that uid. */
-int account_find_name(const char *passwd, const char *name, struct account *ret_account);
-
-/* Who "user" or "user:group" is, names or numbers, in the texts of a passwd and a group file, as
- * images name it. A number needs no account: then its group is 0, its home "/" and its name the
- * number. Without a group it is also in those that name it as a member. Returns 0, -ENOENT for a
- * name that is not there, or -EINVAL. */
-int account_find_owner(const char *passwd, const char *group, const char *owner,
-                       struct account *ret_account);
-
-/* The same from ACCOUNT_FILE and GROUP_FILE; also -errno when one cannot be read, but one that is
- * missing is empty for account_read_owner. May block. */
+/* account_find and account_find_owner of ACCOUNT_FILE and GROUP_FILE. Also -errno when one cannot
+ * be read; for account_read_owner one that is missing is empty. May block. */
 int account_read(uid_t uid, struct account *ret_account);
 int account_read_owner(const char *owner, struct account *ret_account);

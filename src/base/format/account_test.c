@@ -1,10 +1,13 @@
 #include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/agent_test.h"
-#include "agent/exec/account.h"
 #include "base/auto.h"
+#include "base/format/account.h"
+/* After the headers it needs. */
+#include <cmocka.h>
 
 static const char passwd[] = "root:x:0:0:root:/root:/bin/bash\n"
                              "broken:x:1:1\n"
