@@ -5,6 +5,7 @@
 
 #include "base/encoding/encode.h"
 #include "base/encoding/sha256.h"
+#include "base/format/tar_header.h"
 #include "json/json_read.h"
 #include "json/name_escape.h"
 #include "vault/mover.h"
@@ -178,4 +179,24 @@ bool mirror_next_line(struct mirror_cursor *cursor, const char **ret_line, size_
     *ret_length = newline ? (size_t) (newline - from) : left;
     cursor->at += *ret_length + (newline != NULL);
     return true;
+}
+
+bool mirror_entry_append_tar(struct text *stream, const struct mirror_entry *entry, uint64_t size)
+{
+    static const char types[] = {[MIRROR_FILE] = TAR_FILE,
+                                 [MIRROR_FOLDER] = TAR_FOLDER,
+                                 [MIRROR_LINK] = TAR_LINK,
+                                 [MIRROR_OTHER] = '\0'};
+    const struct tar_entry header = {
+        .type = types[entry->type],
+        .path = text_string(&entry->name),
+        .link = entry->type == MIRROR_LINK ? text_string(&entry->target) : "",
+        .size = entry->type == MIRROR_FILE ? size : 0,
+        .mode = entry->mode,
+        .mtime = {.tv_sec = entry->mtime, .tv_nsec = entry->mtime_ns},
+    };
+
+    if (header.type)
+        tar_header_append(stream, &header);
+    return header.type;
 }

@@ -67,3 +67,8 @@ struct mirror_cursor {
 
 /* False at the end. The line is without its newline. */
 bool mirror_next_line(struct mirror_cursor *cursor, const char **ret_line, size_t *ret_length);
+
+/* Append to a tar, for an agent to extract, what comes before the content of an entry; a file has
+ * `size` bytes of it, whatever its line says. Owners are root. False: such an entry (a pipe) has no
+ * place there, nothing was appended. */
+bool mirror_entry_append_tar(struct text *stream, const struct mirror_entry *entry, uint64_t size);

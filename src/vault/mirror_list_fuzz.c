@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/format/tar_header.h"
 #include "vault/mirror_doubts.h"
 #include "vault/mirror_list.h"
-#include "vault/mirror_tar.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -37,8 +37,8 @@ static void check_entry(const struct mirror_entry *entry)
     mirror_key(key, "workspaces/x/", "workspaces/x/list", entry);
     must(strlen(key) <= OBJECTS_KEY_MAX && strcmp(key, "workspaces/x/list") != 0);
     must(strncmp(key, "workspaces/x/", 13) == 0);
-    if (mirror_tar_entry(&stream, entry, entry->size))
-        must(stream.length && stream.length % MIRROR_TAR_BLOCK == 0 && !stream.overflowed);
+    if (mirror_entry_append_tar(&stream, entry, entry->size))
+        must(stream.length && stream.length % TAR_BLOCK == 0 && !stream.overflowed);
     must(mirror_compare(entry, entry) == 0);
 }
 

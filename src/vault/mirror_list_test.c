@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
+#include "base/format/tar_header.h"
 #include "vault/mirror_list.h"
-#include "vault/mirror_tar.h"
 
 #define SUM "\"sha256\":\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\""
 
@@ -143,22 +143,22 @@ static void headers_are_what_tar_expects(void **state)
 
     (void) state;
     assert_int_equal(mirror_entry_read(&entry, folder, strlen(folder), NULL), 0);
-    assert_true(mirror_tar_entry(&stream, &entry, 77));
-    assert_int_equal(stream.length, MIRROR_TAR_BLOCK);
+    assert_true(mirror_entry_append_tar(&stream, &entry, 77));
+    assert_int_equal(stream.length, TAR_BLOCK);
     assert_memory_equal(stream.data, "d/\0", 3);
     assert_memory_equal(stream.data + 100, "0001755\0", 8);
     assert_memory_equal(stream.data + 124, "00000000000\0", 12); /* a folder has no content */
     assert_int_equal(stream.data[156], '5');
-    for (size_t i = 0; i < MIRROR_TAR_BLOCK; i++)
+    for (size_t i = 0; i < TAR_BLOCK; i++)
         sum += i >= 148 && i < 156 ? ' ' : (unsigned char) stream.data[i];
     assert_int_equal(strtoul(stream.data + 148, NULL, 8), sum);
     assert_int_equal(mirror_entry_read(&entry, fifo, strlen(fifo), NULL), 0);
-    assert_false(mirror_tar_entry(&stream, &entry, 0));
-    assert_int_equal(stream.length, MIRROR_TAR_BLOCK);
-    mirror_tar_pad(&stream, 512);
-    assert_int_equal(stream.length, MIRROR_TAR_BLOCK);
-    mirror_tar_pad(&stream, 1);
-    assert_int_equal(stream.length, 2 * MIRROR_TAR_BLOCK - 1);
+    assert_false(mirror_entry_append_tar(&stream, &entry, 0));
+    assert_int_equal(stream.length, TAR_BLOCK);
+    tar_padding_append(&stream, 512);
+    assert_int_equal(stream.length, TAR_BLOCK);
+    tar_padding_append(&stream, 1);
+    assert_int_equal(stream.length, 2 * TAR_BLOCK - 1);
 }
 
 int main(void)

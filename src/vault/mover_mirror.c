@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/format/tar_header.h"
 #include "base/memory.h"
 #include "sys/file/sys_file.h"
 #include "vault/mirror_list.h"
-#include "vault/mirror_tar.h"
 #include "vault/mover_internal.h"
 
 #define AHEAD_MAX 16
@@ -279,7 +279,7 @@ static void drop_first(struct mirror *mirror)
         if (mirror->progressed)
             mirror->progressed(mirror->context, &mirror->progress);
     }
-    mirror_tar_pad(&mirror->out, ahead->entry.type == MIRROR_FILE ? ahead->size : 0);
+    tar_padding_append(&mirror->out, ahead->entry.type == MIRROR_FILE ? ahead->size : 0);
     ahead_clear(ahead);
     mirror->read_done = 0;
     mirror->first = (mirror->first + 1) % AHEAD_MAX;
@@ -334,13 +334,14 @@ static bool refill(struct mirror *mirror)
     text_clear(&mirror->out);
     mirror->out_done = 0;
     if (!mirror->count && mirror->is_listed && !mirror->is_ended) {
-        mirror_tar_end(&mirror->out);
+        tar_end_append(&mirror->out);
         mirror->is_ended = true;
         return true;
     }
     if (!mirror->count || !ahead->is_ready)
         return false;
-    if (mirror->read_done == 0 && !mirror_tar_entry(&mirror->out, &ahead->entry, ahead->size)) {
+    if (mirror->read_done == 0 &&
+        !mirror_entry_append_tar(&mirror->out, &ahead->entry, ahead->size)) {
         drop_first(mirror);
         return true;
     }

@@ -264,7 +264,6 @@ static int append_bytes(struct tar_export *export, struct text *out)
 
 int tar_export_next(struct tar_export *export, struct text *out)
 {
-    static const char zeros[TAR_END_SIZE];
     int r = 1;
 
     if (!export->walk)
@@ -274,7 +273,7 @@ int tar_export_next(struct tar_export *export, struct text *out)
     for (int i = 0; i < ENTRIES_PER_NEXT && r > 0 && export->file < 0; i++)
         r = next_entry(export, out);
     if (r == 0) {
-        text_append_bytes(out, zeros, sizeof(zeros));
+        tar_end_append(out);
         file_walk_free(TAKE_PTR(export->walk));
     }
     return r;

@@ -2,13 +2,9 @@
 
 #include <string.h>
 
-#define PREFIX     "SCHILY.xattr."
 #define USER       "user."
 #define OVERLAY    "user.overlay."
 #define CAPABILITY "security.capability"
-
-/* The kernel has none longer. */
-#define NAME_LENGTH_MAX 255
 
 void tar_attributes_done(struct tar_attributes *attributes)
 {
@@ -29,28 +25,36 @@ static bool is_capability(const char *name, size_t length)
 
 static bool is_wanted(const char *name, size_t length)
 {
-    if (length > NAME_LENGTH_MAX || memchr(name, '\0', length))
+    if (length > TAR_ATTRIBUTE_NAME_MAX || memchr(name, '\0', length))
         return false;
     return is_capability(name, length) ||
            (has_prefix(name, length, USER) && !has_prefix(name, length, OVERLAY));
 }
 
-bool tar_attributes_take(struct tar_attributes *attributes, const char *key, size_t key_length,
-                         const char *value, size_t length)
+bool tar_attributes_add(struct tar_attributes *attributes, const char *name, size_t name_length,
+                        const char *value, size_t length)
 {
-    const char *name = key + strlen(PREFIX);
     struct text *bytes = &attributes->bytes;
 
-    if (!has_prefix(key, key_length, PREFIX))
+    if (name_length + 1 + sizeof(length) + length > bytes->maximum - bytes->length)
         return false;
-    key_length -= strlen(PREFIX);
-    if (!is_wanted(name, key_length) ||
-        key_length + 1 + sizeof(length) + length > bytes->maximum - bytes->length)
-        return true;
-    text_append_bytes(bytes, name, key_length);
+    text_append_bytes(bytes, name, name_length);
     text_append_char(bytes, '\0');
     text_append_bytes(bytes, (const char *) &length, sizeof(length));
     text_append_bytes(bytes, value, length);
+    return true;
+}
+
+bool tar_attributes_take(struct tar_attributes *attributes, const char *key, size_t key_length,
+                         const char *value, size_t length)
+{
+    const char *name = key + strlen(TAR_ATTRIBUTE_PREFIX);
+
+    if (!has_prefix(key, key_length, TAR_ATTRIBUTE_PREFIX))
+        return false;
+    key_length -= strlen(TAR_ATTRIBUTE_PREFIX);
+    if (is_wanted(name, key_length))
+        (void) tar_attributes_add(attributes, name, key_length, value, length);
     return true;
 }
 

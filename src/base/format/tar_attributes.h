@@ -9,6 +9,11 @@
 #include "base/auto.h"
 #include "base/text.h"
 
+#define TAR_ATTRIBUTE_PREFIX "SCHILY.xattr."
+
+/* The kernel has none longer. */
+#define TAR_ATTRIBUTE_NAME_MAX 255
+
 struct tar_attributes {
     struct text bytes; /* "NAME\0", the length of the value, the value; one after the other */
 };
@@ -20,6 +25,10 @@ struct tar_attributes {
     }
 
 void tar_attributes_done(struct tar_attributes *attributes);
+
+/* Add one, of any name. False: it would be too much, and is left out. */
+bool tar_attributes_add(struct tar_attributes *attributes, const char *name, size_t name_length,
+                        const char *value, size_t length);
 
 /* Whether a record of a pax header is one. Those that will not do are left out. */
 bool tar_attributes_take(struct tar_attributes *attributes, const char *key, size_t key_length,

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/format/tar_attributes.h"
+
 /*   0 name[100]   100 mode[8]   108 uid[8]   116 gid[8]   124 size[12]   136 mtime[12]
  * 148 checksum[8] 156 type      157 link[100] 257 "ustar\0" "00"  265 user[32]  297 group[32]
  * 329 major[8]    337 minor[8]  345 prefix[155] */
@@ -33,8 +35,11 @@ _Static_assert(sizeof(struct block) == TAR_BLOCK, "a header is one block");
 #define SMALL_MAX UINT64_C(07777777)
 #define LARGE_MAX UINT64_C(077777777777)
 
-#define PAX_TYPE   'x'
-#define RECORD_MAX (TAR_PATH_MAX + 64)
+#define PAX_TYPE 'x'
+
+/* A record beside its value; of all but texts and attributes there are at most this many bytes. */
+#define RECORD_SIZE  ((size_t) 64)
+#define RECORDS_SIZE (8 * RECORD_SIZE)
 
 /* --- writing -------------------------------------------------------------------------------- */
 
@@ -72,9 +77,9 @@ static void append_block(struct text *out, struct block *block)
 }
 
 /* "25 mtime=1234567890.123\n": the length counts itself. */
-static void append_record(struct text *pax, const char *key, const char *value)
+static void append_record(struct text *pax, const char *key, const char *value, size_t value_length)
 {
-    size_t rest = strlen(key) + strlen(value) + 3;
+    size_t rest = strlen(key) + value_length + 3;
     size_t length = rest + 1;
     char digits[24];
 
@@ -84,7 +89,7 @@ static void append_record(struct text *pax, const char *key, const char *value)
     text_append_char(pax, ' ');
     text_append(pax, key);
     text_append_char(pax, '=');
-    text_append(pax, value);
+    text_append_bytes(pax, value, value_length);
     text_append_char(pax, '\n');
 }
 
@@ -95,7 +100,7 @@ static void append_number(struct text *pax, const char *key, uint64_t number, ui
     if (number <= maximum)
         return;
     (void) snprintf(digits, sizeof(digits), "%" PRIu64, number);
-    append_record(pax, key, digits);
+    append_record(pax, key, digits, strlen(digits));
 }
 
 /* Before 1970 seconds are negative and the fraction counts forward from them: -1.25 is -2 + 0.75.
@@ -115,12 +120,23 @@ static void append_time(struct text *pax, const struct timespec *time)
     }
     (void) snprintf(digits, sizeof(digits), "%s%" PRIu64 ".%09ld", negative ? "-" : "",
                     negative ? -(uint64_t) seconds : (uint64_t) seconds, fraction);
-    append_record(pax, "mtime", digits);
+    append_record(pax, "mtime", digits, strlen(digits));
+}
+
+static void append_attributes(struct text *pax, const struct tar_attributes *attributes)
+{
+    char key[sizeof(TAR_ATTRIBUTE_PREFIX) + TAR_ATTRIBUTE_NAME_MAX];
+    struct tar_attribute attribute;
+    size_t at = 0;
+
+    while (tar_attributes_next(attributes, &at, &attribute)) {
+        (void) snprintf(key, sizeof(key), TAR_ATTRIBUTE_PREFIX "%s", attribute.name);
+        append_record(pax, key, attribute.value, attribute.length);
+    }
 }
 
 static void append_pax(struct text *out, const struct text *pax)
 {
-    static const char zeros[TAR_BLOCK];
     struct block block = {.type = PAX_TYPE};
 
     put_text(block.name, sizeof(block.name), "PaxHeaders/entry");
@@ -131,7 +147,7 @@ static void append_pax(struct text *out, const struct text *pax)
     put_octal(block.mtime, sizeof(block.mtime), 0);
     append_block(out, &block);
     text_append_bytes(out, text_string(pax), pax->length);
-    text_append_bytes(out, zeros, tar_padding(pax->length));
+    tar_padding_append(out, pax->length);
 }
 
 static uint64_t at_most(uint64_t number, uint64_t maximum)
@@ -141,8 +157,11 @@ static uint64_t at_most(uint64_t number, uint64_t maximum)
 
 void tar_header_append(struct text *out, const struct tar_entry *entry)
 {
-    AUTO(text) struct text pax = TEXT_INIT(2 * RECORD_MAX + 256);
-    AUTO(text) struct text path = TEXT_INIT(TAR_PATH_MAX + 1);
+    const struct tar_attributes *attributes = entry->attributes;
+    size_t texts = strlen(entry->path) + strlen(entry->link) + RECORDS_SIZE;
+    /* An attribute is kept with nine bytes beside it, and written with less than RECORD_SIZE. */
+    AUTO(text) struct text pax = TEXT_INIT(texts + (attributes ? 8 * attributes->bytes.length : 0));
+    AUTO(text) struct text path = TEXT_INIT(texts);
     struct block block = {.type = entry->type};
     int64_t seconds = entry->mtime.tv_sec;
 
@@ -150,13 +169,15 @@ void tar_header_append(struct text *out, const struct tar_entry *entry)
     if (entry->type == TAR_FOLDER)
         text_append_char(&path, '/');
     if (path.length > sizeof(block.name))
-        append_record(&pax, "path", text_string(&path));
+        append_record(&pax, "path", text_string(&path), path.length);
     if (strlen(entry->link) > sizeof(block.link))
-        append_record(&pax, "linkpath", entry->link);
+        append_record(&pax, "linkpath", entry->link, strlen(entry->link));
     append_number(&pax, "size", entry->size, LARGE_MAX);
     append_number(&pax, "uid", entry->uid, SMALL_MAX);
     append_number(&pax, "gid", entry->gid, SMALL_MAX);
     append_time(&pax, &entry->mtime);
+    if (attributes)
+        append_attributes(&pax, attributes);
     if (pax.length)
         append_pax(out, &pax);
     put_text(block.name, sizeof(block.name), text_string(&path));
@@ -168,6 +189,20 @@ void tar_header_append(struct text *out, const struct tar_entry *entry)
     put_octal(block.mtime, sizeof(block.mtime),
               seconds < 0 ? 0 : at_most((uint64_t) seconds, LARGE_MAX));
     append_block(out, &block);
+}
+
+void tar_padding_append(struct text *out, uint64_t size)
+{
+    static const char zeros[TAR_BLOCK];
+
+    text_append_bytes(out, zeros, tar_padding(size));
+}
+
+void tar_end_append(struct text *out)
+{
+    static const char zeros[TAR_END_SIZE];
+
+    text_append_bytes(out, zeros, sizeof(zeros));
 }
 
 /* --- reading -------------------------------------------------------------------------------- */

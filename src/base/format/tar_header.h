@@ -22,7 +22,7 @@ struct tar_attributes;
 /* The longest path or link target in an archive, NUL not counted. */
 #define TAR_PATH_MAX ((size_t) 4095)
 
-/* The most that tar_header_append appends. */
+/* The most that tar_header_append appends for an entry without attributes. */
 #define TAR_HEADER_MAX (4 * TAR_BLOCK + 2 * (TAR_PATH_MAX + 32) + 256)
 
 #define TAR_FILE      '0'
@@ -42,11 +42,15 @@ struct tar_entry {
     uid_t uid;
     gid_t gid;
     struct timespec mtime;
-    const struct tar_attributes *attributes; /* of one that was read; NULL: none are written */
+    const struct tar_attributes *attributes; /* NULL: it has none */
 };
 
 /* Append the header, with a slash at the end of a folder's path. */
 void tar_header_append(struct text *out, const struct tar_entry *entry);
+
+/* Append the zeros that follow `size` bytes of content; those that end an archive. */
+void tar_padding_append(struct text *out, uint64_t size);
+void tar_end_append(struct text *out);
 
 /* How many zeros follow `size` bytes. */
 static inline size_t tar_padding(uint64_t size)

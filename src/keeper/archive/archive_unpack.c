@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/format/tar_attributes.h"
 #include "base/memory.h"
 #include "base/table.h"
 #include "json/name_escape.h"
@@ -10,9 +11,10 @@
 #include "keeper/squash/squash_image.h"
 
 #define SHOWN_MAX  60 /* of a path in a message */
-#define XATTR_KEY  "SCHILY.xattr."
-#define KEY_SIZE   (sizeof(XATTR_KEY) + SQUASH_XATTR_NAME_MAX)
 #define PATH_START "./"
+
+/* What a record of a pax header takes beside the attribute: its length and prefix. */
+#define RECORD_SIZE (sizeof(TAR_ATTRIBUTE_PREFIX) + 16)
 
 struct level {
     struct squash_folder folder;
@@ -29,6 +31,8 @@ struct seen {
 struct unpacking {
     struct squash_image *image;
     struct tar_stream tar;
+    struct tar_attributes set; /* of the entry */
+    size_t records;            /* what they will take */
     struct archive_progress progress;
     struct level *levels; /* owned */
     size_t depth, capacity;
@@ -106,16 +110,15 @@ static int take_attribute(void *context, const char *name, const uint8_t *value,
                           struct error *err)
 {
     struct unpacking *unpacking = context;
-    char key[KEY_SIZE];
+    size_t name_length = strlen(name), record = RECORD_SIZE + name_length + length;
 
     (void) err;
-    if (tar_stream_records(&unpacking->tar) + sizeof(key) + length > ARCHIVE_RECORDS_MAX ||
-        strchr(name, '=')) {
+    if (strchr(name, '=') || record > ARCHIVE_RECORDS_MAX - unpacking->records ||
+        !tar_attributes_add(&unpacking->set, name, name_length, (const char *) value, length)) {
         unpacking->attributes++;
         return 0;
     }
-    (void) snprintf(key, sizeof(key), XATTR_KEY "%s", name);
-    tar_stream_record(&unpacking->tar, key, value, length);
+    unpacking->records += record;
     return 0;
 }
 
@@ -133,19 +136,22 @@ static int take_bytes(void *context, const uint8_t *bytes, size_t length, struct
 static int send(struct unpacking *unpacking, const struct squash_inode *inode, char type,
                 const char *target, struct error *err)
 {
-    const struct tar_stream_entry entry = {
+    const struct tar_entry entry = {
         .type = type,
         .path = unpacking->path.data,
-        .target = target,
-        .size = type == TAR_STREAM_FILE ? inode->size : 0,
+        .link = target,
+        .size = type == TAR_FILE ? inode->size : 0,
         .mode = inode->mode,
         .uid = inode->uid,
         .gid = inode->gid,
-        .mtime = inode->mtime,
+        .mtime = {.tv_sec = inode->mtime},
+        .attributes = &unpacking->set,
     };
     int result;
 
-    if (type != TAR_STREAM_HARD_LINK &&
+    text_clear(&unpacking->set.bytes);
+    unpacking->records = 0;
+    if (type != TAR_HARD_LINK &&
         squash_image_attributes(unpacking->image, inode, take_attribute, unpacking, err) < 0)
         return -1;
     result = tar_stream_entry(&unpacking->tar, &entry);
@@ -159,7 +165,7 @@ static int send_again(struct unpacking *unpacking, const struct squash_inode *in
 
     if (!seen)
         return broken(err, "a file has more names than it says");
-    if (send(unpacking, inode, TAR_STREAM_HARD_LINK, seen->path, err) < 0)
+    if (send(unpacking, inode, TAR_HARD_LINK, seen->path, err) < 0)
         return -1;
     if (--seen->left == 0)
         forget(unpacking, seen);
@@ -173,13 +179,13 @@ static int send_link(struct unpacking *unpacking, const struct squash_inode *ino
 
     if (squash_image_target(unpacking->image, inode, target, err) < 0)
         return -1;
-    return send(unpacking, inode, TAR_STREAM_LINK, target, err);
+    return send(unpacking, inode, TAR_LINK, target, err);
 }
 
 static int send_file(struct unpacking *unpacking, const struct squash_inode *inode,
                      struct error *err)
 {
-    if (send(unpacking, inode, TAR_STREAM_FILE, "", err) < 0)
+    if (send(unpacking, inode, TAR_FILE, "", err) < 0)
         return -1;
     return squash_image_content(unpacking->image, inode, take_bytes, unpacking, err);
 }
@@ -204,7 +210,7 @@ static int send_other(struct unpacking *unpacking, const struct squash_inode *in
     else if (inode->type == SQUASH_LINK)
         result = send_link(unpacking, inode, err);
     else
-        result = send(unpacking, inode, TAR_STREAM_FIFO, "", err);
+        result = send(unpacking, inode, TAR_PIPE, "", err);
     return result < 0 ? -1 : remember(unpacking, inode, err);
 }
 
@@ -228,11 +234,13 @@ static int enter(struct unpacking *unpacking, const struct squash_inode *inode, 
         unpacking->levels =
             mem_resize(unpacking->levels, unpacking->capacity * sizeof(*unpacking->levels));
     }
-    text_append_char(&unpacking->path, '/'); /* as tar names folders; those in it follow */
+    if (send(unpacking, inode, TAR_FOLDER, "", err) < 0)
+        return -1;
+    text_append_char(&unpacking->path, '/'); /* what is in it follows */
     level = &unpacking->levels[unpacking->depth++];
     level->path_length = unpacking->path.length;
     squash_folder_init(&level->folder, inode);
-    return send(unpacking, inode, TAR_STREAM_FOLDER, "", err);
+    return 0;
 }
 
 static int visit(struct unpacking *unpacking, const struct squash_folder *entry, struct error *err)
@@ -331,13 +339,15 @@ static void done(struct unpacking *unpacking)
     free(unpacking->visited);
     text_done(&unpacking->path);
     tar_stream_done(&unpacking->tar);
+    tar_attributes_done(&unpacking->set);
 }
 
 int archive_unpack(int file, int tar, struct output *output, struct error *err)
 {
     AUTO(squash_image) struct squash_image *image = NULL;
     struct unpacking unpacking = {.path = TEXT_INIT(SQUASH_PATH_MAX + SQUASH_NAME_MAX + 8),
-                                  .seen = TABLE_INIT};
+                                  .seen = TABLE_INIT,
+                                  .set = TAR_ATTRIBUTES_INIT(ARCHIVE_RECORDS_MAX)};
     int result;
 
     if (squash_image_new(file, &image, err) < 0)
