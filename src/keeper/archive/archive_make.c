@@ -237,17 +237,20 @@ int archive_make(int view, int options, int file, struct output *output, struct 
     AUTO(squash_writer) struct squash_writer *writer = NULL;
     AUTO(ignore_rules) struct ignore_rules *rules = NULL;
     struct making making = {.options = &read, .view = view};
+    struct squash_writer_options writing;
     int result;
 
     if (archive_options_read(options, &read, err) < 0 ||
         open_folder(view, read.folder, &folder, err) < 0)
         return -1;
-    writer = squash_writer_new(file, &(struct squash_writer_options){
-                                         .compression = read.codec->compression,
-                                         .level = (int) read.level,
-                                         .threads = (unsigned int) read.threads,
-                                         .file_max = ARCHIVE_FILE_MAX,
-                                     });
+    writing = (struct squash_writer_options){
+        .compression = read.codec->compression,
+        .level = (int) read.level,
+        .threads = (unsigned int) read.threads,
+        .file_max = ARCHIVE_FILE_MAX,
+    };
+    if (squash_writer_new(file, &writing, &writer, err) < 0)
+        return -1;
     rules = ignore_rules_new(read.gitignore);
     making.folder = folder;
     making.writer = writer;

@@ -12,31 +12,6 @@ static uint16_t log_of(uint32_t block_size)
     return (uint16_t) __builtin_ctz(block_size);
 }
 
-void squash_superblock_encode(const struct squash_superblock *superblock,
-                              uint8_t ret_bytes[static SQUASH_SUPERBLOCK_SIZE])
-{
-    uint8_t *at = squash_put32(ret_bytes, SQUASH_MAGIC);
-
-    at = squash_put32(at, superblock->inode_count);
-    at = squash_put32(at, superblock->made_at);
-    at = squash_put32(at, superblock->block_size);
-    at = squash_put32(at, superblock->fragment_count);
-    at = squash_put16(at, superblock->compression);
-    at = squash_put16(at, log_of(superblock->block_size));
-    at = squash_put16(at, superblock->flags);
-    at = squash_put16(at, superblock->id_count);
-    at = squash_put16(at, MAJOR);
-    at = squash_put16(at, MINOR);
-    at = squash_put64(at, superblock->root);
-    at = squash_put64(at, superblock->bytes_used);
-    at = squash_put64(at, superblock->id_table);
-    at = squash_put64(at, superblock->xattr_table);
-    at = squash_put64(at, superblock->inode_table);
-    at = squash_put64(at, superblock->folder_table);
-    at = squash_put64(at, superblock->fragment_table);
-    (void) squash_put64(at, superblock->export_table);
-}
-
 const char *squash_superblock_decode(const uint8_t bytes[static SQUASH_SUPERBLOCK_SIZE],
                                      struct squash_superblock *ret_superblock)
 {

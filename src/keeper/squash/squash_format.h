@@ -1,4 +1,4 @@
-/* Squashfs 4.0 as bytes: what writer and reader of archives share.
+/* Squashfs 4.0 as bytes: what the reader of archives believes, and the writer keeps to.
  *
  *     superblock, compressor options, data blocks and fragments, inode table, directory table,
  *     fragment table, id table, attribute table
@@ -16,7 +16,6 @@
 #define SQUASH_SUPERBLOCK_SIZE 96
 #define SQUASH_METADATA_SIZE   8192
 #define SQUASH_METADATA_PLAIN  0x8000u
-#define SQUASH_METADATA_ROOM   (2 + SQUASH_METADATA_SIZE)
 
 /* A data block's size in lists: 0 is a block of zeros. */
 #define SQUASH_BLOCK_PLAIN     (1u << 24)
@@ -28,10 +27,6 @@
 /* "None": of fragments and attributes, and of tables. */
 #define SQUASH_NONE     UINT32_MAX
 #define SQUASH_NO_TABLE UINT64_MAX
-
-#define SQUASH_FLAG_NO_FRAGMENTS 0x010u
-#define SQUASH_FLAG_NO_XATTRS    0x200u
-#define SQUASH_FLAG_OPTIONS      0x400u
 
 #define SQUASH_NAME_MAX 255
 
@@ -75,9 +70,6 @@ struct squash_superblock {
     uint64_t id_table, xattr_table, inode_table, folder_table, fragment_table, export_table;
 };
 
-void squash_superblock_encode(const struct squash_superblock *superblock,
-                              uint8_t ret_bytes[static SQUASH_SUPERBLOCK_SIZE]);
-
 /* NULL, or what is wrong with it ("is no squashfs image"; static). Only what can be seen here:
  * magic, version, block size. */
 const char *squash_superblock_decode(const uint8_t bytes[static SQUASH_SUPERBLOCK_SIZE],
@@ -102,22 +94,4 @@ static inline uint32_t squash_get32(const uint8_t *at)
 static inline uint64_t squash_get64(const uint8_t *at)
 {
     return (uint64_t) squash_get32(at) | (uint64_t) squash_get32(at + 4) << 32;
-}
-
-/* Each returns the place behind what it wrote. */
-static inline uint8_t *squash_put16(uint8_t *at, uint16_t number)
-{
-    at[0] = (uint8_t) number;
-    at[1] = (uint8_t) (number >> 8);
-    return at + 2;
-}
-
-static inline uint8_t *squash_put32(uint8_t *at, uint32_t number)
-{
-    return squash_put16(squash_put16(at, (uint16_t) number), (uint16_t) (number >> 16));
-}
-
-static inline uint8_t *squash_put64(uint8_t *at, uint64_t number)
-{
-    return squash_put32(squash_put32(at, (uint32_t) number), (uint32_t) (number >> 32));
 }

@@ -1,90 +1,138 @@
 #include "keeper/squash/squash_writer.h"
 
-#include <limits.h>
+#include <endian.h>
+#include <pthread.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 #include <sys/xattr.h>
 
 #include "base/memory.h"
 #include "keeper/squash/squash_writer_internal.h"
-#include "sys/file/sys_file.h"
 
 /* What loop devices want of a file's size. */
 #define PADDING 4096
 
-#define LZ4_VERSION 1
-#define LZ4_IS_HC   1
+#define LZ4_VERSION      1
+#define LZ4_IS_HC        1
+#define LZ4_OPTIONS_SIZE 8
 
-struct id {
-    struct table_link link; /* its hash is the id */
-    uint16_t index;
-};
+/* Enough for a thread to find the next one ready. */
+#define BLOCKS_PER_THREAD 4
 
-struct squash_writer *squash_writer_new(int file, const struct squash_writer_options *options)
+/* The library starts its threads with the default: 8 MB each, which count as memory. */
+#define STACK_SIZE ((size_t) 512 << 10)
+
+/* What the library needs for an attribute beside its name and value. */
+#define ATTRIBUTE_SIZE ((size_t) 128)
+
+/* --- new and free --------------------------------------------------------------------------- */
+
+static void table_init_memory(struct squash_table *table, sqfs_compressor_t *compressor)
 {
-    struct squash_writer *writer = mem_alloc(sizeof(*writer));
-    const struct squash_belt_options belt = {
-        .compression = options->compression,
-        .level = options->level,
-        .block_size = SQUASH_BLOCK_SIZE,
-        .threads = options->threads,
-        .take = squash_writer_take,
-        .owner = writer,
-    };
-
-    writer->file = file;
-    writer->options = *options;
-    writer->codec = squash_codec_new(options->compression, options->level, SQUASH_METADATA_SIZE);
-    writer->belt = squash_belt_new(&belt);
-    writer->buffer = squash_belt_buffer(writer->belt);
-    writer->fragment = squash_belt_buffer(writer->belt);
-    writer->id_list = mem_alloc_array(SQUASH_IDS_MAX, sizeof(*writer->id_list));
-    squash_links_init(&writer->links);
-    squash_xattrs_init(&writer->xattrs, writer->codec);
-    attributes_init(&writer->attributes);
-    squash_table_init(&writer->inodes, writer->codec);
-    squash_table_init(&writer->folders, writer->codec);
-    squash_table_init(&writer->fragments, writer->codec);
-    writer->position = SQUASH_SUPERBLOCK_SIZE;
-    if (options->compression == SQUASH_LZ4)
-        writer->position += 2 + 8; /* its options, which readers insist on */
-    return writer;
+    squash_output_init_memory(&table->output);
+    table->meta = sqfs_meta_writer_create(&table->output.base, compressor, 0);
 }
 
-static void free_ids(struct squash_writer *writer)
+static void table_free(struct squash_table *table)
 {
-    for (size_t i = 0; i < writer->ids.bucket_count; i++) {
-        struct table_link *next;
+    sqfs_destroy(table->meta);
+    squash_output_done(&table->output);
+}
 
-        for (struct table_link *at = writer->ids.buckets[i]; at; at = next) {
-            next = at->next;
-            free(CONTAINER_OF(at, struct id, link));
-        }
-    }
-    table_done(&writer->ids);
-    free(writer->id_list);
+/* Fewer threads where so many cannot be started. */
+static int start_threads(struct squash_writer *writer)
+{
+    sqfs_block_processor_desc_t options = {
+        .size = sizeof(options),
+        .max_block_size = SQUASH_BLOCK_SIZE,
+        .num_workers = writer->options.threads ? writer->options.threads : 1,
+        .cmp = writer->compressor,
+        .wr = &writer->block_writer,
+    };
+    pthread_attr_t attributes;
+    int result;
+
+    (void) pthread_attr_init(&attributes);
+    (void) pthread_attr_setstacksize(&attributes, STACK_SIZE);
+    (void) pthread_setattr_default_np(&attributes);
+    (void) pthread_attr_destroy(&attributes);
+    do {
+        options.max_backlog = options.num_workers * BLOCKS_PER_THREAD;
+        result = sqfs_block_processor_create_ex(&options, &writer->processor);
+        options.num_workers /= 2;
+    } while (result < 0 && options.num_workers);
+    return result;
+}
+
+/* Behind the superblock lz4 has its options, which readers insist on. */
+static uint64_t start_of(const struct squash_writer_options *options)
+{
+    return SQUASH_SUPERBLOCK_SIZE + (options->compression == SQUASH_LZ4 ? 2 + LZ4_OPTIONS_SIZE : 0);
+}
+
+int squash_writer_new(int file, const struct squash_writer_options *options,
+                      struct squash_writer **ret_writer, struct error *err)
+{
+    AUTO(squash_writer) struct squash_writer *writer = mem_alloc(sizeof(*writer));
+
+    writer->options = *options;
+    squash_links_init(&writer->links);
+    attributes_init(&writer->attributes);
+    squash_output_init_file(&writer->output, file, start_of(options));
+    writer->compressor =
+        squash_compressor_new(options->compression, options->level, SQUASH_BLOCK_SIZE);
+    writer->block_writer.write_data_block = squash_writer_take_block;
+    writer->buffer = mem_alloc(SQUASH_BLOCK_SIZE);
+    writer->fragment = mem_alloc(SQUASH_BLOCK_SIZE);
+    table_init_memory(&writer->inodes, writer->compressor);
+    table_init_memory(&writer->folders, writer->compressor);
+    writer->folder_writer = sqfs_dir_writer_create(writer->folders.meta, 0);
+    writer->fragments = sqfs_frag_table_create(0);
+    writer->ids = sqfs_id_table_create(0);
+    writer->xattrs = sqfs_xattr_writer_create(0);
+    if (!writer->inodes.meta || !writer->folders.meta || !writer->folder_writer ||
+        !writer->fragments || !writer->ids || !writer->xattrs)
+        return squash_library_error(SQFS_ERROR_ALLOC, &writer->output, err);
+    if (start_threads(writer) < 0)
+        return error_set(err, ERR_UNAVAILABLE, 0, "cannot start a thread that packs the archive");
+    *ret_writer = TAKE_PTR(writer);
+    return 0;
+}
+
+void squash_node_free(struct squash_node *node)
+{
+    if (!node)
+        return;
+    if (node->link)
+        squash_link_taken(node->link);
+    free(node->inode);
+    free(node);
 }
 
 void squash_writer_free(struct squash_writer *writer)
 {
     if (!writer)
         return;
-    squash_belt_free(writer->belt, squash_writer_drop);
+    sqfs_destroy(writer->processor); /* first: its threads use the compressor */
+    for (size_t i = 0; i < writer->node_count; i++)
+        squash_node_free(writer->nodes[i]);
     for (size_t i = 0; i < writer->open_count; i++) {
         squash_node_free(writer->open[i].node);
-        squash_listing_done(&writer->open[i].listing);
+        text_done(&writer->open[i].listing);
     }
+    sqfs_destroy(writer->folder_writer);
+    sqfs_destroy(writer->fragments);
+    sqfs_destroy(writer->ids);
+    sqfs_destroy(writer->xattrs);
+    table_free(&writer->inodes);
+    table_free(&writer->folders);
+    sqfs_destroy(writer->compressor);
+    squash_links_done(&writer->links);
+    attributes_done(&writer->attributes);
     free(writer->open);
     free(writer->parents);
     free(writer->buffer);
     free(writer->fragment);
-    free_ids(writer);
-    squash_links_done(&writer->links);
-    squash_xattrs_done(&writer->xattrs);
-    attributes_done(&writer->attributes);
-    squash_table_done(&writer->inodes);
-    squash_table_done(&writer->folders);
-    squash_table_done(&writer->fragments);
-    squash_codec_free(writer->codec);
     free(writer);
 }
 
@@ -98,21 +146,11 @@ const struct squash_totals *squash_writer_totals(const struct squash_writer *wri
 static int find_id(struct squash_writer *writer, uint32_t number, uint16_t *ret_index,
                    struct error *err)
 {
-    struct table_link *at = table_find(&writer->ids, number);
-    struct id *id;
+    int result = sqfs_id_table_id_to_index(writer->ids, number, ret_index);
 
-    if (at) {
-        *ret_index = CONTAINER_OF(at, struct id, link)->index;
-        return 0;
-    }
-    if (writer->id_count == SQUASH_IDS_MAX)
+    if (result == SQFS_ERROR_OVERFLOW || (result == 0 && *ret_index >= SQUASH_IDS_MAX))
         return error_set(err, ERR_TOO_LARGE, 0, "the tree has too many owners for an archive");
-    id = mem_alloc(sizeof(*id));
-    id->link.hash = number;
-    id->index = *ret_index = writer->id_count;
-    table_add(&writer->ids, &id->link);
-    writer->id_list[writer->id_count++] = number;
-    return 0;
+    return result < 0 ? squash_library_error(result, &writer->output, err) : 0;
 }
 
 static uint32_t clamp_time(struct squash_writer *writer, int64_t seconds)
@@ -130,11 +168,13 @@ static bool is_kept(const char *name)
     return strncmp(name, "user.", strlen("user.")) == 0 || strcmp(name, "security.capability") == 0;
 }
 
-static int read_attributes(struct squash_writer *writer, const struct tree_step *step,
-                           uint32_t *ret_index, struct error *err)
+/* The set of attributes of a file, each different one stored once. */
+static int add_attributes(struct squash_writer *writer, const struct tree_step *step,
+                          uint32_t *ret_index, struct error *err)
 {
     struct attributes *attributes = &writer->attributes;
-    int result = attributes_list(attributes, step->folder, step->at); /* and we stand there */
+    uint64_t size = 0;
+    int result = sqfs_xattr_writer_begin(writer->xattrs, 0);
 
     for (size_t i = 0; result == 0 && i < attributes->count; i++) {
         const char *name = attributes->names[i];
@@ -146,50 +186,139 @@ static int read_attributes(struct squash_writer *writer, const struct tree_step 
         }
         length = lgetxattr(step->at, name, attributes->value, ATTRIBUTES_VALUE_MAX);
         if (length < 0)
-            result = -errno;
-        else
-            (void) squash_xattrs_add(&writer->xattrs, name, attributes->value, (size_t) length);
+            return tree_step_error(step, errno, "read the attributes of", err);
+        size += ATTRIBUTE_SIZE + strlen(name) + 2 * (size_t) length;
+        result = sqfs_xattr_writer_add(writer->xattrs, name, attributes->value, (size_t) length);
     }
     if (result == 0)
-        result = squash_xattrs_finish(&writer->xattrs, ret_index);
-    return result < 0 ? tree_step_error(step, result, "read the attributes of", err) : 0;
+        result = sqfs_xattr_writer_end(writer->xattrs, ret_index);
+    if (result < 0)
+        return squash_library_error(result, &writer->output, err);
+    if (*ret_index != SQUASH_NONE && *ret_index >= writer->xattr_count) {
+        writer->xattr_count = *ret_index + 1;
+        writer->xattrs_size += size;
+    }
+    return writer->xattrs_size > SQUASH_TABLES_MAX ? squash_too_large(err, "attributes") : 0;
+}
+
+static int read_attributes(struct squash_writer *writer, const struct tree_step *step,
+                           uint32_t *ret_index, struct error *err)
+{
+    int result = attributes_list(&writer->attributes, step->folder, step->at);
+
+    *ret_index = SQUASH_NONE;
+    if (result < 0)
+        return tree_step_error(step, result, "read the attributes of", err);
+    return writer->attributes.count ? add_attributes(writer, step, ret_index, err) : 0;
+}
+
+/* As the kernel writes them down: 8 bits of minor, 12 of major, the rest of minor. */
+static uint32_t encode_device(dev_t device)
+{
+    return (uint32_t) ((minor(device) & 0xff) | (major(device) & 0xfff) << 8 |
+                       (minor(device) & ~0xffu) << 12);
+}
+
+/* The extended kind of inode, which says everything; where the small one does too, it is written.
+ * Behind it is what the type needs: sizes of blocks, or a link's target. */
+static sqfs_inode_generic_t *inode_new(const struct stat *status, uint16_t type, size_t behind)
+{
+    sqfs_inode_generic_t *inode = mem_alloc(sizeof(*inode) + behind);
+    uint32_t links = (uint32_t) status->st_nlink;
+
+    inode->base.type = type;
+    inode->base.mode = (uint16_t) (status->st_mode & 07777);
+    inode->payload_bytes_available = inode->payload_bytes_used = (uint32_t) behind;
+    if (S_ISREG(status->st_mode))
+        inode->data.file_ext = (sqfs_inode_file_ext_t){.file_size = (uint64_t) status->st_size,
+                                                       .nlink = links,
+                                                       .fragment_idx = SQUASH_NONE,
+                                                       .xattr_idx = SQUASH_NONE};
+    else if (S_ISLNK(status->st_mode))
+        inode->data.slink_ext = (sqfs_inode_slink_ext_t){
+            .nlink = links, .target_size = (uint32_t) behind, .xattr_idx = SQUASH_NONE};
+    else if (S_ISBLK(status->st_mode) || S_ISCHR(status->st_mode))
+        inode->data.dev_ext = (sqfs_inode_dev_ext_t){
+            .nlink = links, .devno = encode_device(status->st_rdev), .xattr_idx = SQUASH_NONE};
+    else
+        inode->data.ipc_ext = (sqfs_inode_ipc_ext_t){.nlink = links, .xattr_idx = SQUASH_NONE};
+    return inode;
+}
+
+static uint16_t inode_type(mode_t mode)
+{
+    static const struct {
+        mode_t format;
+        uint16_t type;
+    } types[] = {
+        {S_IFDIR, SQFS_INODE_EXT_DIR},     {S_IFREG, SQFS_INODE_EXT_FILE},
+        {S_IFLNK, SQFS_INODE_EXT_SLINK},   {S_IFBLK, SQFS_INODE_EXT_BDEV},
+        {S_IFCHR, SQFS_INODE_EXT_CDEV},    {S_IFIFO, SQFS_INODE_EXT_FIFO},
+        {S_IFSOCK, SQFS_INODE_EXT_SOCKET},
+    };
+
+    for (size_t i = 0; i < ARRAY_COUNT(types); i++)
+        if (types[i].format == (mode & S_IFMT))
+            return types[i].type;
+    abort(); /* Linux has no other */
+}
+
+static struct squash_node *node_new(enum squash_node_kind kind, const char *name, mode_t mode)
+{
+    size_t size = strlen(name) + 1;
+    struct squash_node *node = mem_alloc(sizeof(*node) + size);
+
+    node->kind = kind;
+    node->type = mode & S_IFMT;
+    memcpy(node->name, name, size);
+    return node;
+}
+
+static int fill_inode(struct squash_writer *writer, const struct tree_step *step,
+                      struct squash_node *node, struct error *err)
+{
+    sqfs_inode_t *inode = &node->inode->base;
+
+    if (find_id(writer, step->status.st_uid, &inode->uid_idx, err) < 0 ||
+        find_id(writer, step->status.st_gid, &inode->gid_idx, err) < 0 ||
+        read_attributes(writer, step, &node->xattr, err) < 0)
+        return -1;
+    inode->mod_time = clamp_time(writer, step->status.st_mtim.tv_sec);
+    inode->inode_number = ++writer->inode_count;
+    if (node->xattr != SQUASH_NONE && !S_ISDIR(node->type))
+        (void) sqfs_inode_set_xattr_index(node->inode, node->xattr); /* it has the type for it */
+    return 0;
 }
 
 /* Everything but the content. */
-static struct squash_node *new_node(struct squash_writer *writer, const struct tree_step *step,
-                                    struct error *err)
+static struct squash_node *node_of_step(struct squash_writer *writer, const struct tree_step *step,
+                                        size_t behind, struct error *err)
 {
-    AUTO(squash_node) struct squash_node *node = squash_node_new(step->name, &step->status);
+    const struct stat *status = &step->status;
+    AUTO(squash_node) struct squash_node *node = NULL;
 
     if (step->path_length > SQUASH_PATH_MAX) {
         (void) tree_step_error(step, ENAMETOOLONG, "archive", err);
         return NULL;
     }
     if (writer->inode_count == UINT32_MAX - 1) {
-        (void) error_set(err, ERR_TOO_LARGE, 0, "the tree has too many files for an archive");
+        (void) squash_too_large(err, "files");
         return NULL;
     }
-    if (find_id(writer, step->status.st_uid, &node->uid, err) < 0 ||
-        find_id(writer, step->status.st_gid, &node->gid, err) < 0 ||
-        read_attributes(writer, step, &node->xattr, err) < 0)
-        return NULL;
-    node->mtime = clamp_time(writer, step->status.st_mtim.tv_sec);
-    node->number = ++writer->inode_count;
-    return TAKE_PTR(node);
-}
-
-static int read_target(const struct tree_step *step, struct squash_node *node, struct error *err)
-{
-    char target[SQUASH_TARGET_MAX + 1];
-    ssize_t length = readlinkat(step->folder, step->at, target, sizeof(target));
-
-    if (length < 0 || length > SQUASH_TARGET_MAX)
-        return tree_step_error(step, length < 0 ? errno : ENAMETOOLONG, "read the link", err);
-    node->target = mem_copy_bytes(target, (size_t) length);
-    return 0;
+    node = node_new(S_ISDIR(status->st_mode) ? SQUASH_NODE_ENTER : SQUASH_NODE_OTHER, step->name,
+                    status->st_mode);
+    node->inode = inode_new(status, inode_type(status->st_mode), behind);
+    return fill_inode(writer, step, node, err) < 0 ? NULL : TAKE_PTR(node);
 }
 
 /* --- steps ---------------------------------------------------------------------------------- */
+
+/* The node is the writer's from here on, also after a failure. */
+static int put_node(struct squash_writer *writer, struct squash_node *node, struct error *err)
+{
+    writer->nodes[writer->node_count++] = node;
+    return writer->node_count == SQUASH_NODES_MAX ? squash_writer_take_nodes(writer, err) : 0;
+}
 
 static void push_parent(struct squash_writer *writer, uint32_t number)
 {
@@ -204,67 +333,83 @@ static void push_parent(struct squash_writer *writer, uint32_t number)
 int squash_writer_enter(struct squash_writer *writer, const struct tree_step *step,
                         struct error *err)
 {
-    AUTO(squash_node) struct squash_node *node = new_node(writer, step, err);
-    uint32_t number;
+    struct squash_node *node = node_of_step(writer, step, 0, err);
 
     if (!node)
         return -1;
-    number = node->number;
     if (writer->depth)
         node->parent = writer->parents[writer->depth - 1];
     else
-        writer->made_at = node->mtime;
-    if (squash_belt_put(writer->belt, SQUASH_PUT_ENTER, node, err) < 0)
-        return -1;
-    (void) TAKE_PTR(node);
-    push_parent(writer, number);
+        writer->made_at = node->inode->base.mod_time;
+    push_parent(writer, node->inode->base.inode_number);
     writer->totals.folders++;
-    return 0;
+    return put_node(writer, node, err);
 }
 
 int squash_writer_leave(struct squash_writer *writer, struct error *err)
 {
     writer->depth--;
-    return squash_belt_put(writer->belt, SQUASH_PUT_LEAVE, NULL, err);
+    return put_node(writer, node_new(SQUASH_NODE_LEAVE, "", S_IFDIR), err);
 }
 
-static int add_again(struct squash_writer *writer, struct squash_link *link, const char *name,
-                     struct error *err)
+static struct squash_node *new_file(struct squash_writer *writer, const struct tree_step *step,
+                                    struct error *err)
 {
-    size_t length = strlen(name);
-    AUTO(free) struct squash_again *again = mem_alloc(sizeof(*again) + length + 1);
+    uint64_t size = (uint64_t) step->status.st_size;
+    uint64_t blocks = size < SQUASH_BLOCK_SIZE ? 0 : (size - 1) / SQUASH_BLOCK_SIZE + 1;
+    AUTO(squash_node) struct squash_node *node = NULL;
 
-    again->link = link;
-    again->name_length = length;
-    memcpy(again->name, name, length + 1);
-    squash_links_again(&writer->links, link);
-    if (squash_belt_put(writer->belt, SQUASH_PUT_AGAIN, again, err) < 0) {
-        squash_link_taken(link);
-        return -1;
+    if (size > writer->options.file_max) {
+        (void) tree_step_error(step, EFBIG, "archive", err);
+        return NULL;
     }
-    (void) TAKE_PTR(again);
-    return 0;
+    node = node_of_step(writer, step, blocks * sizeof(uint32_t), err);
+    return node && squash_writer_content(writer, step, node, err) == 0 ? TAKE_PTR(node) : NULL;
+}
+
+static struct squash_node *new_link(struct squash_writer *writer, const struct tree_step *step,
+                                    struct error *err)
+{
+    char target[SQUASH_TARGET_MAX + 1];
+    ssize_t length = readlinkat(step->folder, step->at, target, sizeof(target));
+    struct squash_node *node;
+
+    if (length < 0 || length > SQUASH_TARGET_MAX) {
+        (void) tree_step_error(step, length < 0 ? errno : ENAMETOOLONG, "read the link", err);
+        return NULL;
+    }
+    node = node_of_step(writer, step, (size_t) length, err);
+    if (!node)
+        return NULL;
+    memcpy(node->inode->extra, target, (size_t) length);
+    return node;
 }
 
 static int add_first(struct squash_writer *writer, const struct tree_step *step, struct error *err)
 {
-    AUTO(squash_node) struct squash_node *node = new_node(writer, step, err);
+    struct squash_node *node = S_ISREG(step->status.st_mode)   ? new_file(writer, step, err)
+                               : S_ISLNK(step->status.st_mode) ? new_link(writer, step, err)
+                                                               : node_of_step(writer, step, 0, err);
 
     if (!node)
         return -1;
-    if (node->type == SQUASH_LINK && read_target(step, node, err) < 0)
-        return -1;
-    if (node->type == SQUASH_FILE && squash_writer_content(writer, step, node, err) < 0)
-        return -1;
-    if (step->status.st_nlink > 1) {
-        if (writer->links.table.count == SQUASH_LINKS_MAX)
-            return error_set(err, ERR_TOO_LARGE, 0, "the tree has too many hard links");
+    if (step->status.st_nlink > 1 && writer->links.table.count < SQUASH_LINKS_MAX)
         node->link = squash_links_add(&writer->links, &step->status);
+    else if (step->status.st_nlink > 1) {
+        squash_node_free(node);
+        return squash_too_large(err, "hard links");
     }
-    if (squash_belt_put(writer->belt, SQUASH_PUT_NODE, node, err) < 0)
-        return -1;
-    (void) TAKE_PTR(node);
-    return 0;
+    return put_node(writer, node, err);
+}
+
+static int add_again(struct squash_writer *writer, struct squash_link *link,
+                     const struct tree_step *step, struct error *err)
+{
+    struct squash_node *node = node_new(SQUASH_NODE_AGAIN, step->name, step->status.st_mode);
+
+    node->link = link;
+    squash_links_again(&writer->links, link);
+    return put_node(writer, node, err);
 }
 
 int squash_writer_add(struct squash_writer *writer, const struct tree_step *step, struct error *err)
@@ -275,109 +420,72 @@ int squash_writer_add(struct squash_writer *writer, const struct tree_step *step
         link = squash_links_find(&writer->links, &step->status);
     writer->totals.files++;
     if (link && step->path_length <= SQUASH_PATH_MAX)
-        return add_again(writer, link, step->name, err);
+        return add_again(writer, link, step, err);
     return add_first(writer, step, err);
 }
 
 /* --- the end -------------------------------------------------------------------------------- */
 
-static int write_at(struct squash_writer *writer, const void *bytes, size_t size)
-{
-    int result = sys_file_pwrite_full(writer->file, bytes, size, (off_t) writer->position);
-
-    writer->position += size;
-    return result;
-}
-
+/* Both tables begin where the file ends now. */
 static int write_table(struct squash_writer *writer, struct squash_table *table,
                        uint64_t *ret_start)
 {
-    int result;
+    int result = sqfs_meta_writer_flush(table->meta);
 
-    squash_table_close(table);
-    *ret_start = writer->position;
-    result = squash_table_write(table, writer->file, writer->position);
-    writer->position += table->size;
+    *ret_start = writer->output.size;
+    if (result == 0)
+        result = squash_output_append(&writer->output, table->output.bytes, table->output.size);
     return result;
 }
 
-/* A table, and behind it where each of its blocks is: that is where it is found. */
-static int write_indexed(struct squash_writer *writer, struct squash_table *table,
-                         uint64_t *ret_start)
+static int write_lz4_options(struct squash_writer *writer)
 {
-    uint64_t blocks;
-    int result = write_table(writer, table, &blocks);
+    const struct {
+        uint16_t header;
+        uint32_t version, flags;
+    } __attribute__((packed)) options = {
+        .header = htole16(LZ4_OPTIONS_SIZE | SQUASH_METADATA_PLAIN),
+        .version = htole32(LZ4_VERSION),
+        .flags = htole32(writer->options.level > 1 ? LZ4_IS_HC : 0),
+    };
 
-    *ret_start = writer->position;
-    for (size_t i = 0; result == 0 && i < table->block_count; i++) {
-        uint8_t bytes[8];
+    return writer->output.base.write_at(&writer->output.base, SQUASH_SUPERBLOCK_SIZE, &options,
+                                        sizeof(options));
+}
 
-        (void) squash_put64(bytes, blocks + table->starts[i]);
-        result = write_at(writer, bytes, sizeof(bytes));
-    }
+static int write_tables(struct squash_writer *writer, sqfs_super_t *superblock)
+{
+    sqfs_file_t *file = &writer->output.base;
+    sqfs_compressor_t *compressor = writer->compressor;
+    int result = write_table(writer, &writer->inodes, &superblock->inode_table_start);
+
+    if (result == 0)
+        result = write_table(writer, &writer->folders, &superblock->directory_table_start);
+    if (result == 0)
+        result = sqfs_frag_table_write(writer->fragments, file, superblock, compressor);
+    if (result == 0)
+        result = sqfs_id_table_write(writer->ids, file, superblock, compressor);
+    if (result == 0)
+        result = sqfs_xattr_writer_flush(writer->xattrs, file, superblock, compressor);
     return result;
-}
-
-static int write_ids(struct squash_writer *writer, uint64_t *ret_start)
-{
-    AUTO(squash_table) struct squash_table table;
-
-    squash_table_init(&table, writer->codec);
-    for (size_t i = 0; i < writer->id_count; i++) {
-        uint8_t bytes[4];
-
-        (void) squash_put32(bytes, writer->id_list[i]);
-        squash_table_append(&table, bytes, sizeof(bytes));
-    }
-    return write_indexed(writer, &table, ret_start);
-}
-
-static int write_start(struct squash_writer *writer, const struct squash_superblock *superblock)
-{
-    uint8_t bytes[SQUASH_SUPERBLOCK_SIZE + 2 + 8];
-    size_t size = SQUASH_SUPERBLOCK_SIZE;
-
-    squash_superblock_encode(superblock, bytes);
-    if (writer->options.compression == SQUASH_LZ4) {
-        uint8_t *at = squash_put16(bytes + size, 8 | SQUASH_METADATA_PLAIN);
-
-        at = squash_put32(at, LZ4_VERSION);
-        (void) squash_put32(at, writer->options.level > 1 ? LZ4_IS_HC : 0);
-        size += 2 + 8;
-    }
-    return sys_file_pwrite_full(writer->file, bytes, size, 0);
 }
 
 static int write_end(struct squash_writer *writer)
 {
-    struct squash_superblock superblock = {
-        .inode_count = writer->inode_count,
-        .made_at = writer->made_at,
-        .block_size = SQUASH_BLOCK_SIZE,
-        .fragment_count = writer->fragment_count,
-        .compression = (uint16_t) writer->options.compression,
-        .id_count = writer->id_count,
-        .root = writer->root,
-        .export_table = SQUASH_NO_TABLE,
-        .fragment_table = SQUASH_NO_TABLE,
-    };
-    int result = write_table(writer, &writer->inodes, &superblock.inode_table);
+    sqfs_super_t superblock;
+    int result = sqfs_super_init(&superblock, SQUASH_BLOCK_SIZE, writer->made_at,
+                                 (SQFS_COMPRESSOR) writer->options.compression);
 
     if (result == 0)
-        result = write_table(writer, &writer->folders, &superblock.folder_table);
-    if (result == 0 && writer->fragment_count)
-        result = write_indexed(writer, &writer->fragments, &superblock.fragment_table);
-    if (result == 0)
-        result = write_ids(writer, &superblock.id_table);
-    if (result == 0)
-        result = squash_xattrs_write(&writer->xattrs, writer->file, &writer->position,
-                                     &superblock.xattr_table);
-    superblock.bytes_used = writer->position;
-    superblock.flags =
-        (uint16_t) ((writer->options.compression == SQUASH_LZ4 ? SQUASH_FLAG_OPTIONS : 0) |
-                    (writer->fragment_count ? 0 : SQUASH_FLAG_NO_FRAGMENTS) |
-                    (writer->xattrs.count ? 0 : SQUASH_FLAG_NO_XATTRS));
-    return result < 0 ? result : write_start(writer, &superblock);
+        result = write_tables(writer, &superblock);
+    superblock.inode_count = writer->inode_count;
+    superblock.root_inode_ref = writer->root;
+    superblock.bytes_used = writer->output.size;
+    if (result == 0 && writer->options.compression == SQUASH_LZ4) {
+        superblock.flags |= SQFS_FLAG_COMPRESSOR_OPTIONS;
+        result = write_lz4_options(writer);
+    }
+    return result < 0 ? result : sqfs_super_write(&superblock, &writer->output.base);
 }
 
 int squash_writer_finish(struct squash_writer *writer, uint64_t *ret_size, struct error *err)
@@ -385,14 +493,14 @@ int squash_writer_finish(struct squash_writer *writer, uint64_t *ret_size, struc
     uint64_t size;
     int result;
 
-    if (squash_writer_flush_fragment(writer, err) < 0 || squash_belt_flush(writer->belt, err) < 0)
+    if (squash_writer_flush_fragment(writer, err) < 0 || squash_writer_take_nodes(writer, err) < 0)
         return -1;
     result = write_end(writer);
-    size = (writer->position + PADDING - 1) / PADDING * PADDING;
-    if (result == 0 && ftruncate(writer->file, (off_t) size) < 0)
-        result = -errno;
     if (result < 0)
-        return error_set(err, error_code_from_errno(result), result, "write the archive");
+        return squash_library_error(result, &writer->output, err);
+    size = (writer->output.size + PADDING - 1) / PADDING * PADDING;
+    if (ftruncate(writer->output.file, (off_t) size) < 0)
+        return error_set(err, error_code_from_errno(errno), errno, "write the archive");
     *ret_size = size;
     return 0;
 }

@@ -6,12 +6,13 @@
  *     squash_writer_finish     after the top was left
  *
  * Files smaller than a block share fragments, all others are blocks of their own: most small files
- * cost no system call to write. A block of zeros takes no place. Blocks are packed by threads
- * (squash_belt.h) while the next ones are read.
+ * cost no system call to write. A block of zeros takes no place. The format is libsquashfs's work
+ * (docs/decisions/0018-libsquashfs.md): its threads pack blocks while the next ones are read.
  *
- * In memory, packed, is what a mount needs to know of each file: 10 to 30 bytes. Bounds, each with
- * its error ERR_TOO_LARGE: SQUASH_TABLES_MAX for that, SQUASH_LISTINGS_MAX for the names of folders
- * that are not complete yet, SQUASH_LINKS_MAX files whose further names did not come yet. */
+ * In memory, packed, is what a mount needs to know of each file: 10 to 30 bytes; and all different
+ * attributes, twice. Bounds, each with its error ERR_TOO_LARGE: SQUASH_TABLES_MAX for these,
+ * SQUASH_LISTINGS_MAX for the names of folders that are not complete yet, SQUASH_LINKS_MAX files
+ * whose further names did not come yet. */
 #pragma once
 
 #include "keeper/squash/squash_codec.h"
@@ -41,8 +42,10 @@ struct squash_totals {
 
 struct squash_writer;
 
-/* Write to `file`, which is empty, from its beginning; borrowed. */
-struct squash_writer *squash_writer_new(int file, const struct squash_writer_options *options);
+/* Write to `file`, which is empty, from its beginning; borrowed. 0, or -1 with `err`: not a single
+ * thread can be started. */
+int squash_writer_new(int file, const struct squash_writer_options *options,
+                      struct squash_writer **ret_writer, struct error *err);
 
 /* Accepts NULL, and one in any state. */
 void squash_writer_free(struct squash_writer *writer);

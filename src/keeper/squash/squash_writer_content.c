@@ -54,12 +54,21 @@ static int read_at(const struct source *source, uint8_t *buffer, size_t length, 
 
 /* --- fragments ------------------------------------------------------------------------------ */
 
+/* Blocks are given away as they are, in order; a hole never is. */
+static int submit(struct squash_writer *writer, struct squash_node *node, const uint8_t *bytes,
+                  size_t length, struct error *err)
+{
+    int result = sqfs_block_processor_submit_block(
+        writer->processor, node, SQFS_BLK_IGNORE_SPARSE | SQFS_BLK_DONT_HASH, bytes, length);
+
+    return result < 0 ? squash_library_error(result, &writer->output, err) : 0;
+}
+
 int squash_writer_flush_fragment(struct squash_writer *writer, struct error *err)
 {
     if (writer->fragment_used == 0)
         return 0;
-    if (squash_belt_put_block(writer->belt, SQUASH_PUT_FRAGMENT, NULL, &writer->fragment,
-                              writer->fragment_used, err) < 0)
+    if (submit(writer, NULL, writer->fragment, writer->fragment_used, err) < 0)
         return -1;
     writer->fragment_used = 0;
     writer->fragment_count++;
@@ -69,13 +78,13 @@ int squash_writer_flush_fragment(struct squash_writer *writer, struct error *err
 static int read_fragment(struct source *source, struct squash_node *node, struct error *err)
 {
     struct squash_writer *writer = source->writer;
-    size_t size = (size_t) node->size;
+    size_t size = (size_t) source->step->status.st_size;
 
     if (size > SQUASH_BLOCK_SIZE - writer->fragment_used &&
         squash_writer_flush_fragment(writer, err) < 0)
         return -1;
-    node->fragment = writer->fragment_count;
-    node->fragment_offset = (uint32_t) writer->fragment_used;
+    node->inode->data.file_ext.fragment_idx = writer->fragment_count;
+    node->inode->data.file_ext.fragment_offset = (uint32_t) writer->fragment_used;
     if (read_at(source, writer->fragment + writer->fragment_used, size, 0, err) < 0)
         return -1;
     writer->fragment_used += size;
@@ -109,25 +118,23 @@ static bool is_zero(const uint8_t *bytes, size_t length)
 static int read_blocks(struct source *source, struct squash_node *node, struct error *err)
 {
     struct squash_writer *writer = source->writer;
+    sqfs_inode_generic_t *inode = node->inode;
+    uint64_t size = inode->data.file_ext.file_size;
+    size_t block = 0;
 
-    node->blocks =
-        mem_alloc_array((node->size + SQUASH_BLOCK_SIZE - 1) / SQUASH_BLOCK_SIZE, sizeof(uint32_t));
-    for (uint64_t at = 0; at < node->size; at += SQUASH_BLOCK_SIZE) {
-        uint64_t left = node->size - at;
-        size_t length = left < SQUASH_BLOCK_SIZE ? (size_t) left : SQUASH_BLOCK_SIZE;
+    for (uint64_t at = 0; at < size; at += SQUASH_BLOCK_SIZE, block++) {
+        size_t length = size - at < SQUASH_BLOCK_SIZE ? (size_t) (size - at) : SQUASH_BLOCK_SIZE;
         bool is_sparse = is_hole(source, at, length);
 
         if (!is_sparse && read_at(source, writer->buffer, length, at, err) < 0)
             return -1;
         if (is_sparse || is_zero(writer->buffer, length)) {
-            node->sparse += length;
-            /* Behind those that are still on the belt. */
-            if (squash_belt_put(writer->belt, SQUASH_PUT_BLOCK, node, err) < 0)
-                return -1;
-        } else if (squash_belt_put_block(writer->belt, SQUASH_PUT_BLOCK, node, &writer->buffer,
-                                         length, err) < 0) {
-            return -1;
+            inode->data.file_ext.sparse += length;
+            continue;
         }
+        inode->extra[block] = SQUASH_NONE; /* no hole; its size comes when it is packed */
+        if (submit(writer, node, writer->buffer, length, err) < 0)
+            return -1;
     }
     return 0;
 }
@@ -141,23 +148,22 @@ int squash_writer_content(struct squash_writer *writer, const struct tree_step *
     int fd =
         sys_file_open(step->folder, step->at, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
     struct source source = {.writer = writer, .step = step, .fd = fd};
+    uint64_t size = (uint64_t) step->status.st_size;
     int result;
 
     if (fd < 0)
         return tree_step_error(step, fd, "open", err);
-    if (node->size > writer->options.file_max)
-        return tree_step_error(step, EFBIG, "archive", err);
     if (check_same(&source, err) < 0)
         return -1;
-    source.has_holes = (uint64_t) step->status.st_blocks * 512 < node->size;
-    if (node->size == 0)
+    source.has_holes = (uint64_t) step->status.st_blocks * 512 < size;
+    if (size == 0)
         return 0;
-    if (node->size < SQUASH_BLOCK_SIZE)
+    if (size < SQUASH_BLOCK_SIZE)
         result = read_fragment(&source, node, err);
     else
         result = read_blocks(&source, node, err);
     if (result < 0)
         return -1;
-    writer->totals.bytes += node->size;
+    writer->totals.bytes += size;
     return check_same(&source, err);
 }

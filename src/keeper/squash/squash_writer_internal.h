@@ -1,54 +1,80 @@
 /* Inside the writer of squashfs: its state, and what its parts call of each other.
  *
- *     squash_writer.c           steps of the walk become nodes on the belt
- *     squash_writer_content.c   content becomes blocks on the belt
- *     squash_writer_take.c      what comes off becomes bytes of the image */
+ *     squash_writer.c           steps of the walk become nodes
+ *     squash_writer_content.c   content becomes blocks, which threads of libsquashfs pack
+ *     squash_writer_tables.c    nodes whose blocks are all written become inodes and names
+ *
+ * What an inode says of its blocks is known when they are written. So nodes wait, up to
+ * SQUASH_NODES_MAX of them, then for all blocks before them, and are taken in their order. */
 #pragma once
 
-#include "keeper/squash/squash_belt.h"
+#include <sqfs/block.h>
+#include <sqfs/block_processor.h>
+#include <sqfs/block_writer.h>
+#include <sqfs/dir_writer.h>
+#include <sqfs/frag_table.h>
+#include <sqfs/id_table.h>
+#include <sqfs/inode.h>
+#include <sqfs/meta_writer.h>
+#include <sqfs/xattr_writer.h>
+
+#include "base/text.h"
+#include "keeper/squash/squash_library.h"
 #include "keeper/squash/squash_links.h"
-#include "keeper/squash/squash_listing.h"
 #include "keeper/squash/squash_writer.h"
-#include "keeper/squash/squash_xattrs.h"
 #include "keeper/tree/attributes.h"
 
-/* What is on the belt, and what the thing beside it is. */
-enum squash_kind {
-    SQUASH_PUT_ENTER,    /* a node: a folder, kept until it is left */
-    SQUASH_PUT_LEAVE,    /* NULL */
-    SQUASH_PUT_NODE,     /* a node that is complete */
-    SQUASH_PUT_AGAIN,    /* struct squash_again */
-    SQUASH_PUT_BLOCK,    /* a node that comes later: its next block. Not owned */
-    SQUASH_PUT_FRAGMENT, /* NULL */
+#define SQUASH_NODES_MAX 4096
+
+enum squash_node_kind {
+    SQUASH_NODE_ENTER, /* a folder, whose inode is written when it is left */
+    SQUASH_NODE_LEAVE,
+    SQUASH_NODE_OTHER, /* anything else */
+    SQUASH_NODE_AGAIN, /* a further name of a file */
 };
 
-/* A further name of a file. */
-struct squash_again {
-    struct squash_link *link; /* borrowed */
-    size_t name_length;
+struct squash_node {
+    enum squash_node_kind kind;
+    mode_t type;                 /* S_IFMT of the mode */
+    sqfs_inode_generic_t *inode; /* owned; NULL for _LEAVE and _AGAIN */
+    uint32_t parent, xattr;      /* of folders */
+    uint32_t written;            /* of files: entries of the inode's block list */
+    struct squash_link *link;    /* borrowed: a file with several names */
     char name[];
 };
 
-/* A folder whose entries still come off the belt. */
+/* A table that grows in memory until its place in the file is known. */
+struct squash_table {
+    struct squash_output output;
+    sqfs_meta_writer_t *meta; /* owned */
+};
+
+/* A folder whose names still come. */
 struct squash_open_folder {
     struct squash_node *node; /* owned */
-    struct squash_listing listing;
+    struct text listing;      /* entries with their names, one after the other */
+    uint32_t folders;         /* among them */
 };
 
 struct squash_writer {
-    int file; /* borrowed */
     struct squash_writer_options options;
     struct squash_totals totals;
-    struct squash_codec *codec; /* owned: for tables */
-    struct squash_belt *belt;   /* owned */
-
-    /* Of what goes on the belt. */
-    struct squash_links links;
-    struct squash_xattrs xattrs;
+    struct squash_output output;
+    sqfs_compressor_t *compressor;     /* owned, as all of the library's */
+    sqfs_block_processor_t *processor; /* packs */
+    sqfs_block_writer_t block_writer;  /* takes what is packed, in order */
+    struct squash_table inodes, folders;
+    sqfs_dir_writer_t *folder_writer;
+    sqfs_frag_table_t *fragments;
+    sqfs_id_table_t *ids;
+    sqfs_xattr_writer_t *xattrs;
+    uint32_t xattr_count; /* different sets */
+    uint64_t xattrs_size; /* of them, in memory */
     struct attributes attributes;
-    struct table ids;
-    uint32_t *id_list; /* owned: SQUASH_IDS_MAX */
-    uint16_t id_count;
+    struct squash_links links;
+
+    struct squash_node *nodes[SQUASH_NODES_MAX]; /* owned: that wait */
+    size_t node_count;
     uint32_t inode_count;
     uint32_t *parents; /* owned: numbers of the folders on the way */
     size_t depth, depth_capacity;
@@ -58,21 +84,29 @@ struct squash_writer {
     uint32_t fragment_count; /* complete ones */
     uint32_t made_at;
 
-    /* Of what comes off it. */
-    uint64_t position; /* in the file */
-    struct squash_table inodes, folders, fragments;
     struct squash_open_folder *open; /* owned */
     size_t open_count, open_capacity;
     size_t listed; /* bytes in their listings */
     uint64_t root; /* place of the top's inode, once it is written */
 };
 
-/* squash_writer_take.c */
-squash_belt_take squash_writer_take;
-void squash_writer_drop(unsigned int kind, void *thing);
+/* Accepts NULL. */
+void squash_node_free(struct squash_node *node);
 
-/* squash_writer_content.c: put the content of a file on the belt and describe it in `node`. */
+AUTO_DEFINE_PTR(squash_node, struct squash_node, squash_node_free);
+
+/* squash_writer_content.c: read the content of a file and describe it in `node`. */
 int squash_writer_content(struct squash_writer *writer, const struct tree_step *step,
                           struct squash_node *node, struct error *err);
-/* Put the fragment on, if there is something in it. */
+/* Give the fragment away, if there is something in it. */
 int squash_writer_flush_fragment(struct squash_writer *writer, struct error *err);
+
+/* squash_writer_tables.c */
+typedef int squash_block_taker(sqfs_block_writer_t *base, void *user, sqfs_u32 size,
+                               sqfs_u32 checksum, sqfs_u32 flags, const sqfs_u8 *bytes,
+                               sqfs_u64 *ret_location);
+squash_block_taker squash_writer_take_block;
+/* Wait for all blocks and take all nodes. */
+int squash_writer_take_nodes(struct squash_writer *writer, struct error *err);
+
+int squash_too_large(struct error *err, const char *what);

@@ -48,12 +48,22 @@ static int new_file(void)
     return fd;
 }
 
+static struct squash_writer *new_writer(int file, const struct squash_writer_options *options)
+{
+    struct squash_writer *writer = NULL;
+    struct error err = ERROR_INIT;
+
+    if (squash_writer_new(file, options, &writer, &err) < 0)
+        fail_msg("%s", err.message);
+    return writer;
+}
+
 /* An image of the tree; the caller closes it. */
 static int write_image(int tree, const struct squash_writer_options *options,
                        struct squash_totals *ret_totals)
 {
     int file = new_file();
-    AUTO(squash_writer) struct squash_writer *writer = squash_writer_new(file, options);
+    AUTO(squash_writer) struct squash_writer *writer = new_writer(file, options);
     struct error err = ERROR_INIT;
     uint64_t size = 0;
 
@@ -328,6 +338,32 @@ static void a_folder_of_many_names_comes_back(void **state)
     tear_down(&scratch);
 }
 
+/* The small inode of a folder counts the bytes of its names in 16 bits. */
+static void a_folder_at_the_edge_of_the_small_inode_comes_back(void **state)
+{
+    struct squash_totals totals;
+    struct scratch scratch;
+    char name[256], last[256] = "z";
+
+    (void) state;
+    set_up(&scratch);
+    for (int i = 0; i < 314; i++) {
+        (void) snprintf(name, sizeof(name), "%0200d", i);
+        CHECK_EQUAL(mknodat(scratch.tree, name, S_IFREG | 0600, 0), 0);
+    }
+    CHECK_EQUAL(mknodat(scratch.tree, last, S_IFREG | 0600, 0), 0);
+    for (int length = 120; length < 200; length++) {
+        memset(name, 'z', (size_t) length);
+        name[length] = '\0';
+        CHECK_EQUAL(renameat(scratch.tree, last, scratch.tree, name), 0);
+        memcpy(last, name, (size_t) length + 1);
+        AUTO(close) int file = write_image(scratch.tree, &plain, &totals);
+
+        compare_tree(scratch.tree, file);
+    }
+    tear_down(&scratch);
+}
+
 static void holes_take_no_place_and_files_may_be_long(void **state)
 {
     const off_t length = ((off_t) 5 << 30) + 12345;
@@ -370,7 +406,7 @@ static void holes_take_no_place_and_files_may_be_long(void **state)
 static int write_and_fail(int tree, const struct squash_writer_options *options, struct error *err)
 {
     AUTO(close) int file = new_file();
-    AUTO(squash_writer) struct squash_writer *writer = squash_writer_new(file, options);
+    AUTO(squash_writer) struct squash_writer *writer = new_writer(file, options);
 
     return write_steps(writer, tree, err);
 }
@@ -398,7 +434,7 @@ static void what_is_too_long_is_refused_by_its_path(void **state)
 static void a_file_that_changes_meanwhile_is_named(void **state)
 {
     AUTO(close) int file = new_file();
-    AUTO(squash_writer) struct squash_writer *writer = squash_writer_new(file, &plain);
+    AUTO(squash_writer) struct squash_writer *writer = new_writer(file, &plain);
     AUTO(tree_walk) struct tree_walk *walk = NULL;
     struct error err = ERROR_INIT;
     struct scratch scratch;
@@ -435,7 +471,7 @@ static void a_full_disk_is_said(void **state)
     grow_tree(scratch.tree, 5, 100);
     {
         AUTO(close) int file = open("/dev/full", O_RDWR | O_CLOEXEC);
-        AUTO(squash_writer) struct squash_writer *writer = squash_writer_new(file, &plain);
+        AUTO(squash_writer) struct squash_writer *writer = new_writer(file, &plain);
         uint64_t size;
         int result = write_steps(writer, scratch.tree, &err);
 
@@ -453,6 +489,7 @@ int main(void)
         cmocka_unit_test(random_trees_come_back_as_they_were),
         cmocka_unit_test(an_archive_does_not_depend_on_threads),
         cmocka_unit_test(a_folder_of_many_names_comes_back),
+        cmocka_unit_test(a_folder_at_the_edge_of_the_small_inode_comes_back),
         cmocka_unit_test(holes_take_no_place_and_files_may_be_long),
         cmocka_unit_test(what_is_too_long_is_refused_by_its_path),
         cmocka_unit_test(a_file_that_changes_meanwhile_is_named),
