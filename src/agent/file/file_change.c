@@ -1,5 +1,3 @@
-#include "agent/file/file_change.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -7,6 +5,7 @@
 
 #include "agent/call.h"
 #include "agent/file/file_error.h"
+#include "agent/file/file_operations.h"
 #include "agent/file/file_owner.h"
 #include "agent/file/file_request.h"
 #include "json/json_write.h"

@@ -1,5 +1,3 @@
-#include "agent/file/file_download.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -10,6 +8,7 @@
 #include "agent/agent.h"
 #include "agent/call.h"
 #include "agent/file/file_error.h"
+#include "agent/file/file_operations.h"
 #include "agent/file/file_path.h"
 #include "agent/file/mime.h"
 #include "agent/session/session.h"

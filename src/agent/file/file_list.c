@@ -1,5 +1,3 @@
-#include "agent/file/file_list.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -8,6 +6,7 @@
 
 #include "agent/agent.h"
 #include "agent/file/file_error.h"
+#include "agent/file/file_operations.h"
 #include "agent/file/file_request.h"
 #include "agent/file/file_walk.h"
 #include "base/memory.h"

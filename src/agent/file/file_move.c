@@ -1,5 +1,3 @@
-#include "agent/file/file_move.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,6 +9,7 @@
 #include "agent/agent.h"
 #include "agent/file/file_copy.h"
 #include "agent/file/file_error.h"
+#include "agent/file/file_operations.h"
 #include "agent/file/file_request.h"
 #include "base/memory.h"
 #include "json/json_write.h"

@@ -1,10 +1,4 @@
-#include "agent/file/file_service.h"
-
-#include "agent/file/file_change.h"
-#include "agent/file/file_list.h"
-#include "agent/file/file_move.h"
-#include "agent/file/file_read.h"
-#include "agent/file/file_write.h"
+#include "agent/file/file_operations.h"
 #include "base/auto.h"
 
 static const struct operation rows[] = {

@@ -1,5 +1,3 @@
-#include "agent/file/file_upload.h"
-
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
@@ -8,6 +6,7 @@
 #include "agent/call.h"
 #include "agent/control/quiesce.h"
 #include "agent/file/file_error.h"
+#include "agent/file/file_operations.h"
 #include "agent/file/file_path.h"
 #include "agent/file/file_writer.h"
 #include "agent/session/session.h"

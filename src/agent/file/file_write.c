@@ -1,11 +1,10 @@
-#include "agent/file/file_write.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "agent/agent.h"
 #include "agent/file/file_error.h"
+#include "agent/file/file_operations.h"
 #include "agent/file/file_request.h"
 #include "agent/file/file_writer.h"
 #include "base/encoding/encode.h"

@@ -6,8 +6,7 @@
 
 #include "agent/agent_test.h"
 #include "agent/file/file_error.h"
-#include "agent/file/file_list.h"
-#include "agent/file/file_write.h"
+#include "agent/file/file_operations.h"
 #include "agent/file/file_writer.h"
 #include "base/encoding/encode.h"
 #include "base/id.h"
