@@ -1,5 +1,6 @@
 #include "keeper/tree/tree_read.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -7,14 +8,12 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "keeper/layer/layer_format.h"
 #include "keeper/tree/tree_list.h"
 #include "keeper/view_folder.h"
 #include "sys/file/sys_file.h"
 #include "sys/file/sys_open_beneath.h"
 
 #define BUFFER_SIZE ((size_t) 256 << 10)
-#define LENGTH_SIZE 8
 
 struct reading {
     int view, data; /* borrowed */
@@ -41,10 +40,11 @@ static int flush(struct reading *reading, struct error *err)
 
 static int put_length(struct reading *reading, uint64_t length, struct error *err)
 {
-    if (BUFFER_SIZE - reading->used < LENGTH_SIZE && flush(reading, err) < 0)
+    if (BUFFER_SIZE - reading->used < sizeof(length) && flush(reading, err) < 0)
         return -1;
-    layer_put_number(reading->buffer + reading->used, LENGTH_SIZE, length);
-    reading->used += LENGTH_SIZE;
+    length = htole64(length);
+    memcpy(reading->buffer + reading->used, &length, sizeof(length));
+    reading->used += sizeof(length);
     return 0;
 }
 
