@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/auto.h"
 #include "base/format/account.h"
 #include "base/memory.h"
 #include "base/number.h"
@@ -10,7 +11,7 @@
 #define NAME_MAX_LENGTH 255
 #define ID_MAX          65535
 
-static int find_user(const char *passwd, const char *name, uid_t *ret_uid, gid_t *ret_gid)
+static int find_owning_user(const char *passwd, const char *name, uid_t *ret_uid, gid_t *ret_gid)
 {
     struct account account;
     uint64_t number;
@@ -27,7 +28,7 @@ static int find_user(const char *passwd, const char *name, uid_t *ret_uid, gid_t
     return *ret_uid > ID_MAX || *ret_gid > ID_MAX ? -ENOENT : 0;
 }
 
-static int not_found(const char *noun, const char *name, struct error *err)
+static int owner_not_found(const char *noun, const char *name, struct error *err)
 {
     return error_set(err, ERR_NOT_FOUND, 0, "there is no %s '%s' in the image", noun, name);
 }
@@ -45,10 +46,10 @@ int accounts_find(const char *owner, const char *passwd, const char *group, uid_
         *colon = '\0';
     if (strlen(owner) > NAME_MAX_LENGTH || (!*user && !*group_name))
         return error_set(err, ERR_INVALID, 0, "an owner is USER, USER:GROUP or :GROUP");
-    if (*user && find_user(passwd, user, &uid, &gid) < 0)
-        return not_found("user", user, err);
+    if (*user && find_owning_user(passwd, user, &uid, &gid) < 0)
+        return owner_not_found("user", user, err);
     if (*group_name && (account_find_group(group, group_name, &gid) < 0 || gid > ID_MAX))
-        return not_found("group", group_name, err);
+        return owner_not_found("group", group_name, err);
     *ret_uid = uid;
     *ret_gid = gid;
     return 0;

@@ -366,7 +366,7 @@ static size_t character_size(const char *text, size_t length)
 }
 
 /* The whole text; or, when the pattern is for parts, from where a name begins to where one ends. */
-static bool compare(const struct ignore_pattern *pattern, const char *text, size_t length)
+static bool run_states(const struct ignore_pattern *pattern, const char *text, size_t length)
 {
     struct states sets[2]; /* not all zeroed: that would take longer than comparing */
     struct states *now = &sets[0], *next = &sets[1];
@@ -401,13 +401,13 @@ bool ignore_pattern_matches(const struct ignore_pattern *pattern, const char *te
     if (pattern->hidden_is_literal && length && text[0] == '.' &&
         pattern->tokens[0].kind != TOKEN_BYTE)
         return false;
-    return compare(pattern, text, length);
+    return run_states(pattern, text, length);
 }
 
 bool ignore_pattern_finds(const struct ignore_pattern *pattern, const char *relative,
                           const char *absolute)
 {
     if (pattern->is_absolute)
-        return *absolute && compare(pattern, absolute + 1, strlen(absolute + 1));
-    return compare(pattern, relative, strlen(relative));
+        return *absolute && run_states(pattern, absolute + 1, strlen(absolute + 1));
+    return run_states(pattern, relative, strlen(relative));
 }
