@@ -17,7 +17,7 @@ int account_read(uid_t uid, struct account *ret_account)
 }
 
 /* What is missing is empty: a number needs no account. */
-static int read_text(const char *path, char **ret_text)
+static int account_read_text(const char *path, char **ret_text)
 {
     size_t length;
     int r = sys_file_read_all(AT_FDCWD, path, ACCOUNT_FILE_MAX, ret_text, &length);
@@ -30,9 +30,9 @@ static int read_text(const char *path, char **ret_text)
 int account_read_owner(const char *owner, struct account *ret_account)
 {
     AUTO(free) char *passwd = NULL, *group = NULL;
-    int r = read_text(ACCOUNT_FILE, &passwd);
+    int r = account_read_text(ACCOUNT_FILE, &passwd);
 
     if (r == 0)
-        r = read_text(GROUP_FILE, &group);
+        r = account_read_text(GROUP_FILE, &group);
     return r < 0 ? r : account_find_owner(passwd, group, owner, ret_account);
 }

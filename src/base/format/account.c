@@ -64,8 +64,8 @@ static bool parse_line(const char *line, size_t length, struct account *account)
 
 /* The first account that `is_it` says yes to. */
 static int account_find_line(const char *passwd,
-                bool (*is_it)(const struct account *account, const void *wanted),
-                const void *wanted, struct account *ret_account)
+                             bool (*is_it)(const struct account *account, const void *wanted),
+                             const void *wanted, struct account *ret_account)
 {
     while (*passwd) {
         size_t length = strcspn(passwd, "\n");
