@@ -7,7 +7,7 @@
  *     copy-live DISK TARGET   tree_copy.h, while somebody works in it; input: a time, later its end
  *     diff DISK BASE          tree_diff.h
  *     pack DISK [BASE]        layer_pack.h; data: the layer
- *     unpack TARGET           layer_unpack.h; input: the layer
+ *     unpack TARGET           layer_unpack.h; input: layers, the oldest first
  *     archive DISK            archive_make.h, a view; input: options, data: a file
  *     unarchive               archive_unpack.h; input: a file, data: a tar stream
  *     scan DISK               tree_scan.h, a view; input: options

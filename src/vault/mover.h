@@ -4,12 +4,14 @@
  *     archive         disk ─ARCHIVE─► file ─► object
  *     restore         object ─► file ─UNARCHIVE─► tar ─► agent, then its disk is flushed
  *     store_disk      disk ─PACK─► file ─► object "layers/<owner>/<id>", unless it is there
- *     fetch_disk      [snapshot ─COPY─► disk,] object ─► file ─UNPACK─► disk, for each layer
+ *     fetch_disk      [snapshot ─COPY─► disk,] all objects, one behind the other ─UNPACK─► disk
  *     sync            disk ─SCAN─► list, against the last list; ─READ─► objects; list ─► object
  *     restore_mirror  list, objects ─► tar ─► agent, then its disk is flushed
  *
  * The files between the steps are nameless ones in the folder `spool`, gone with their descriptor;
- * they are why a slow store never holds a keeper, and a waiting keeper never a thread of the store.
+ * they are why a slow store holds no keeper, and a waiting keeper no thread of the store. Only disks
+ * that come back go without: somebody waits for them. So few of them do so at once
+ * (MOVER_FETCHES_MAX) that the store has a thread for each and keepers are left for the rest.
  * Memory is bounded whatever is moved; lists of files (MOVER_LIST_MAX) are held in memory.
  *
  * What a keeper tells is a stranger's word (it reads strangers' trees): lines have a limit, counts
@@ -30,6 +32,11 @@
 
 /* A line of a report. */
 #define MOVER_LINE_MAX ((size_t) 256 << 10)
+
+/* Disks that come back at once; others wait for their turn. Less than there are keepers
+ * (SERVICE_KEEPER_MAX in the launcher) and threads for streams (OBJECTS_THREADS): else those whose
+ * keeper waits could hold all threads, and those that have a keeper wait for a thread. */
+#define MOVER_FETCHES_MAX 6
 
 /* Layers of one disk. */
 #define MOVER_LAYERS_MAX 1024

@@ -38,6 +38,7 @@ struct mover {
     struct log *log;
     struct vault vault;
     struct list works; /* of work */
+    size_t fetching;   /* disks that layers are streamed to */
     bool is_closing;
     void (*closed)(void *context);
     void *closed_context;

@@ -1,15 +1,19 @@
 /* Disks as layers: what differs from a base becomes an object, and a list of objects a disk. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/crash_point.h"
 #include "base/encoding/encode.h"
 #include "base/memory.h"
+#include "sys/file/sys_file.h"
 #include "vault/mover_internal.h"
 
-#define KEY_SIZE 128
+#define KEY_SIZE  128
+#define PIPE_SIZE (1 << 20)
 
 static void layer_key(char ret_key[static KEY_SIZE], const struct id *owner, const char *layer)
 {
@@ -135,9 +139,9 @@ static void storing_packed(void *context, const struct error *failure, const cha
             objects_head(storing->work.mover->objects, storing->key, storing_looked, storing);
 }
 
-void mover_store_disk(void *self, const struct disk_ref *disk, const struct disk_ref *base,
-                      const struct id *owner, vault_progressed *progressed, vault_layer_done *done,
-                      void *context)
+void mover_store_disk(void *self, const struct disk_ref *disk,
+                      const struct disk_ref *base, const struct id *owner,
+                      vault_progressed *progressed, vault_layer_done *done, void *context)
 {
     struct mover *mover = self;
     struct storing *storing = mem_alloc(sizeof(*storing));
@@ -160,16 +164,20 @@ void mover_store_disk(void *self, const struct disk_ref *disk, const struct disk
 
 /* --- fetch ----------------------------------------------------------------------------------- */
 
+/* Objects go through one pipe into one keeper, layer behind layer, which tells a line for each. */
 struct fetching {
     struct work work;
     struct report report;
-    struct objects_call *call;
-    struct id owner, target;
-    uint64_t disk_bytes;
-    struct vault_layer *layers; /* owned */
-    size_t count, next;
-    int file;
-    bool has_disk; /* there is one, half filled until the end */
+    struct objects_call *call; /* the layer that is being streamed; NULL: none */
+    struct id owner;
+    struct provider_disk_job job; /* of the keeper; target and limit */
+    struct vault_layer *layers;   /* owned */
+    size_t count, sent, told;     /* all; in the pipe; unpacked */
+    int pipe;                     /* owned: its end that the store writes to */
+    bool is_waiting;              /* for its turn */
+    bool is_unpacking;            /* the keeper has not ended */
+    bool has_disk;                /* there is one, half filled until the end */
+    bool has_failed;
     struct error why;
     struct vault_progress progress;
     vault_progressed *progressed;
@@ -177,12 +185,23 @@ struct fetching {
     void *context;
 };
 
+static void stream_layers(struct fetching *fetching);
+
+/* The next one has its turn. */
 static void fetching_finished(struct work *work, const struct error *failure)
 {
     struct fetching *fetching = CONTAINER_OF(work, struct fetching, work);
+    struct mover *mover = work->mover;
 
+    mover->fetching -= !fetching->is_waiting;
+    LIST_EACH (&mover->works, at) {
+        struct fetching *other = CONTAINER_OF(at, struct fetching, work.link);
+
+        if (other->work.finish == fetching_finished && other->is_waiting && !other->work.is_over &&
+            mover->fetching < MOVER_FETCHES_MAX)
+            stream_layers(other);
+    }
     fetching->done(fetching->context, failure);
-    fetching->file = fd_close(fetching->file);
     free(fetching->layers);
     free(fetching);
 }
@@ -191,6 +210,8 @@ static void fetching_cancel(struct work *work)
 {
     struct fetching *fetching = CONTAINER_OF(work, struct fetching, work);
 
+    if (fetching->is_waiting)
+        (void) work_goes_on(work);
     report_cancel(&fetching->report);
     if (fetching->call)
         objects_cancel(fetching->call);
@@ -203,99 +224,151 @@ static void half_is_gone(void *context, const struct error *failure)
     /* Nobody was promised that disk, so recovery takes it away. */
     if (failure)
         LOG_WARNING(fetching->work.mover->log, "a disk that is half fetched cannot be deleted",
-                    log_text("disk", fetching->target.text), log_text("reason", failure->message));
+                    log_text("disk", fetching->job.target.text),
+                    log_text("reason", failure->message));
     work_end(&fetching->work, &fetching->why);
 }
 
-static void fetching_fail(struct fetching *fetching, const struct error *failure)
+/* The first failure counts, but that the keeper has gone is told by the keeper itself. */
+static void fetching_fail(struct fetching *fetching, const struct error *failure, size_t layer)
 {
+    if (fetching->has_failed || failure->system == EPIPE)
+        return;
+    fetching->has_failed = true;
     fetching->why = *failure;
     if (fetching->count)
-        error_prefix(&fetching->why, "layer %zu of %zu", fetching->next + 1, fetching->count);
-    if (fetching->has_disk)
-        provider_destroy(fetching->work.mover->provider, &fetching->target, half_is_gone, fetching);
+        error_prefix(&fetching->why, "layer %zu of %zu", layer + 1, fetching->count);
+}
+
+/* Keeper and store have both ended. */
+static void fetching_end(struct fetching *fetching)
+{
+    if (fetching->is_unpacking || fetching->call)
+        return;
+    if (!fetching->has_failed)
+        work_end(&fetching->work, NULL);
+    else if (fetching->has_disk)
+        provider_destroy(fetching->work.mover->provider, &fetching->job.target, half_is_gone,
+                         fetching);
     else
         work_end(&fetching->work, &fetching->why);
 }
 
-static void fetch_next(struct fetching *fetching);
+/* --- into the pipe --- */
 
-static void layer_unpacked(void *context, const struct error *failure, const char *outcome,
-                           size_t length)
+static void stream_next(struct fetching *fetching);
+
+static void layer_streamed(void *context, const struct error *failure,
+                           const struct object_info *info)
+{
+    struct fetching *fetching = context;
+
+    fetching->call = NULL;
+    if (failure) {
+        fetching_fail(fetching, failure, fetching->sent);
+        fetching->pipe = fd_close(fetching->pipe);
+        fetching_end(fetching);
+        return;
+    }
+    CRASH_POINT("restore.layer");
+    fetching->progress.stored_bytes += info->size;
+    if (fetching->progressed)
+        fetching->progressed(fetching->context, &fetching->progress);
+    fetching->sent++;
+    stream_next(fetching);
+}
+
+/* At the end of the last one, and when it cannot go on, the keeper sees the end of its input. */
+static void stream_next(struct fetching *fetching)
+{
+    struct mover *mover = fetching->work.mover;
+    const struct vault_layer *layer = &fetching->layers[fetching->sent];
+    struct error err = ERROR_INIT;
+    char key[KEY_SIZE];
+
+    if (mover->is_closing) {
+        (void) error_set(&err, ERR_UNAVAILABLE, 0, "the service is stopping");
+        fetching_fail(fetching, &err, fetching->sent);
+    }
+    if (fetching->has_failed || fetching->sent == fetching->count) {
+        fetching->pipe = fd_close(fetching->pipe);
+        fetching_end(fetching);
+        return;
+    }
+    layer_key(key, &fetching->owner, layer->id);
+    fetching->call =
+        objects_get_file(mover->objects, key, fetching->pipe, layer->sum, layer_streamed, fetching);
+}
+
+/* --- out of the keeper --- */
+
+static void layer_told(void *context, const char *line, size_t length)
 {
     struct fetching *fetching = context;
     struct vault_layer told = {.size = 0};
     struct error err = ERROR_INIT;
 
-    /* A first job that fails takes its new disk along. */
-    if (!failure) {
-        fetching->has_disk = true;
-        if (read_layer(outcome, length, &told, &err) < 0)
-            failure = &err;
-        else if (strcmp(told.id, fetching->layers[fetching->next].id) != 0) {
-            (void) error_set(&err, ERR_UPSTREAM, 0, "the object holds another layer");
-            failure = &err;
-        }
-    }
-    if (failure) {
-        fetching_fail(fetching, failure);
-        return;
-    }
+    if (fetching->told == fetching->count)
+        (void) error_set(&err, ERR_UPSTREAM, 0, "the keeper told of more layers than there are");
+    else if (read_layer(line, length, &told, &err) == 0 &&
+             strcmp(told.id, fetching->layers[fetching->told].id) != 0)
+        (void) error_set(&err, ERR_UPSTREAM, 0, "the object holds another layer");
+    if (err.code != ERR_NONE)
+        fetching_fail(fetching, &err, fetching->told);
     fetching->progress.bytes += told.bytes;
-    fetching->file = fd_close(fetching->file);
-    fetching->next++;
-    fetch_next(fetching);
+    fetching->told++;
 }
 
-static void layer_got(void *context, const struct error *failure, const struct object_info *info)
+/* A job that fails takes its new disk along, but not one that was there. */
+static void layers_unpacked(void *context, const struct error *failure, const char *outcome,
+                            size_t length)
 {
     struct fetching *fetching = context;
-    struct mover *mover = fetching->work.mover;
-    struct provider_disk_job job = {.kind = DISK_JOB_UNPACK,
-                                    .target = fetching->target,
-                                    .disk_bytes = fetching->disk_bytes,
-                                    .input = fetching->file,
-                                    .data = -EBADF};
-    struct error err = ERROR_INIT;
+    struct error err = failure ? *failure : (struct error) ERROR_INIT;
 
-    fetching->call = NULL;
-    if (!failure && lseek(fetching->file, 0, SEEK_SET) < 0) {
-        (void) error_set(&err, ERR_INTERNAL, errno, "go to the start of a file");
-        failure = &err;
-    }
-    if (failure) {
-        fetching_fail(fetching, failure);
-        return;
-    }
-    fetching->progress.stored_bytes += info->size;
-    if (fetching->progressed)
-        fetching->progressed(fetching->context, &fetching->progress);
-    report_run(&fetching->report, mover->loop, mover->provider, &job, NULL, layer_unpacked,
-               fetching);
+    fetching->is_unpacking = false;
+    fetching->has_disk |= !failure;
+    /* What we put there ourselves and cannot be unpacked is the store's fault. */
+    if (err.code == ERR_INVALID)
+        err.code = ERR_UPSTREAM;
+    if (!failure)
+        layer_told(fetching, outcome, length);
+    if (!failure && fetching->told < fetching->count)
+        (void) error_set(&err, ERR_UPSTREAM, 0, "the keeper has not seen it");
+    if (err.code != ERR_NONE)
+        fetching_fail(fetching, &err, fetching->told);
+    if (fetching->call)
+        objects_cancel(fetching->call);
+    fetching_end(fetching);
 }
 
-static void fetch_next(struct fetching *fetching)
+static void unpack_layers(struct fetching *fetching)
 {
     struct mover *mover = fetching->work.mover;
-    const struct vault_layer *layer = &fetching->layers[fetching->next];
     struct error err = ERROR_INIT;
-    char key[KEY_SIZE];
+    int ends[2];
 
-    if (fetching->next == fetching->count) {
-        work_end(&fetching->work, NULL);
+    if (fetching->count == 0) {
+        fetching_end(fetching);
         return;
     }
-    if (mover->is_closing)
-        (void) error_set(&err, ERR_UNAVAILABLE, 0, "the service is stopping");
-    else
-        fetching->file = mover_open_file(mover, &err);
-    if (err.code != ERR_NONE) {
-        fetching_fail(fetching, &err);
+    if (pipe2(ends, O_CLOEXEC) < 0) {
+        (void) error_set(&err, error_code_from_errno(errno), errno, "make a pipe for layers");
+        fetching_fail(fetching, &err, 0);
+        fetching_end(fetching);
         return;
     }
-    layer_key(key, &fetching->owner, layer->id);
-    fetching->call =
-        objects_get_file(mover->objects, key, fetching->file, layer->sum, layer_got, fetching);
+    /* Without these there are more turns. */
+    (void) sys_file_set_nonblocking(ends[1], true);
+    (void) fcntl(ends[1], F_SETPIPE_SZ, PIPE_SIZE);
+    fetching->pipe = ends[1];
+    fetching->job.kind = DISK_JOB_UNPACK;
+    fetching->job.input = ends[0];
+    fetching->is_unpacking = true;
+    report_run(&fetching->report, mover->loop, mover->provider, &fetching->job, layer_told,
+               layers_unpacked, fetching);
+    (void) fd_close(ends[0]);
+    stream_next(fetching);
 }
 
 static int check_layers(const struct vault_layer *layers, size_t count, bool has_start,
@@ -312,6 +385,8 @@ static int check_layers(const struct vault_layer *layers, size_t count, bool has
     return 0;
 }
 
+/* --- what it begins as --- */
+
 static void start_copied(void *context, const struct error *failure, const char *outcome,
                          size_t length)
 {
@@ -319,50 +394,56 @@ static void start_copied(void *context, const struct error *failure, const char 
 
     (void) outcome, (void) length;
     fetching->has_disk = !failure; /* a job that fails takes its new disk along */
-    if (failure)
-        fetching_fail(fetching, failure);
-    else
-        fetch_next(fetching);
+    fetching->job.on = (struct disk_ref){.id.text = ""};
+    if (failure) {
+        fetching_fail(fetching, failure, 0);
+        fetching_end(fetching);
+    } else {
+        unpack_layers(fetching);
+    }
 }
 
-static void copy_start(struct fetching *fetching, const struct disk_ref *start)
+static void stream_layers(struct fetching *fetching)
 {
     struct mover *mover = fetching->work.mover;
-    const struct provider_disk_job job = {.kind = DISK_JOB_COPY,
-                                          .on = *start,
-                                          .target = fetching->target,
-                                          .disk_bytes = fetching->disk_bytes,
-                                          .input = -EBADF,
-                                          .data = -EBADF};
 
-    report_run(&fetching->report, mover->loop, mover->provider, &job, NULL, start_copied, fetching);
+    fetching->is_waiting = false;
+    mover->fetching++;
+    if (fetching->job.on.id.text[0])
+        report_run(&fetching->report, mover->loop, mover->provider, &fetching->job, NULL,
+                   start_copied, fetching);
+    else
+        unpack_layers(fetching);
 }
 
 void mover_fetch_disk(void *self, const struct vault_fetch *what, vault_progressed *progressed,
                       vault_done *done, void *context)
 {
+    struct mover *mover = self;
     struct fetching *fetching = mem_alloc(sizeof(*fetching));
-    bool has_start = what->start.id.text[0];
     struct error err = ERROR_INIT;
 
-    fetching->owner = what->owner;
-    fetching->target = what->target;
-    fetching->disk_bytes = what->disk_bytes;
-    fetching->file = -EBADF;
-    fetching->progressed = progressed;
-    fetching->done = done;
-    fetching->context = context;
-    if (!work_begin(&fetching->work, self, fetching_finished, fetching_cancel))
+    *fetching = (struct fetching){.owner = what->owner,
+                                  .job = {.kind = DISK_JOB_COPY,
+                                          .on = what->start,
+                                          .target = what->target,
+                                          .disk_bytes = what->disk_bytes,
+                                          .input = -EBADF,
+                                          .data = -EBADF},
+                                  .pipe = -EBADF,
+                                  .is_waiting = true,
+                                  .progressed = progressed,
+                                  .done = done,
+                                  .context = context};
+    if (!work_begin(&fetching->work, mover, fetching_finished, fetching_cancel))
         return;
-    if (check_layers(what->layers, what->count, has_start, &err) < 0) {
+    if (check_layers(what->layers, what->count, what->start.id.text[0], &err) < 0) {
         work_end(&fetching->work, &err);
         return;
     }
     fetching->layers = mem_alloc_array(what->count + 1, sizeof(*what->layers));
     for (; fetching->count < what->count; fetching->count++)
         fetching->layers[fetching->count] = what->layers[fetching->count];
-    if (has_start)
-        copy_start(fetching, &what->start);
-    else
-        fetch_next(fetching);
+    if (mover->fetching < MOVER_FETCHES_MAX)
+        stream_layers(fetching);
 }

@@ -148,26 +148,26 @@ void layer_input_digest(struct layer_input *input, uint8_t ret_digest[static SHA
     sha256_finish(&sum, ret_digest);
 }
 
-/* What is behind the frame, up to the end of the file: at most one byte more than a seal has. */
-static int read_rest(struct layer_input *input, uint8_t rest[static LAYER_SEAL_SIZE + 1],
-                     size_t *ret_length, struct error *err)
+/* The file's next bytes as they are, `length` of them or all that are left. */
+static int read_plain(struct layer_input *input, uint8_t *bytes, size_t length, size_t *ret_length,
+                      struct error *err)
 {
-    size_t length = input->in_end - input->in_at;
+    size_t there = input->in_end - input->in_at;
     ssize_t got;
 
-    if (length > LAYER_SEAL_SIZE + 1)
-        length = LAYER_SEAL_SIZE + 1;
-    memcpy(rest, input->in + input->in_at, length);
-    got = sys_file_read_full(input->fd, rest + length, LAYER_SEAL_SIZE + 1 - length);
+    there = there < length ? there : length;
+    memcpy(bytes, input->in + input->in_at, there);
+    input->in_at += there;
+    got = sys_file_read_full(input->fd, bytes + there, length - there);
     if (got < 0)
         return error_set(err, error_code_from_errno((int) got), (int) got, "read the layer");
-    *ret_length = length + (size_t) got;
+    *ret_length = there + (size_t) got;
     return 0;
 }
 
 int layer_input_finish(struct layer_input *input, struct layer_sums *sums, struct error *err)
 {
-    uint8_t rest[LAYER_SEAL_SIZE + 1], seal[LAYER_SEAL_SIZE];
+    uint8_t told[LAYER_SEAL_SIZE], seal[LAYER_SEAL_SIZE];
     struct sha256 frame;
     size_t length;
 
@@ -175,16 +175,38 @@ int layer_input_finish(struct layer_input *input, struct layer_sums *sums, struc
         return -1;
     if (input->out_at < input->out_end)
         return error_set(err, ERR_INVALID, 0, "something follows the end of the layer");
-    if (read_rest(input, rest, &length, err) < 0)
+    if (read_plain(input, told, sizeof(told), &length, err) < 0)
         return -1;
     frame = input->file;
     layer_put_number(seal, 4, LAYER_SEAL_MAGIC);
     layer_put_number(seal + 4, 4, SHA256_SIZE);
     sha256_finish(&frame, seal + 8);
-    if (length != sizeof(seal) || memcmp(seal, rest, sizeof(seal)) != 0)
+    if (length != sizeof(seal) || memcmp(seal, told, sizeof(seal)) != 0)
         return error_set(err, ERR_INVALID, 0, "the layer is damaged: its sum is wrong");
     sha256_add(&input->file, seal, sizeof(seal));
     sha256_finish(&input->file, sums->sha256);
     sums->size = input->size + sizeof(seal);
     return 0;
+}
+
+int layer_input_again(struct layer_input *input, struct error *err)
+{
+    ssize_t got = 0;
+
+    if (input->in_at == input->in_end) {
+        got = read_some(input->fd, input->in, sizeof(input->in));
+        if (got < 0)
+            return error_set(err, error_code_from_errno((int) got), (int) got, "read the layer");
+        input->in_at = 0;
+        input->in_end = (size_t) got;
+    }
+    if (input->in_at == input->in_end)
+        return 0;
+    (void) ZSTD_DCtx_reset(input->zstd, ZSTD_reset_session_only);
+    sha256_init(&input->stream);
+    sha256_init(&input->file);
+    input->position = input->size = 0;
+    input->has_ended = input->is_full = false;
+    input->out_at = input->out_end = input->summed = 0;
+    return 1;
 }

@@ -26,6 +26,10 @@ int layer_input_read(struct layer_input *input, void *bytes, size_t length, stru
 uint64_t layer_input_position(const struct layer_input *input);
 void layer_input_digest(struct layer_input *input, uint8_t ret_digest[static SHA256_SIZE]);
 
-/* Stream and file must end here, and the file's seal be right. 0 and `size` and `sha256` of the
- * sums, or -1 with ERR_INVALID. */
+/* The stream must end here, and the seal behind it be right. 0 and `size` and `sha256` of the sums,
+ * or -1 with ERR_INVALID. */
 int layer_input_finish(struct layer_input *input, struct layer_sums *sums, struct error *err);
+
+/* After that: 1 when another layer follows, which is read from now on; 0 at the end of the file; or
+ * -1. */
+int layer_input_again(struct layer_input *input, struct error *err);

@@ -385,6 +385,18 @@ int layer_reader_next(struct layer_reader *reader, struct layer_record *ret_reco
     return 0;
 }
 
+int layer_reader_again(struct layer_reader *reader, struct error *err)
+{
+    int more = layer_input_again(reader->input, err);
+
+    if (more == 1) {
+        reader->records = reader->linked = 0;
+        reader->has_top = false;
+        reader->last[0] = '\0';
+    }
+    return more;
+}
+
 /* --- parts of records ----------------------------------------------------------------------- */
 
 static bool is_piece(const struct layer_reader *reader, uint64_t offset, uint64_t length)

@@ -8,7 +8,8 @@
  *     next      F             piece, piece, ... (until 0), then attribute, attribute, ... (until 0)
  *     next      U L P W C     attribute, attribute, ... (until 0)
  *     next      D H R         -
- *     next      E             the end: nothing follows
+ *     next      E             the end
+ *     again                   another layer behind it, which begins with `begin`; or nothing
  *
  * The parts of a record must all be read before the next. Failures are -1 with `err`: ERR_INVALID
  * with a message that names the place, or what reading the descriptor failed with. */
@@ -61,6 +62,9 @@ int layer_reader_begin(struct layer_reader *reader, bool *ret_is_delta, struct e
 
 int layer_reader_next(struct layer_reader *reader, struct layer_record *ret_record,
                       struct error *err);
+
+/* After LAYER_END: 1 when another layer follows, 0 when the descriptor has ended. */
+int layer_reader_again(struct layer_reader *reader, struct error *err);
 
 /* 1 and a part of the record, 0 when there are no more. */
 int layer_reader_piece(struct layer_reader *reader, struct layer_piece *ret_piece,

@@ -415,16 +415,39 @@ static void report(const struct unpack *unpack, struct output *output)
     output_end(output, &json);
 }
 
-static int unpack_all(struct unpack *unpack, struct output *output, struct error *err)
+static int unpack_one(struct unpack *unpack, struct error *err)
 {
+    int result = 0;
+
+    unpack->where = (struct folder_descent) FOLDER_DESCENT_INIT;
+    unpack->firsts = (struct first_copies) FIRST_COPIES_INIT(unpack->top);
+    unpack->files = unpack->entries = unpack->removed = 0;
     if (layer_reader_begin(unpack->reader, &unpack->is_delta, err) < 0 ||
         check_target(unpack, err) < 0 || unpack_records(unpack, err) < 0)
-        return -1;
-    /* A filesystem may say only now that there is no room, or that the disk failed. */
-    if (syncfs(unpack->top) < 0)
-        return error_set(err, error_code_from_errno(errno), errno, "write the target");
-    report(unpack, output);
-    return 0;
+        result = -1;
+    (void) first_copies_close(&unpack->firsts); /* after a failure, which is the one to tell */
+    folder_descent_done(&unpack->where);
+    return result;
+}
+
+static int unpack_all(struct unpack *unpack, struct output *output, struct error *err)
+{
+    int more;
+
+    while (unpack_one(unpack, err) == 0) {
+        more = layer_reader_again(unpack->reader, err);
+        if (more < 0)
+            return -1;
+        if (more && unpack->limits)
+            return error_set(err, ERR_INVALID, 0, "something follows the end of the layer");
+        /* A filesystem may say only now that there is no room, or that the disk failed. */
+        if (!more && syncfs(unpack->top) < 0)
+            return error_set(err, error_code_from_errno(errno), errno, "write the target");
+        report(unpack, output);
+        if (!more)
+            return 0;
+    }
+    return -1;
 }
 
 int layer_unpack(int target, int input, struct output *output, struct error *err)
@@ -437,8 +460,6 @@ int layer_unpack_within(int target, int input, const struct image_limits *limits
 {
     struct unpack unpack = {
         .top = target,
-        .where = FOLDER_DESCENT_INIT,
-        .firsts = FIRST_COPIES_INIT(target),
         .uid = geteuid(),
         .gid = getegid(),
         .limits = limits,
@@ -449,9 +470,7 @@ int layer_unpack_within(int target, int input, const struct image_limits *limits
     unpack.reader = layer_reader_new(input);
     attributes_init(&unpack.attributes);
     result = unpack_all(&unpack, output, err);
-    (void) first_copies_close(&unpack.firsts); /* after a failure, which is the one to tell */
     layer_reader_free(unpack.reader);
     attributes_done(&unpack.attributes);
-    folder_descent_done(&unpack.where);
     return result;
 }

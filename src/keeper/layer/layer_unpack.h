@@ -1,4 +1,4 @@
-/* The job `unpack`: one layer (layer_format.h) onto a tree.
+/* The job `unpack`: layers (layer_format.h) onto a tree, as many as follow each other in its input.
  *
  * A whole layer wants an empty target; one that was packed with a base wants what was unpacked from
  * the base's layers. Everything is made as it was: owners, modes, times of modification (of folders
@@ -7,13 +7,14 @@
  * The stream may come from anywhere: it is checked against the rules of the format as it is read,
  * no name leads out of the target, no link is followed, and memory has a bound. Everything up to
  * the last byte of the input is covered by sums; one that is wrong, a missing end or anything
- * behind it fails the job with ERR_INVALID. By then the tree has been changed: a failed unpacking
+ * behind it that is no layer fails the job with ERR_INVALID. An input that ends between two layers
+ * is whole: who asked counts what is told. By then the tree has been changed: a failed unpacking
  * is not taken back.
  *
- * The job `add-layer` is the same for a layer of an image, within the limits of an import
+ * The job `add-layer` is the same for one layer of an image, within the limits of an import
  * (image_tree.h): a step of a build must not fill the disk that all images share.
  *
- * Ends with one line when all of it is on the disk; its members are those of layer_pack.h, without
+ * Tells a line for each layer, the last one when all of it is on the disk; its members are those of layer_pack.h, without
  * `skipped` and `attributes_left_out`:
  *
  *     {"layer":{"id":"...","size":123,"bytes":456,"sha256":"...","files":3,"entries":9,
