@@ -63,7 +63,8 @@ static void answer_sandbox(struct service *service, uint64_t request,
         .sandbox = {.entry = resident_entry(resident),
                     .uid_first = resident->sandbox.ids.first,
                     .uid_count = resident->sandbox.ids.count,
-                    .unenforced = resident->unenforced},
+                    .unenforced = resident->unenforced,
+                    .pause_us = resident->pause_us},
     };
 
     answer(service, request, &reply);

@@ -144,7 +144,7 @@ bool host_carry(void)
     }
     failure = job->failure;
     r = failure.code != ERR_NONE ? -1 : carry(&job->task, &failure);
-    if (r == 0 && job->task.work == PORTER_SNAPSHOT)
+    if (r == 0 && job->task.work <= PORTER_FORK)
         job->taken(job);
     list_remove(&job->link);
     job->bytes = 1;

@@ -73,14 +73,17 @@ struct provider_spec {
     const struct provider_variable *environment; /* for everything that runs inside */
     size_t environment_count;
     bool keep_id; /* never from stock: the id must be this one */
-    /* Create: begin with a copy of this disk instead of an empty one. Implies keep_id. */
+    /* Create: begin with a copy of this disk instead of an empty one. Implies keep_id. With
+     * `hold_origin` a sandbox that runs stands still meanwhile, as for a snapshot. */
     struct disk_ref origin;
+    bool hold_origin;
 };
 
 struct provider_sandbox {
     struct id id; /* of the sandbox from now on: may be another than the spec's, see keep_id */
     enum run_state state;
     unsigned int unenforced; /* LIMIT_BIT(...) */
+    uint64_t pause_us;       /* of a new one: how long its origin stood still */
 };
 
 /* --- answers: each is called once; what they are given is borrowed for the call -------------- */
@@ -240,8 +243,8 @@ void provider_reclaim(struct provider *provider, const struct id *id, provider_b
  * on top of the image `image`, as the sandbox saw it; otherwise a job sees the disk alone, with its
  * whiteouts. "new": the disk of a stopped sandbox is made (with `disk_bytes` as its limit; 0:
  * none), and gone again when the job fails. UNPACK also takes an existing disk of a stopped sandbox
- * as its target (`disk_bytes` is ignored then, and a failure leaves it half filled): layers are
- * unpacked one after the other, the oldest first. */
+ * as its target (`disk_bytes` is ignored then, and a failure leaves it half filled). Its input is
+ * any number of layers one behind the other, the oldest first; an end between two is the end. */
 /* Descriptors are borrowed for the call; -EBADF: nothing. */
 struct provider_disk_job {
     enum disk_job_kind kind;

@@ -148,8 +148,11 @@ static void a_fork_stands_for_itself(void **state)
         spec = spec_of(contract, &forks[i]);
         spec.keep_id = false; /* an origin implies it */
         spec.origin = origins[i];
+        spec.hold_origin = i == 2;
         reply = ask_create(contract, &spec);
         expect_ok(&reply);
+        if (i < 2)
+            assert_int_equal(reply.sandbox.pause_us, 0);
         assert_string_equal(reply.sandbox.id.text, forks[i].text);
         expect_state(contract, &forks[i], RUN_STATE_RUNNING);
     }

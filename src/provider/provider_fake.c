@@ -175,7 +175,8 @@ static void run(struct provider *provider, const struct provider_spec *spec, con
     call->result.sandbox =
         (struct provider_sandbox){.id = *id,
                                   .state = RUN_STATE_RUNNING,
-                                  .unenforced = asked_limits(&spec->limits) & fake->unenforced};
+                                  .unenforced = asked_limits(&spec->limits) & fake->unenforced,
+                                  .pause_us = spec->hold_origin ? 1 : 0};
     remember_limits(fake, id, &spec->limits);
     answer_or_hold(call);
 }

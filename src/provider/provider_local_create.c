@@ -201,8 +201,10 @@ static void create_cold(struct creation *creation);
 /* Fill in the call's result and go on. */
 static void on_runs(struct creation *creation, const struct wire_sandbox *sandbox)
 {
-    creation->call->result.sandbox = (struct provider_sandbox){
-        .id = creation->plan.id, .state = RUN_STATE_RUNNING, .unenforced = sandbox->unenforced};
+    creation->call->result.sandbox = (struct provider_sandbox){.id = creation->plan.id,
+                                                               .state = RUN_STATE_RUNNING,
+                                                               .unenforced = sandbox->unenforced,
+                                                               .pause_us = sandbox->pause_us};
     if (creation->environment)
         set_environment(creation);
     else

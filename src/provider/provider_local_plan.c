@@ -54,6 +54,8 @@ int provider_local_plan(const struct provider_spec *spec, const char *image,
     memset(ret_plan, 0, sizeof(*ret_plan));
     ret_plan->id = spec->id;
     ret_plan->origin = disk_ref_or_none(spec->origin);
+    if (spec->hold_origin)
+        ret_plan->flags |= WIRE_BIT(WIRE_PLAN_HOLD_ORIGIN);
     ret_plan->network = spec->network;
     ret_plan->limits = spec->limits;
     if (copy_text(ret_plan->hostname, sizeof(ret_plan->hostname), spec->hostname, "hostname", err) <

@@ -190,7 +190,9 @@ WIRE_STRUCT(done, WIRE_DONE_FIELDS);
     F(S, RECORD, entry, entry, "as in a list")                                                     \
     F(S, U32, uid_first, UINT32_MAX, "the host's id of its root")                                  \
     F(S, U32, uid_count, UINT32_MAX, "ids from there on that are its own")                         \
-    F(S, FLAGS, unenforced, limit, "limits that were asked for and do not hold on this host")
+    F(S, FLAGS, unenforced, limit, "limits that were asked for and do not hold on this host")      \
+    F(S, U64, pause_us, UINT64_MAX,                                                                \
+      "how long its origin stood still; 0: it has none, or it did not")
 WIRE_STRUCT(sandbox, WIRE_SANDBOX_FIELDS);
 
 #define WIRE_LISTED_FIELDS(F, S)                                                                   \

@@ -17,8 +17,8 @@
  * bytes never change. */
 #define WIRE_VERSION_GREETING 0
 /* What this program speaks. */
-#define WIRE_VERSION_MIN 2
-#define WIRE_VERSION_MAX 2
+#define WIRE_VERSION_MIN 3
+#define WIRE_VERSION_MAX 3
 
 #define WIRE_HEADER_SIZE 12
 #define WIRE_PACKET_MAX  4096

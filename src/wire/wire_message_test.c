@@ -113,7 +113,7 @@ static void the_bytes_are_what_the_specification_says(void **state)
 {
     static const uint8_t hello[] = {0, 0, 1, 0, 7, 0, 0,   0,   0,   0,   0,  0,
                                     1, 0, 2, 0, 5, 0, '0', '.', '1', '.', '0'};
-    static const uint8_t exited[] = "\2\0\x60\0\0\0\0\0\0\0\0\0"
+    static const uint8_t exited[] = "\3\0\x60\0\0\0\0\0\0\0\0\0"
                                     "aaaaaaaaaaaaaaaaaaaaaaaaaa\1\x9";
     const struct wire_message first = {
         .number = WIRE_MESSAGE_HELLO,
@@ -384,7 +384,7 @@ static void the_newest_common_version_is_chosen(void **state)
     static const struct {
         uint16_t least, most;
         unsigned int chosen; /* 0: none */
-    } cases[] = {{2, 2, 2}, {1, 9, 2}, {3, 9, 0}, {1, 1, 0}, {1, UINT16_MAX, 2}};
+    } cases[] = {{3, 3, 3}, {1, 9, 3}, {4, 9, 0}, {1, 2, 0}, {1, UINT16_MAX, 3}};
 
     (void) state;
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {

@@ -62,9 +62,13 @@ static int check_bind(const void *object, struct error *err)
 
 static int check_origin(const struct wire_plan *plan, struct error *err)
 {
+    uint32_t others = plan->flags & ~WIRE_BIT(WIRE_PLAN_HOLD_ORIGIN);
+
     if (!plan->origin.id.text[0])
-        return 0;
-    if (plan->flags)
+        return plan->flags == others
+                   ? 0
+                   : error_set(err, ERR_INVALID, 0, "no origin that could be held");
+    if (others)
         return error_set(err, ERR_INVALID, 0, "an origin for '%s'",
                          wire_plan_flag_words[plan->flags & WIRE_BIT(WIRE_PLAN_POOLED)
                                                   ? WIRE_PLAN_POOLED

@@ -20,7 +20,8 @@
 
 #define WIRE_PLAN_FLAGS(W)                                                                         \
     W(WIRE_PLAN_POOLED, "pooled", "a stock sandbox that an `assign` makes somebody's")             \
-    W(WIRE_PLAN_EXISTING_DISK, "existing_disk", "on the disk this id has, instead of a new one")
+    W(WIRE_PLAN_EXISTING_DISK, "existing_disk", "on the disk this id has, instead of a new one")   \
+    W(WIRE_PLAN_HOLD_ORIGIN, "hold_origin", "a running `origin` stands still while it is copied")
 WIRE_ENUM(plan_flag, WIRE_PLAN_FLAGS);
 
 WIRE_VOCABULARY(network_mode, enum network_mode, NETWORK_MODES);

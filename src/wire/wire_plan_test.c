@@ -120,7 +120,12 @@ static void an_origin_is_for_new_disks_of_others(void **state)
     assert_refused(&plan, "its own origin");
     plan.origin.set = DISK_OF_SNAPSHOT;
     assert_ok(wire_plan_encode(&plan, &bytes, &err), &err);
-    plan.origin.id.text[0] = '\0';
+    plan.flags = WIRE_BIT(WIRE_PLAN_HOLD_ORIGIN);
+    assert_int_equal(wire_plan_encode(&plan, &(struct wire_plan_bytes){.length = 0}, &err), 0);
+    plan.origin = (struct disk_ref){.id.text = ""};
+    assert_refused(&plan, "no origin that could be held");
+    plan.flags = 0;
+    plan.origin.set = DISK_OF_SNAPSHOT;
     assert_refused(&plan, "no disk");
 }
 

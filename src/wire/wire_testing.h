@@ -281,8 +281,11 @@ static inline void repair_plan(void *object)
         plan->binds.items[i].place[1] = (char) ('E' + i);
     if (plan->network != NETWORK_NAT)
         plan->rules.count = 0;
-    if (plan->flags || strcmp(plan->origin.id.text, plan->id.text) == 0)
+    if (plan->flags & ~WIRE_BIT(WIRE_PLAN_HOLD_ORIGIN) ||
+        strcmp(plan->origin.id.text, plan->id.text) == 0)
         memset(&plan->origin, 0, sizeof(plan->origin));
+    if (!plan->origin.id.text[0])
+        plan->flags &= ~WIRE_BIT(WIRE_PLAN_HOLD_ORIGIN);
 }
 
 static inline void fill_record(struct fill *fill, const struct wire_record *record, void *object)

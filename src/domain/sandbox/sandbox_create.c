@@ -39,6 +39,8 @@ struct creation {
     struct list sharers; /* of struct creation: the same name, meanwhile */
     bool has_origin;     /* the next ones count: */
     struct disk_ref disk;
+    bool hold;
+    uint64_t *pause_us; /* borrowed, may be NULL */
     struct id from, snapshot; /* for the event; no snapshot: empty */
     struct id base;           /* as of a sandbox */
     char *inside;             /* owned, may be NULL: sessions to bring back */
@@ -202,6 +204,8 @@ static void on_made(void *context, const struct error *failure, const struct pro
         return;
     }
     CRASH_POINT("domain.create.made");
+    if (creation->pause_us)
+        *creation->pause_us = made->pause_us;
     sandbox->id = made->id;
     sandbox->unenforced = made->unenforced;
     sandbox_set_identify(creation->domain, sandbox);
@@ -250,6 +254,7 @@ static void make(struct creation *creation, struct sandbox_spec *spec)
     sandbox_plan_init(&plan, sandbox);
     if (creation->has_origin)
         plan.spec.origin = creation->disk;
+    plan.spec.hold_origin = creation->hold;
     provider_create(domain->options.provider, &plan.spec, on_made, creation);
 }
 
@@ -290,6 +295,8 @@ static void set_origin(struct creation *creation, const struct sandbox_origin *o
         return;
     creation->has_origin = true;
     creation->disk = origin->disk;
+    creation->hold = origin->hold;
+    creation->pause_us = origin->pause_us;
     (void) snprintf(creation->from.text, sizeof(creation->from.text), "%s", origin->sandbox);
     if (origin->snapshot)
         (void) snprintf(creation->snapshot.text, sizeof(creation->snapshot.text), "%s",

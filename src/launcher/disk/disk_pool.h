@@ -261,9 +261,10 @@ int disk_pool_delete_snapshot(struct disk_pool *pool, const struct id *snapshot,
 /* Make the disk of a new sandbox a copy of a disk or snapshot, with an empty work folder. With
  * simple quota a fork starts with nothing on its account, whatever it shares: bound the number of
  * forks. On disk when this returns; should the power go before its place is, too, the next one to
- * mount the pool puts it there. Errors as for create and snapshot. Slow. */
+ * mount the pool puts it there. `waiter` and errors as for snapshots, and of create. Slow. */
 int disk_pool_fork(struct disk_pool *pool, enum disk_pool_set from, const struct id *source,
-                   const struct id *sandbox, uint64_t limit, struct error *err);
+                   const struct id *sandbox, uint64_t limit, const struct disk_pool_waiter *waiter,
+                   struct error *err);
 
 /* Make the disk of a sandbox, which nothing is mounted of, a copy of a snapshot. At every moment
  * there is the old one or the new one; on disk when this returns. Doing it twice does no harm.

@@ -160,7 +160,8 @@ int disk_pool_flush(struct disk_pool *pool, const struct id *sandbox, struct err
 }
 
 int disk_pool_fork(struct disk_pool *pool, enum disk_pool_set from, const struct id *source,
-                   const struct id *sandbox, uint64_t limit, struct error *err)
+                   const struct id *sandbox, uint64_t limit, const struct disk_pool_waiter *waiter,
+                   struct error *err)
 {
     AUTO(beside) struct beside beside = {.pool = pool, .folder = -EBADF};
     AUTO(close) int folder = -EBADF;
@@ -182,6 +183,8 @@ int disk_pool_fork(struct disk_pool *pool, enum disk_pool_set from, const struct
         return -1;
     r = copy_beside(&beside, folder, sandbox, false, limit);
     CRASH_POINT("launcher.fork.copied");
+    if (r == 0 && waiter)
+        waiter->taken(waiter->context);
     if (r == 0)
         r = disk_pool_renew_work(beside.folder);
     if (r == 0)

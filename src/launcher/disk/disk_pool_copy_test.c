@@ -30,10 +30,11 @@ static void snapshot_and_fork(void)
     CHECK_EQUAL(disk_pool_snapshot(pool, &id, &snapshot, NULL, &test_error), -1);
     CHECK_EQUAL(test_error.code, ERR_CONFLICT);
     CHECK_EQUAL(unlinkat(disk.folder, "u/file", 0), 0);
-    CHECK_OK(
-        disk_pool_fork(pool, DISK_POOL_SNAPSHOTS, &snapshot, &forked, 32 * MEGABYTE, &test_error));
-    CHECK_OK(disk_pool_fork(pool, DISK_POOL_DISKS, &id, &direct, 0, &test_error));
-    CHECK_EQUAL(disk_pool_fork(pool, DISK_POOL_SNAPSHOTS, &snapshot, &direct, 0, &test_error), -1);
+    CHECK_OK(disk_pool_fork(pool, DISK_POOL_SNAPSHOTS, &snapshot, &forked, 32 * MEGABYTE, NULL,
+                            &test_error));
+    CHECK_OK(disk_pool_fork(pool, DISK_POOL_DISKS, &id, &direct, 0, NULL, &test_error));
+    CHECK_EQUAL(disk_pool_fork(pool, DISK_POOL_SNAPSHOTS, &snapshot, &direct, 0, NULL, &test_error),
+                -1);
     CHECK_EQUAL(test_error.code, ERR_CONFLICT);
     disk_done(&disk);
     CHECK_OK(disk_pool_open_disk(pool, &forked, &disk, &test_error));
@@ -176,7 +177,7 @@ static void die_at(const char *point, enum copy copy, const struct id *id, const
         if (copy == COPY_SNAPSHOT)
             (void) disk_pool_snapshot(pool, id, to, NULL, NULL);
         else if (copy == COPY_FORK)
-            (void) disk_pool_fork(pool, DISK_POOL_SNAPSHOTS, from, to, 0, NULL);
+            (void) disk_pool_fork(pool, DISK_POOL_SNAPSHOTS, from, to, 0, NULL, NULL);
         else
             (void) disk_pool_roll_back(pool, id, from, 0, NULL);
         _exit(0);

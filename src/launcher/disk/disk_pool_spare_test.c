@@ -121,7 +121,7 @@ static void retire_what_is_no_spare(void)
     CHECK_OK(disk_pool_snapshot(pool, &copied, &snapshot, NULL, &test_error));
     CHECK_OK(disk_pool_retire(pool, &copied, &test_error));
     source = make_disk(pool, 0);
-    CHECK_OK(disk_pool_fork(pool, DISK_POOL_DISKS, &source, &target, 0, &test_error));
+    CHECK_OK(disk_pool_fork(pool, DISK_POOL_DISKS, &source, &target, 0, NULL, &test_error));
     CHECK_OK(disk_pool_retire(pool, &source, &test_error));
     CHECK_OK(disk_pool_retire(pool, &target, &test_error));
     CHECK_EQUAL(count_spares(), 0);

@@ -105,7 +105,7 @@ static void share_and_collect(void)
     CHECK_EQUAL(test_error.code, ERR_CONFLICT);
 
     put_file(pool, &box, "two");
-    CHECK_OK(disk_pool_fork(pool, DISK_POOL_DISKS, &box, &fork, 0, &test_error));
+    CHECK_OK(disk_pool_fork(pool, DISK_POOL_DISKS, &box, &fork, 0, NULL, &test_error));
     CHECK_EQUAL(count_file(pool, DISK_POOL_DISKS, &fork, "one"), 1);
     CHECK_EQUAL(count_file(pool, DISK_POOL_DISKS, &fork, "two"), 1);
     CHECK_EQUAL(count_file(pool, DISK_POOL_SNAPSHOTS, &first, "two"), 0);

@@ -66,9 +66,9 @@ static void ask_nonsense(void)
     CHECK_EQUAL(test_error.code, ERR_NOT_FOUND);
     CHECK_EQUAL(disk_pool_adopt(pool, &id, &test_error), -1);
     CHECK_EQUAL(test_error.code, ERR_NOT_FOUND);
-    CHECK_EQUAL(disk_pool_fork(pool, DISK_POOL_DISKS, &id, &id, 0, &test_error), -1);
+    CHECK_EQUAL(disk_pool_fork(pool, DISK_POOL_DISKS, &id, &id, 0, NULL, &test_error), -1);
     CHECK_EQUAL(test_error.code, ERR_NOT_FOUND);
-    CHECK_EQUAL(disk_pool_fork(pool, DISK_POOL_SNAPSHOTS, &bad, &id, 0, &test_error), -1);
+    CHECK_EQUAL(disk_pool_fork(pool, DISK_POOL_SNAPSHOTS, &bad, &id, 0, NULL, &test_error), -1);
     CHECK_EQUAL(test_error.code, ERR_INVALID);
 }
 
@@ -236,7 +236,7 @@ static void run_short_of_space(void)
     CHECK_EQUAL(disk_pool_create(pool, &other, 0, &test_error), -1);
     CHECK_EQUAL(test_error.code, ERR_NO_SPACE);
     CHECK(strstr(test_error.message, "beneath") != NULL);
-    CHECK_EQUAL(disk_pool_fork(pool, DISK_POOL_DISKS, &id, &other, 0, &test_error), -1);
+    CHECK_EQUAL(disk_pool_fork(pool, DISK_POOL_DISKS, &id, &other, 0, NULL, &test_error), -1);
     CHECK_EQUAL(test_error.code, ERR_NO_SPACE);
     CHECK_EQUAL(disk_pool_snapshot(pool, &id, &other, NULL, &test_error), -1);
     CHECK_EQUAL(test_error.code, ERR_NO_SPACE);

@@ -59,9 +59,12 @@ static int fork_disk(struct work *work, const struct porter_task *task, uint64_t
                      struct error *err)
 {
     struct disk_pool *pool = work->site.host.pool;
+    struct progress progress = {work->socket, task->number};
+    const struct disk_pool_waiter waiter = {taken, &progress};
 
     (void) ret_bytes;
-    if (disk_pool_fork(pool, task->from, &task->source, &task->target, task->limit, err) == 0)
+    if (disk_pool_fork(pool, task->from, &task->source, &task->target, task->limit, &waiter, err) ==
+        0)
         return 0;
     if (!task->is_repeated || err->code != ERR_CONFLICT)
         return -1;

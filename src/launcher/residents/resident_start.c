@@ -207,6 +207,7 @@ static void disk_is_made(struct resident_copy *copy, const struct error *failure
     struct resident *resident = fork->resident;
     struct sandbox_plan what;
 
+    resident->pause_us = copy->pause_us;
     if (failure)
         resident->start_failure = *failure;
     if (failure || resident->state != RESIDENT_COPYING) {
@@ -235,6 +236,9 @@ static int start_fork(struct resident *resident, const struct wire_plan *plan, s
     if (residents_find_source(all, &plan->origin, &source, err) < 0 ||
         disk_pool_check_space(all->site->host.pool, err) < 0)
         return -1;
+    if (source && source->freeze_request)
+        return error_set(err, ERR_CONFLICT, 0, "sandbox %s is just being frozen",
+                         plan->origin.id.text);
     /* The record comes before the disk that it stands for. */
     if (resident_write_record(resident, err) < 0)
         return -1;
@@ -249,7 +253,8 @@ static int start_fork(struct resident *resident, const struct wire_plan *plan, s
         .limit = plan->limits.disk_bytes,
     };
     resident->state = RESIDENT_COPYING;
-    if (resident_copy_begin(&fork->copy, source, false, err) < 0)
+    if (resident_copy_begin(&fork->copy, source, plan->flags & WIRE_BIT(WIRE_PLAN_HOLD_ORIGIN),
+                            err) < 0)
         return -1;
     (void) TAKE_PTR(fork);
     return 0;

@@ -60,6 +60,7 @@ struct resident {
     bool is_hopeless; /* it failed more than once */
     uint32_t unenforced;
     uint64_t start_request;
+    uint64_t pause_us; /* that the sandbox whose disk it began as a copy of stood still for it */
     uint64_t freeze_request;
     struct list copies;  /* of resident_copy: those that are made of its disk */
     unsigned int holds;  /* of them, for which it has to stand still */
