@@ -20,6 +20,7 @@
     X("offload.dropped")        /* the disk is only there */                                       \
     X("restore.fetched")        /* the disk is here again, the row says it is not */               \
     X("restore.copied")         /* and what it is told apart from later, which has no row */       \
+    X("restore.kept")           /* the row says that it is here, nothing runs yet */               \
     X("snapshot.store.stored")  /* its layers are in the object store, its row does not say so */  \
     X("snapshot.store.kept")    /* the row says so */                                              \
     X("snapshot.evict.kept")    /* the row says that it is only there, and it is still here */     \

@@ -42,7 +42,7 @@ struct snapshot_made {
     W(DISK_JOB_COPY, "copy", "copy `on` to the new disk of `target`")                              \
     W(DISK_JOB_DIFF, "diff", "what `on` has that `base` has not, and the other way round")         \
     W(DISK_JOB_PACK, "pack", "`on`, or what differs from `base`, as a layer on the data")          \
-    W(DISK_JOB_UNPACK, "unpack", "the layers of the input onto the disk of `target`")               \
+    W(DISK_JOB_UNPACK, "unpack", "the layers of the input onto the disk of `target`")              \
     W(DISK_JOB_ARCHIVE, "archive", "a folder of the view of `on` as squashfs on the data")         \
     W(DISK_JOB_UNARCHIVE, "unarchive", "the squashfs of the input as tar on the data")             \
     W(DISK_JOB_SCAN, "scan", "every entry of the view of `on`, with sums, to the output")          \

@@ -139,9 +139,9 @@ static void storing_packed(void *context, const struct error *failure, const cha
             objects_head(storing->work.mover->objects, storing->key, storing_looked, storing);
 }
 
-void mover_store_disk(void *self, const struct disk_ref *disk,
-                      const struct disk_ref *base, const struct id *owner,
-                      vault_progressed *progressed, vault_layer_done *done, void *context)
+void mover_store_disk(void *self, const struct disk_ref *disk, const struct disk_ref *base,
+                      const struct id *owner, vault_progressed *progressed, vault_layer_done *done,
+                      void *context)
 {
     struct mover *mover = self;
     struct storing *storing = mem_alloc(sizeof(*storing));

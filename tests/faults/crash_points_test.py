@@ -48,6 +48,7 @@ OPERATIONS = {
     "snapshot": ((), "snapshot", ("running",), ("running",)),
     "delete": (("snapshot",), "delete", ("running",), ("running",)),
     "fork": ((), "fork", ("running",), ("running",)),
+    "forks": ((), "forks", ("running",), ("running",)),
     "rollback": (("snapshot",), "rollback", ("running",), ("running", "stopped")),
     "backup": ((), "backup", ("running",), ("running",)),
     "unbackup": (("backup",), "unbackup", ("running",), ("running",)),
@@ -59,6 +60,7 @@ OPERATIONS = {
 
 # Points that are not called after their operation: which it is, and how often it passes there.
 OTHERS = {
+    "fork.copied": ("forks", 1),
     "backup.delete.kept": ("unbackup", 1),
     "backup.delete.objects": ("unbackup", 1),
     "backup.restore.restored": ("restore", 1),
@@ -81,7 +83,7 @@ def points_in_source():
         for name in names:
             if name.endswith(".c") and not name.endswith("_test.c"):
                 with open(os.path.join(folder, name), encoding="utf-8") as file:
-                    found |= set(re.findall(r'CRASH_POINT\("([^"]+)"\)', file.read()))
+                    found |= set(re.findall(r'(?:CRASH_POINT\(|\.point = )"([^"]+)"', file.read()))
     return found
 
 
@@ -95,6 +97,7 @@ class Doomed(ControlPlane):
     def __init__(self, point, nth, *flags):
         super().__init__("--stock", "0", *flags, environment={"BURROW_CRASH_POINT": f"{point}:{nth}"})
         self.filled = {}  # name: what is in its file
+        self.labels = {}  # name: its label `of`, where that is another name
         self.boxes = {}  # name: (id, statuses it may have)
         self.snapshots = {}  # name: states it may have; None: it is gone
         self.backups = {}  # name: whether it is there; None: it may be
@@ -113,7 +116,7 @@ class Doomed(ControlPlane):
                                 {"name": name, "labels": {"of": name}, "network": "none"})
         if verb == "destroy":
             return self.ask_for("DELETE", at)
-        if verb in ("snapshot", "delete", "fork", "rollback"):
+        if verb in ("snapshot", "delete", "fork", "forks", "rollback"):
             return self.do_with_disk(verb, name, at)
         if verb in ("backup", "unbackup", "restore"):
             return self.do_with_backup(verb, name, at)
@@ -123,13 +126,8 @@ class Doomed(ControlPlane):
 
     def do_with_disk(self, verb, name, at):
         """What is there for sure once it is acknowledged, and what may be there before."""
-        if verb == "fork":
-            self.boxes[f"{name}f"] = (None, ("running", None))
-            self.filled[f"{name}f"] = name
-            made = self.ask_for("POST", f"{at}/fork", {"name": f"{name}f",
-                                                       "labels": {"of": f"{name}f"}})["sandboxes"]
-            self.boxes[f"{name}f"] = (made[0]["id"], ("running",))
-            return made[0]
+        if verb in ("fork", "forks"):
+            return self.do_fork(name, at, 2 if verb == "forks" else 1)
         if verb == "rollback":
             return self.ask_for("POST", f"{at}/rollback", {"snapshot": name})
         self.snapshots[name] = ("ready", None)
@@ -139,6 +137,18 @@ class Doomed(ControlPlane):
             answer = self.ask_for("DELETE", f"{NATIVE}/snapshots/{name}")
         self.snapshots[name] = ("ready",) if verb == "snapshot" else (None,)
         return answer
+
+    def do_fork(self, name, at, count):
+        """One has the name, several are numbered; labels are those of the origin."""
+        forks = [f"{name}f"] if count == 1 else [f"{name}f-{number + 1}" for number in range(count)]
+        for fork in forks:
+            self.boxes[fork] = (None, ("running", None))
+            self.filled[fork] = name
+            self.labels[fork] = name
+        made = self.ask_for("POST", f"{at}/fork", {"name": f"{name}f", "count": count})["sandboxes"]
+        for fork, box in zip(forks, made):
+            self.boxes[fork] = (box["id"], ("running",))
+        return made[0]
 
     def found_backups(self):
         """Name to id."""
@@ -245,12 +255,13 @@ class Doomed(ControlPlane):
             self.do("start", name)
         answer = self.execute(name, "cat own 2>/dev/null; echo .", timeout=SECONDS)
         equal(answer["stdout"].strip(), f"{content}.", f"what is in {name}")
-        equal(self.sandbox(name)["labels"]["of"], name, f"labels of {name}")
+        equal(self.sandbox(name)["labels"]["of"], self.labels.get(name, name), f"labels of {name}")
         if name in self.sessions:
             answer = self.execute(name, "echo $PWD $OWN", sessionId="own", timeout=SECONDS)
             equal(answer["stdout"].strip(), f"/tmp {name}", f"session of {name}")
 
     def use_name_again(self, name, box):
+        self.labels.pop(name, None)
         again = self.do("create", name)
         assert again["id"] != box, f"{name} came back: {again}"
         self.use(name, "running", "")

@@ -1,4 +1,4 @@
-/* Making a backup (backup.h has the order). After a failure everything that was begun is taken back
+/* Making a backup: backup_steps below. After a failure everything that was begun is taken back
  * behind the answer; what a crash leaves is found by the row that says "making". */
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,6 @@
 
 #include "base/auto.h"
 #include "base/clock.h"
-#include "base/crash_point.h"
 #include "base/encoding/utf8.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -23,8 +22,9 @@
 #define PROGRESS_EVERY_NS ((uint64_t) 2 * 1000000000)
 #define PROGRESS_DATA_MAX 512
 
-struct making {
+struct backup_making {
     struct domain_task task; /* for an answer that is known at once */
+    struct sequence sequence;
     struct domain *domain;
     struct caller caller;
     struct sandbox *sandbox; /* a reference */
@@ -45,7 +45,7 @@ struct making {
 
 /* --- the end --------------------------------------------------------------------------------- */
 
-static void free_making(struct making *making)
+static void backup_making_free(struct backup_making *making)
 {
     struct domain *domain = making->domain;
 
@@ -61,65 +61,45 @@ static void free_making(struct making *making)
     domain_check_gone(domain);
 }
 
-static void drop_snapshot_done(void *context, const struct error *failure)
+static void on_snapshot_dropped(void *context, const struct error *failure)
 {
-    struct making *making = context;
+    struct backup_making *making = context;
 
     /* One that stays has no row: recovery takes it away. */
     if (failure)
         LOG_WARNING(making->domain->options.log, "the snapshot of a backup is still there",
                     log_text("snapshot", making->snapshot.text),
                     log_text("error", failure->message));
-    free_making(making);
+    backup_making_free(making);
 }
 
-static void drop_snapshot(struct making *making)
+/* What was begun goes behind the answer. */
+static void backup_end(void *context, const struct error *failure)
 {
-    if (making->has_snapshot && making->domain->stage == DOMAIN_OPEN)
-        provider_delete_snapshot(making->domain->options.provider, &making->snapshot,
-                                 drop_snapshot_done, making);
-    else
-        free_making(making);
-}
-
-static void succeed(struct making *making)
-{
-    making->done(making->context, NULL, &making->backup);
-    drop_snapshot(making);
-}
-
-static void fail(struct making *making, const struct error *failure)
-{
-    struct error err = *failure;
+    struct backup_making *making = context;
+    bool is_open = making->domain->stage == DOMAIN_OPEN;
 
     sandbox_use_end(&making->use);
-    making->done(making->context, &err, NULL);
-    if (making->has_row && making->domain->stage == DOMAIN_OPEN)
+    making->done(making->context, failure, failure ? NULL : &making->backup);
+    if (failure && making->has_row && is_open)
         backup_purge(making->domain, &making->caller, &making->backup, NULL, NULL, NULL);
-    drop_snapshot(making);
+    if (making->has_snapshot && is_open)
+        provider_delete_snapshot(making->domain->options.provider, &making->snapshot,
+                                 on_snapshot_dropped, making);
+    else
+        backup_making_free(making);
 }
 
-static void refuse(struct domain_task *task)
+static void refuse_backup(struct domain_task *task)
 {
-    struct making *making = CONTAINER_OF(task, struct making, task);
+    struct backup_making *making = CONTAINER_OF(task, struct backup_making, task);
 
-    fail(making, &making->failure);
+    backup_end(making, &making->failure);
 }
 
-/* Before each step: whether the domain closes meanwhile. */
-static bool is_cut_short(struct making *making)
-{
-    struct error err = ERROR_INIT;
+/* --- the row --------------------------------------------------------------------------------- */
 
-    if (domain_is_open(making->domain, &err))
-        return false;
-    fail(making, &err);
-    return true;
-}
-
-/* --- kept ------------------------------------------------------------------------------------ */
-
-static void fill_row(const struct making *making, const char *state,
+static void fill_row(const struct backup_making *making, const char *state,
                      struct store_value values[static STORE_BACKUP_COLUMN_COUNT])
 {
     const struct backup *backup = &making->backup;
@@ -138,57 +118,169 @@ static void fill_row(const struct making *making, const char *state,
     values[STORE_BACKUP_EXPIRES] = store_integer(backup->expires_ms);
 }
 
-static void on_ready(void *context, const struct error *failure,
+static void on_begun(void *context, const struct error *failure,
                      const struct store_receipt *receipt)
 {
-    struct making *making = context;
+    struct backup_making *making = context;
 
-    if (failure) {
-        fail(making, failure);
-        return;
+    making->has_row = !failure;
+    sequence_kept(&making->sequence, failure, receipt);
+}
+
+static void keep_begun(void *context)
+{
+    struct backup_making *making = context;
+    struct store_value values[STORE_BACKUP_COLUMN_COUNT];
+    struct store_transaction *change = store_begin(making->domain->options.store);
+
+    fill_row(making, "making", values);
+    store_insert(change, STORE_BACKUP, values);
+    domain_commit(making->domain, change, on_begun, making);
+}
+
+static void keep_ready(void *context)
+{
+    struct backup_making *making = context;
+    struct store_value values[STORE_BACKUP_COLUMN_COUNT];
+    struct store_transaction *change = store_begin(making->domain->options.store);
+
+    fill_row(making, "ready", values);
+    store_update(change, STORE_BACKUP, values);
+    backup_add_event(making->domain, change, &making->caller, &making->backup, "backup.created");
+    domain_commit(making->domain, change, sequence_kept, &making->sequence);
+}
+
+/* --- its copy -------------------------------------------------------------------------------- */
+
+/* One that has its disk here need not wake for it; all others do. */
+static bool must_settle(const void *context)
+{
+    const struct backup_making *making = context;
+    const struct sandbox *sandbox = making->sandbox;
+
+    return sandbox->stored ||
+           (sandbox->status != SANDBOX_RUNNING && sandbox->status != SANDBOX_FROZEN &&
+            sandbox->status != SANDBOX_HIBERNATED && sandbox->status != SANDBOX_STOPPED);
+}
+
+static void on_settled(struct sandbox_use *use, const struct error *failure)
+{
+    sequence_next(&CONTAINER_OF(use, struct backup_making, use)->sequence, failure);
+}
+
+static void settle(void *context)
+{
+    struct backup_making *making = context;
+
+    sandbox_use_begin(making->domain, making->sandbox, &making->use, 0, on_settled);
+}
+
+static void on_snapshot(void *context, const struct error *failure,
+                        const struct snapshot_made *snapshot)
+{
+    struct backup_making *making = context;
+
+    sandbox_use_end(&making->use);
+    making->has_snapshot = !failure;
+    if (!failure) {
+        making->backup.pause_us = snapshot->pause_us;
+        snapshot_count(making->domain, snapshot);
     }
-    event_kept(making->domain, receipt);
-    CRASH_POINT("backup.make.kept");
-    succeed(making);
+    sequence_next(&making->sequence, failure);
+}
+
+static void take_snapshot(void *context)
+{
+    struct backup_making *making = context;
+
+    provider_snapshot(making->domain->options.provider, &making->sandbox->id, &making->snapshot,
+                      snapshot_freezes(making->domain, making->no_freeze), on_snapshot, making);
+}
+
+/* --- into the store -------------------------------------------------------------------------- */
+
+static void on_progress_told(void *context, const struct error *failure,
+                             const struct store_receipt *receipt)
+{
+    if (!failure)
+        event_kept(context, receipt);
+}
+
+static void on_progress(void *context, const struct vault_progress *progress)
+{
+    struct backup_making *making = context;
+    struct domain *domain = making->domain;
+    uint64_t now = domain_now_ns(domain);
+    char data[PROGRESS_DATA_MAX];
+    struct store_transaction *change;
+
+    if (now < making->told_ns + PROGRESS_EVERY_NS || domain->stage != DOMAIN_OPEN)
+        return;
+    making->told_ns = now;
+    (void) snprintf(data, sizeof(data),
+                    "{\"sandboxId\":\"%s\",\"backupId\":\"%s\",\"files\":%llu,\"bytes\":%llu,"
+                    "\"storedBytes\":%llu}",
+                    making->sandbox->id.text, making->backup.id,
+                    (unsigned long long) progress->files, (unsigned long long) progress->bytes,
+                    (unsigned long long) progress->stored_bytes);
+    change = store_begin(domain->options.store);
+    event_add(domain, change, &making->caller, &making->backup.owner, making->sandbox->id.text,
+              "backup.progress", data);
+    domain_commit(domain, change, on_progress_told, domain);
+}
+
+static void on_archived(void *context, const struct error *failure,
+                        const struct vault_archived *archived)
+{
+    struct backup_making *making = context;
+
+    if (!failure) {
+        making->backup.size = archived->size;
+        memcpy(making->sum, archived->sum, sizeof(making->sum));
+    }
+    sequence_next(&making->sequence, failure);
+}
+
+static void archive_folder(void *context)
+{
+    struct backup_making *making = context;
+    const struct vault *vault = making->domain->options.vault;
+    char key[BACKUP_KEY_SIZE];
+    struct vault_archive what = {
+        .disk = {DISK_OF_SNAPSHOT, making->snapshot},
+        .image = making->sandbox->spec.image,
+        .folder = making->backup.dir,
+        .gitignore = making->gitignore,
+        .excludes = (const char *const *) making->excludes,
+        .exclude_count = making->exclude_count,
+        .compression = making->compression,
+        .key = key,
+    };
+
+    backup_key(key, making->backup.id, "data.sqsh");
+    making->told_ns = domain_now_ns(making->domain);
+    vault->archive(vault->self, &what, on_progress, on_archived, making);
 }
 
 /* As of the vault: a store that refuses our key is no lack of rights of who asked, and where it is
  * only the log is told. */
-static void fail_to_store(struct making *making, const struct error *failure)
+static void on_meta(void *context, const struct error *failure, const struct object_info *info)
 {
-    struct error err = *failure;
+    struct backup_making *making = context;
+    struct error err = failure ? *failure : (struct error) ERROR_INIT;
 
-    if (objects_make_plain(making->domain->options.objects, &err))
+    (void) info;
+    if (failure && objects_make_plain(making->domain->options.objects, &err))
         LOG_WARNING(making->domain->options.log, "the object store failed",
                     log_text("error", failure->message));
     if (err.code == ERR_FORBIDDEN)
         err.code = ERR_UNAVAILABLE;
-    fail(making, &err);
+    sequence_next(&making->sequence, failure ? &err : NULL);
 }
 
-static void on_meta(void *context, const struct error *failure, const struct object_info *info)
+static void put_meta(void *context)
 {
-    struct making *making = context;
-    struct store_value values[STORE_BACKUP_COLUMN_COUNT];
-    struct store_transaction *change;
-
-    (void) info;
-    if (failure) {
-        fail_to_store(making, failure);
-        return;
-    }
-    if (is_cut_short(making))
-        return;
-    CRASH_POINT("backup.make.stored");
-    fill_row(making, "ready", values);
-    change = store_begin(making->domain->options.store);
-    store_update(change, STORE_BACKUP, values);
-    backup_add_event(making->domain, change, &making->caller, &making->backup, "backup.created");
-    domain_commit(making->domain, change, on_ready, making);
-}
-
-static void put_meta(struct making *making)
-{
+    struct backup_making *making = context;
     AUTO(text) struct text body = TEXT_INIT(META_MAX);
     const struct backup *backup = &making->backup;
     const struct object_put_options options = {.media_type = "application/json"};
@@ -212,126 +304,17 @@ static void put_meta(struct making *making)
                              &options, on_meta, making);
 }
 
-/* --- archived -------------------------------------------------------------------------------- */
+static const struct sequence_step backup_steps[] = {
+    {"keep that it is being made", keep_begun, .point = "backup.make.begun"},
+    {"wait until the sandbox has its disk here", settle, .when = must_settle},
+    {"copy the disk", take_snapshot, .point = "backup.make.snapshot"},
+    {"archive the folder", .start = archive_folder},
+    {"put its description", put_meta, .point = "backup.make.stored"},
+    {"keep that it is ready", keep_ready, .point = "backup.make.kept"},
+    {NULL},
+};
 
-static void on_archived(void *context, const struct error *failure,
-                        const struct vault_archived *archived)
-{
-    struct making *making = context;
-
-    if (failure) {
-        fail(making, failure);
-        return;
-    }
-    if (is_cut_short(making))
-        return;
-    making->backup.size = archived->size;
-    memcpy(making->sum, archived->sum, sizeof(making->sum));
-    put_meta(making);
-}
-
-static void on_told(void *context, const struct error *failure, const struct store_receipt *receipt)
-{
-    if (!failure)
-        event_kept(context, receipt);
-}
-
-static void on_progress(void *context, const struct vault_progress *progress)
-{
-    struct making *making = context;
-    struct domain *domain = making->domain;
-    uint64_t now = domain_now_ns(domain);
-    char data[PROGRESS_DATA_MAX];
-    struct store_transaction *change;
-
-    if (now < making->told_ns + PROGRESS_EVERY_NS || domain->stage != DOMAIN_OPEN)
-        return;
-    making->told_ns = now;
-    (void) snprintf(data, sizeof(data),
-                    "{\"sandboxId\":\"%s\",\"backupId\":\"%s\",\"files\":%llu,\"bytes\":%llu,"
-                    "\"storedBytes\":%llu}",
-                    making->sandbox->id.text, making->backup.id,
-                    (unsigned long long) progress->files, (unsigned long long) progress->bytes,
-                    (unsigned long long) progress->stored_bytes);
-    change = store_begin(domain->options.store);
-    event_add(domain, change, &making->caller, &making->backup.owner, making->sandbox->id.text,
-              "backup.progress", data);
-    domain_commit(domain, change, on_told, domain);
-}
-
-static void on_snapshot(void *context, const struct error *failure,
-                        const struct snapshot_made *snapshot)
-{
-    struct making *making = context;
-    const struct vault *vault = making->domain->options.vault;
-    char key[BACKUP_KEY_SIZE];
-    struct vault_archive what = {
-        .disk = {DISK_OF_SNAPSHOT, making->snapshot},
-        .image = making->sandbox->spec.image,
-        .folder = making->backup.dir,
-        .gitignore = making->gitignore,
-        .excludes = (const char *const *) making->excludes,
-        .exclude_count = making->exclude_count,
-        .compression = making->compression,
-        .key = key,
-    };
-
-    sandbox_use_end(&making->use);
-    if (failure) {
-        fail(making, failure);
-        return;
-    }
-    making->backup.pause_us = snapshot->pause_us;
-    snapshot_count(making->domain, snapshot);
-    making->has_snapshot = true;
-    if (is_cut_short(making))
-        return;
-    CRASH_POINT("backup.make.snapshot");
-    backup_key(key, making->backup.id, "data.sqsh");
-    making->told_ns = domain_now_ns(making->domain);
-    vault->archive(vault->self, &what, on_progress, on_archived, making);
-}
-
-static void take_snapshot(struct making *making)
-{
-    if (!is_cut_short(making))
-        provider_snapshot(making->domain->options.provider, &making->sandbox->id, &making->snapshot,
-                          snapshot_freezes(making->domain, making->no_freeze), on_snapshot, making);
-}
-
-static void on_settled(struct sandbox_use *use, const struct error *failure)
-{
-    struct making *making = CONTAINER_OF(use, struct making, use);
-
-    if (failure)
-        fail(making, failure);
-    else
-        take_snapshot(making);
-}
-
-static void on_begun(void *context, const struct error *failure,
-                     const struct store_receipt *receipt)
-{
-    struct making *making = context;
-    struct sandbox *sandbox = making->sandbox;
-
-    (void) receipt;
-    if (failure) {
-        fail(making, failure);
-        return;
-    }
-    making->has_row = true;
-    if (is_cut_short(making))
-        return;
-    CRASH_POINT("backup.make.begun");
-    /* One that has its disk here need not wake for it; all others do. */
-    if (!sandbox->stored &&
-        (sandbox->status == SANDBOX_RUNNING || sandbox->status == SANDBOX_FROZEN ||
-         sandbox->status == SANDBOX_HIBERNATED || sandbox->status == SANDBOX_STOPPED))
-        take_snapshot(making);
-    else
-        sandbox_use_begin(making->domain, sandbox, &making->use, 0, on_settled);
-}
+const struct sequence_table backup_make_sequence = {"backup.make", backup_steps, backup_end};
 
 /* --- the beginning --------------------------------------------------------------------------- */
 
@@ -386,14 +369,15 @@ static int check(struct domain *domain, const struct caller *caller, const struc
     return check_spec(spec, err);
 }
 
-static struct making *making_new(struct domain *domain, const struct caller *caller,
-                                 struct sandbox *sandbox, const struct backup_spec *spec)
+static struct backup_making *backup_making_new(struct domain *domain, const struct caller *caller,
+                                               struct sandbox *sandbox,
+                                               const struct backup_spec *spec)
 {
-    struct making *making = mem_alloc(sizeof(*making));
+    struct backup_making *making = mem_alloc(sizeof(*making));
     int64_t ttl = spec->ttl ? spec->ttl : BACKUP_TTL_DEFAULT;
     int64_t now = domain_wall_ms(domain);
 
-    *making = (struct making){
+    *making = (struct backup_making){
         .domain = domain,
         .caller = *caller,
         .sandbox = sandbox_ref(sandbox),
@@ -426,22 +410,18 @@ static struct making *making_new(struct domain *domain, const struct caller *cal
 void backup_make(struct domain *domain, const struct caller *caller, struct sandbox *sandbox,
                  const struct backup_spec *spec, backup_done *done, void *context)
 {
-    struct store_value values[STORE_BACKUP_COLUMN_COUNT];
-    struct store_transaction *change;
     struct error err = ERROR_INIT;
     bool is_good = check(domain, caller, spec, &err) == 0;
     static const struct backup_spec nothing;
-    struct making *making = making_new(domain, caller, sandbox, is_good ? spec : &nothing);
+    struct backup_making *making =
+        backup_making_new(domain, caller, sandbox, is_good ? spec : &nothing);
 
     making->done = done;
     making->context = context;
     if (!is_good) {
         making->failure = err;
-        domain_defer(domain, &making->task, refuse);
+        domain_defer(domain, &making->task, refuse_backup);
         return;
     }
-    fill_row(making, "making", values);
-    change = store_begin(domain->options.store);
-    store_insert(change, STORE_BACKUP, values);
-    domain_commit(domain, change, on_begun, making);
+    sequence_begin(&making->sequence, domain, &backup_make_sequence, &sandbox->id, making);
 }

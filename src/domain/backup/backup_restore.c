@@ -1,19 +1,19 @@
-/* Restoring a backup: find it ──► wake the sandbox ──► vault. */
+/* Restoring a backup. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/auto.h"
-#include "base/crash_point.h"
 #include "base/memory.h"
 #include "domain/backup/backup_internal.h"
 #include "domain/domain_life.h"
-#include "domain/event/event.h"
 #include "domain/sandbox/sandbox_set.h"
 #include "domain/sandbox/sandbox_use.h"
+#include "domain/sequence.h"
 #include "domain/vault.h"
 
-struct restoring {
+struct backup_restoring {
     struct domain_task task;
+    struct sequence sequence;
     struct list link; /* of backups.restoring */
     struct domain *domain;
     struct caller caller;
@@ -26,8 +26,9 @@ struct restoring {
     struct error failure;
 };
 
-static void end(struct restoring *restoring, const struct error *failure)
+static void backup_restore_end(void *context, const struct error *failure)
 {
+    struct backup_restoring *restoring = context;
     struct domain *domain = restoring->domain;
 
     list_remove(&restoring->link);
@@ -41,79 +42,17 @@ static void end(struct restoring *restoring, const struct error *failure)
     domain_check_gone(domain);
 }
 
-static void refuse(struct domain_task *task)
+static void refuse_restore(struct domain_task *task)
 {
-    struct restoring *restoring = CONTAINER_OF(task, struct restoring, task);
+    struct backup_restoring *restoring = CONTAINER_OF(task, struct backup_restoring, task);
 
-    end(restoring, &restoring->failure);
+    backup_restore_end(restoring, &restoring->failure);
 }
 
-static void on_told(void *context, const struct error *failure, const struct store_receipt *receipt)
-{
-    struct restoring *restoring = context;
+/* --- the steps ------------------------------------------------------------------------------- */
 
-    /* It is restored, whether or not that could be written down. */
-    if (!failure)
-        event_kept(restoring->domain, receipt);
-    end(restoring, NULL);
-}
-
-static void on_restored(void *context, const struct error *failure)
-{
-    struct restoring *restoring = context;
-    struct domain *domain = restoring->domain;
-    struct backup told = restoring->backup;
-    struct store_transaction *change;
-
-    if (failure || domain->stage != DOMAIN_OPEN) {
-        end(restoring, failure);
-        return;
-    }
-    CRASH_POINT("backup.restore.restored");
-    told.sandbox = restoring->sandbox->id;
-    told.owner = restoring->sandbox->owner;
-    change = store_begin(domain->options.store);
-    backup_add_event(domain, change, &restoring->caller, &told, "backup.restored");
-    domain_commit(domain, change, on_told, restoring);
-}
-
-/* Two that swap folders of one sandbox could each take away what the other has just brought. */
-static bool is_alone(const struct restoring *restoring)
-{
-    LIST_EACH (&restoring->domain->backups->restoring, at)
-        if (CONTAINER_OF(at, struct restoring, link)->sandbox == restoring->sandbox)
-            return false;
-    return true;
-}
-
-static void on_awake(struct sandbox_use *use, const struct error *failure)
-{
-    struct restoring *restoring = CONTAINER_OF(use, struct restoring, use);
-    const struct vault *vault = restoring->domain->options.vault;
-    char key[BACKUP_KEY_SIZE];
-    const struct vault_restore what = {
-        .key = key,
-        .sum = restoring->sum,
-        .sandbox = restoring->sandbox->id,
-        .folder = restoring->backup.dir,
-    };
-    struct error err = ERROR_INIT;
-
-    if (!failure && !is_alone(restoring)) {
-        (void) error_set(&err, ERR_CONFLICT, 0,
-                         "another backup is being restored into this sandbox: try again");
-        failure = &err;
-    }
-    if (failure) {
-        end(restoring, failure);
-        return;
-    }
-    list_append(&restoring->domain->backups->restoring, &restoring->link);
-    backup_key(key, restoring->backup.id, "data.sqsh");
-    vault->restore(vault->self, &what, NULL, on_restored, restoring);
-}
-
-static int take_row(struct restoring *restoring, const struct store_rows *rows, struct error *err)
+static int take_row(struct backup_restoring *restoring, const struct store_rows *rows,
+                    struct error *err)
 {
     const char *dir = restoring->backup.dir;
     const struct store_value *row = rows->count ? rows->rows[0] : NULL;
@@ -141,17 +80,107 @@ static int take_row(struct restoring *restoring, const struct store_rows *rows, 
 
 static void on_found(void *context, const struct error *failure, const struct store_rows *rows)
 {
-    struct restoring *restoring = context;
+    struct backup_restoring *restoring = context;
     struct error err = ERROR_INIT;
 
     if (!failure && take_row(restoring, rows, &err) < 0)
         failure = &err;
-    if (failure)
-        end(restoring, failure);
-    else
-        sandbox_use_begin(restoring->domain, restoring->sandbox, &restoring->use, SANDBOX_USE_START,
-                          on_awake);
+    sequence_next(&restoring->sequence, failure);
 }
+
+static void find_backup(void *context)
+{
+    struct backup_restoring *restoring = context;
+    const struct store_condition condition = {.column = STORE_BACKUP_ID,
+                                              .comparison = STORE_EQUAL,
+                                              .value = store_text(restoring->backup.id)};
+    const struct store_query query = {
+        .kind = STORE_BACKUP, .conditions = &condition, .condition_count = 1, .limit = 1};
+
+    domain_find(restoring->domain, &query, on_found, restoring);
+}
+
+/* Two that swap folders of one sandbox could each take away what the other has just brought. */
+static bool is_alone(const struct backup_restoring *restoring)
+{
+    LIST_EACH (&restoring->domain->backups->restoring, at)
+        if (CONTAINER_OF(at, struct backup_restoring, link)->sandbox == restoring->sandbox)
+            return false;
+    return true;
+}
+
+static void on_awake(struct sandbox_use *use, const struct error *failure)
+{
+    struct backup_restoring *restoring = CONTAINER_OF(use, struct backup_restoring, use);
+    struct error err = ERROR_INIT;
+
+    if (!failure && !is_alone(restoring)) {
+        (void) error_set(&err, ERR_CONFLICT, 0,
+                         "another backup is being restored into this sandbox: try again");
+        failure = &err;
+    }
+    if (!failure)
+        list_append(&restoring->domain->backups->restoring, &restoring->link);
+    sequence_next(&restoring->sequence, failure);
+}
+
+static void wake_sandbox(void *context)
+{
+    struct backup_restoring *restoring = context;
+
+    sandbox_use_begin(restoring->domain, restoring->sandbox, &restoring->use, SANDBOX_USE_START,
+                      on_awake);
+}
+
+static void restore_folder(void *context)
+{
+    struct backup_restoring *restoring = context;
+    const struct vault *vault = restoring->domain->options.vault;
+    char key[BACKUP_KEY_SIZE];
+    const struct vault_restore what = {
+        .key = key,
+        .sum = restoring->sum,
+        .sandbox = restoring->sandbox->id,
+        .folder = restoring->backup.dir,
+    };
+
+    backup_key(key, restoring->backup.id, "data.sqsh");
+    vault->restore(vault->self, &what, NULL, sequence_done, &restoring->sequence);
+}
+
+static void tell_restored(void *context)
+{
+    struct backup_restoring *restoring = context;
+    struct domain *domain = restoring->domain;
+    struct backup told = restoring->backup;
+    struct store_transaction *change = store_begin(domain->options.store);
+
+    told.sandbox = restoring->sandbox->id;
+    told.owner = restoring->sandbox->owner;
+    backup_add_event(domain, change, &restoring->caller, &told, "backup.restored");
+    domain_commit(domain, change, sequence_kept, &restoring->sequence);
+}
+
+static bool is_open(const void *context)
+{
+    const struct backup_restoring *restoring = context;
+
+    return restoring->domain->stage == DOMAIN_OPEN;
+}
+
+/* Once it is restored it is, whether or not that could be written down. */
+static const struct sequence_step restore_steps[] = {
+    {"find the backup", find_backup, .says_itself = true},
+    {"wake the sandbox", .start = wake_sandbox},
+    {"restore the folder", restore_folder, .point = "backup.restore.restored"},
+    {"tell that it is restored", tell_restored, .when = is_open, .on_failure = SEQUENCE_WARNS},
+    {NULL},
+};
+
+const struct sequence_table backup_restore_sequence = {"backup.restore", restore_steps,
+                                                       backup_restore_end};
+
+/* --- the beginning --------------------------------------------------------------------------- */
 
 static int check(struct domain *domain, const struct caller *caller, const char *id,
                  const char *dir, struct error *err)
@@ -170,25 +199,21 @@ static int check(struct domain *domain, const struct caller *caller, const char 
 void backup_restore(struct domain *domain, const struct caller *caller, struct sandbox *sandbox,
                     const char *id, const char *dir, backup_done *done, void *context)
 {
-    struct restoring *restoring = mem_alloc(sizeof(*restoring));
-    struct store_condition condition = {.column = STORE_BACKUP_ID, .comparison = STORE_EQUAL};
-    const struct store_query query = {
-        .kind = STORE_BACKUP, .conditions = &condition, .condition_count = 1, .limit = 1};
+    struct backup_restoring *restoring = mem_alloc(sizeof(*restoring));
 
-    *restoring = (struct restoring){.domain = domain,
-                                    .caller = *caller,
-                                    .sandbox = sandbox_ref(sandbox),
-                                    .done = done,
-                                    .context = context};
+    *restoring = (struct backup_restoring){.domain = domain,
+                                           .caller = *caller,
+                                           .sandbox = sandbox_ref(sandbox),
+                                           .done = done,
+                                           .context = context};
     list_init(&restoring->link);
     domain->works++;
     if (check(domain, caller, id, dir, &restoring->failure) < 0) {
-        domain_defer(domain, &restoring->task, refuse);
+        domain_defer(domain, &restoring->task, refuse_restore);
         return;
     }
     memcpy(restoring->backup.id, id, UUID_SIZE);
     if (dir)
         restoring->backup.dir = mem_copy_text(dir);
-    condition.value = store_text(restoring->backup.id);
-    domain_find(domain, &query, on_found, restoring);
+    sequence_begin(&restoring->sequence, domain, &backup_restore_sequence, &sandbox->id, restoring);
 }

@@ -40,7 +40,7 @@ struct creation {
     bool has_origin;     /* the next ones count: */
     struct disk_ref disk;
     bool hold;
-    uint64_t *pause_us; /* borrowed, may be NULL */
+    uint64_t *pause_us;       /* borrowed, may be NULL */
     struct id from, snapshot; /* for the event; no snapshot: empty */
     struct id base;           /* as of a sandbox */
     char *inside;             /* owned, may be NULL: sessions to bring back */

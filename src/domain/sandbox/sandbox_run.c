@@ -1,17 +1,11 @@
-/* Use, start and wake: it shall run.
+/* Use, start and wake: it shall run. The table below says what that takes, for one that is frozen,
+ * one whose disk is here, one whose disk is in the object store, and one whose disk is lost.
  *
- *     frozen:               thaw ──► resume ─┬─► running: uses go at once, the row is kept behind
- *     hibernated, stopped:  start ──► restore┘
- *     offloaded:            disk back ──► start ...
- *     its disk is lost:     another disk, workspace back ...
- *
- * The answer of an explicit start or wake waits for the row; recovery looks at the provider, so
- * that nothing is lost when the daemon dies before. */
+ * Uses go as soon as it runs. The answer of an explicit start or wake waits for the row; recovery
+ * looks at the provider, so that nothing is lost when the daemon dies before. */
 #include <stdlib.h>
 
 #include "base/auto.h"
-#include "base/crash_point.h"
-#include "domain/inside_call.h"
 #include "domain/sandbox/expiry.h"
 #include "domain/sandbox/sandbox_environment.h"
 #include "domain/sandbox/sandbox_hooks.h"
@@ -55,112 +49,166 @@ static void set_running(struct sandbox_wish *wish)
     sandbox_settle(domain, sandbox);
 }
 
-static void on_mounted(void *context)
+/* --- the steps ------------------------------------------------------------------------------- */
+
+static bool was_frozen(const void *context)
 {
-    set_running(context);
+    const struct sandbox_wish *wish = context;
+
+    return wish->before == SANDBOX_FROZEN;
 }
 
-/* Buckets first, so that nobody sees a folder empty that is not. */
-static void mount_and_run(struct sandbox_wish *wish)
+static bool has_no_processes(const void *context)
 {
-    sandbox_hook_running(wish->domain, wish->sandbox, wish->before != SANDBOX_FROZEN, on_mounted,
-                         wish);
+    return !was_frozen(context);
 }
 
-/* --- from frozen ----------------------------------------------------------------------------- */
-
-static void on_told(void *context, const struct error *failure, const struct inside_answer *answer)
-{
-    struct sandbox_wish *wish = context;
-
-    (void) answer;
-    if (failure)
-        LOG_WARNING(wish->domain->options.log, "a sandbox did not take its new variables",
-                    log_text("sandbox", wish->sandbox->id.text),
-                    log_text("error", failure->message));
-    else
-        wish->sandbox->is_environment_late = false;
-    mount_and_run(wish);
-}
-
-static void on_resumed(void *context, const struct error *failure,
-                       const struct inside_answer *answer)
+static void thaw_frozen(void *context)
 {
     struct sandbox_wish *wish = context;
 
-    (void) failure, (void) answer; /* an agent that stays silent is found by whoever uses it */
-    if (wish->sandbox->is_environment_late)
-        sandbox_tell_environment(wish->domain, wish->sandbox, on_told, wish);
-    else
-        mount_and_run(wish);
+    provider_thaw(wish->domain->options.provider, &wish->sandbox->id, sequence_done,
+                  &wish->sequence);
 }
 
-static void on_thawed(void *context, const struct error *failure)
+static void resume_agent(void *context)
 {
     struct sandbox_wish *wish = context;
 
-    if (failure) {
-        wish_provider_failed(wish, failure);
-        return;
-    }
-    CRASH_POINT("domain.wake.thawed");
-    inside_ask(wish->domain, &wish->sandbox->id, INSIDE_RESUME, NULL, on_resumed, wish);
+    inside_ask(wish->domain, &wish->sandbox->id, INSIDE_RESUME, NULL, sequence_asked,
+               &wish->sequence);
 }
 
-/* --- from a disk ----------------------------------------------------------------------------- */
+static bool is_stored(const void *context)
+{
+    const struct sandbox_wish *wish = context;
 
-static void on_restored(void *context, const struct error *failure,
-                        const struct inside_answer *answer)
+    return has_no_processes(wish) && wish->sandbox->stored;
+}
+
+static void bring_back_disk(void *context)
 {
     struct sandbox_wish *wish = context;
 
-    (void) answer;
-    if (failure)
-        LOG_WARNING(wish->domain->options.log, "sessions of a sandbox did not come back",
-                    log_text("sandbox", wish->sandbox->id.text),
-                    log_text("error", failure->message));
-    free(wish->sandbox->inside);
-    wish->sandbox->inside = NULL;
-    mount_and_run(wish);
+    sandbox_bring_back(wish, sequence_done, &wish->sequence);
 }
 
-static void on_started(void *context, const struct error *failure,
-                       const struct provider_sandbox *started)
+static void on_processes_started(void *context, const struct error *failure,
+                                 const struct provider_sandbox *started)
 {
     struct sandbox_wish *wish = context;
     struct sandbox *sandbox = wish->sandbox;
 
-    if (failure) {
-        wish_provider_failed(wish, failure);
-        return;
+    if (!failure) {
+        sandbox->unenforced = started->unenforced;
+        sandbox->started_ms = domain_wall_ms(wish->domain);
+        sandbox->started_ns = domain_now_ns(wish->domain);
+        sandbox->is_environment_late = false;
     }
-    CRASH_POINT("domain.start.started");
-    sandbox->unenforced = started->unenforced;
-    sandbox->started_ms = domain_wall_ms(wish->domain);
-    sandbox->started_ns = domain_now_ns(wish->domain);
-    sandbox->is_environment_late = false;
-    if (sandbox->inside)
-        inside_ask(wish->domain, &sandbox->id, INSIDE_RESTORE, sandbox->inside, on_restored, wish);
-    else
-        mount_and_run(wish);
+    sequence_next(&wish->sequence, failure);
 }
 
-static void start(struct sandbox_wish *wish)
+void wish_start(void *context)
 {
     AUTO(sandbox_plan) struct sandbox_plan plan = {.binds = NULL};
+    struct sandbox_wish *wish = context;
     struct sandbox *sandbox = wish->sandbox;
 
+    if (sandbox->is_disk_lost) {
+        sandbox_rebuild(wish, on_processes_started);
+        return;
+    }
     sandbox->has_ended = sandbox->is_unexplained = false;
     sandbox_plan_init(&plan, sandbox);
-    provider_start(wish->domain->options.provider, &plan.spec, on_started, wish);
+    provider_start(wish->domain->options.provider, &plan.spec, on_processes_started, wish);
 }
 
-/* --- the beginning --------------------------------------------------------------------------- */
+static bool is_environment_late(const void *context)
+{
+    const struct sandbox_wish *wish = context;
+
+    return wish->sandbox->is_environment_late;
+}
+
+static void on_environment_told(void *context, const struct error *failure,
+                                const struct inside_answer *answer)
+{
+    struct sandbox_wish *wish = context;
+
+    (void) answer;
+    wish->sandbox->is_environment_late = failure != NULL;
+    sequence_next(&wish->sequence, failure);
+}
+
+static void tell_environment(void *context)
+{
+    struct sandbox_wish *wish = context;
+
+    sandbox_tell_environment(wish->domain, wish->sandbox, on_environment_told, wish);
+}
+
+static bool has_sessions(const void *context)
+{
+    const struct sandbox_wish *wish = context;
+
+    return has_no_processes(wish) && wish->sandbox->inside;
+}
+
+void wish_restore_sessions(void *context)
+{
+    struct sandbox_wish *wish = context;
+
+    inside_ask(wish->domain, &wish->sandbox->id, INSIDE_RESTORE, wish->sandbox->inside,
+               sequence_asked, &wish->sequence);
+}
+
+void wish_mount(void *context)
+{
+    struct sandbox_wish *wish = context;
+
+    sandbox_hook_running(wish->domain, wish->sandbox, has_no_processes(wish), sequence_hooked,
+                         &wish->sequence);
+}
+
+static void sandbox_run_end(void *context, const struct error *failure)
+{
+    struct sandbox_wish *wish = context;
+
+    if (failure) {
+        wish_provider_failed(wish, failure);
+        return;
+    }
+    if (has_no_processes(wish)) {
+        free(wish->sandbox->inside);
+        wish->sandbox->inside = NULL;
+    }
+    set_running(wish);
+}
+
+/* Once it runs it is kept as running, also when the domain closes meanwhile. An agent that stays
+ * silent is found by whoever uses it. Buckets are mounted before anybody is told, so that nobody
+ * sees a folder empty that is not. */
+static const struct sequence_step run_steps[] = {
+    {"let it go on", thaw_frozen, .when = was_frozen, .point = "domain.wake.thawed"},
+    {"tell its agent to go on", resume_agent, .when = was_frozen, .on_failure = SEQUENCE_GOES_ON,
+     .also_closing = true},
+    {"bring back its disk", bring_back_disk, .when = is_stored, .says_itself = true},
+    {"start it", wish_start, .when = has_no_processes, .point = "domain.start.started"},
+    {"tell its agent the new variables", tell_environment, .when = is_environment_late,
+     .on_failure = SEQUENCE_WARNS, .also_closing = true},
+    {"restore its sessions", wish_restore_sessions, .when = has_sessions,
+     .on_failure = SEQUENCE_WARNS, .also_closing = true},
+    {"mount its buckets", wish_mount, .also_closing = true},
+    {NULL},
+};
+
+const struct sequence_table sandbox_run_sequence = {"sandbox.run", run_steps, sandbox_run_end};
 
 void sandbox_act_run(struct sandbox_wish *wish)
 {
     struct domain *domain = wish->domain;
     struct sandbox *sandbox = wish->sandbox;
+    bool was_asleep = sandbox_status_is_asleep(wish->before);
     struct error err = ERROR_INIT;
 
     if (sandbox_quota_run(domain, sandbox, &err) < 0) {
@@ -169,17 +217,6 @@ void sandbox_act_run(struct sandbox_wish *wish)
     }
     wish->tier = sandbox_tier(sandbox);
     sandbox->restored_files = 0;
-    if (wish->before == SANDBOX_FROZEN) {
-        sandbox_set_status(domain, sandbox, SANDBOX_WAKING);
-        provider_thaw(domain->options.provider, &sandbox->id, on_thawed, wish);
-        return;
-    }
-    sandbox_set_status(domain, sandbox,
-                       wish->before == SANDBOX_HIBERNATED ? SANDBOX_WAKING : SANDBOX_STARTING);
-    if (sandbox->stored)
-        sandbox_bring_back(wish, start);
-    else if (sandbox->is_disk_lost)
-        sandbox_rebuild(wish, on_started);
-    else
-        start(wish);
+    sandbox_set_status(domain, sandbox, was_asleep ? SANDBOX_WAKING : SANDBOX_STARTING);
+    sequence_begin(&wish->sequence, domain, &sandbox_run_sequence, &sandbox->id, wish);
 }

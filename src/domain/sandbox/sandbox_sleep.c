@@ -1,69 +1,106 @@
-/* Sleep:
+/* Sleep, with its memory where the host can freeze_processes, else with its disk only; and from the first to
+ * the second, when it was frozen for long.
  *
- *     the host can freeze:   quiesce ──► freeze ──► frozen: memory and processes are kept
- *     it cannot:             save ──► quiesce ──► sync ──► stop ──► hibernated: the disk is kept
- *     frozen for long:       thaw ──► save ──► quiesce ──► sync ──► stop ──► hibernated
- *
- * Save: its sessions are in the row before anything is ended, so that whoever finds it without
- * processes after a crash can bring them back. A row with sessions that says running or frozen is
- * one of these; recovery knows. Sync: the workspace is mirrored, where that was asked for. When
- * either fails the sandbox stays awake.
+ * Its sessions are in the row before anything is ended, so that whoever finds it without processes
+ * after a crash can bring them back. A row with sessions that says running or frozen is one of
+ * these; recovery knows. The workspace is mirrored where that was asked for. When either fails the
+ * sandbox stays awake.
  *
  * Then it is kept. An agent that is asked and does not answer holds up nothing. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/auto.h"
-#include "base/crash_point.h"
 #include "base/memory.h"
-#include "domain/inside_call.h"
 #include "domain/sandbox/expiry.h"
 #include "domain/sandbox/sandbox_hooks.h"
 #include "domain/sandbox/sandbox_set.h"
 #include "domain/sandbox/sandbox_wish.h"
 
-static void ignore(void *context, const struct error *failure, const struct inside_answer *answer)
+static void ignore_answer(void *context, const struct error *failure,
+                          const struct inside_answer *answer)
 {
     (void) context, (void) failure, (void) answer;
 }
 
-/* --- with its memory ------------------------------------------------------------------------- */
-
-static void on_frozen(void *context, const struct error *failure)
+/* It is awake after all: its agent was told to hold still. */
+static void wake_agent(struct sandbox_wish *wish)
 {
-    struct sandbox_wish *wish = context;
+    if (wish->domain->stage == DOMAIN_OPEN)
+        inside_ask(wish->domain, &wish->sandbox->id, INSIDE_RESUME, NULL, ignore_answer, NULL);
+}
+
+/* It sleeps now, and that is kept. */
+static void set_asleep(struct sandbox_wish *wish, enum sandbox_status status, const char *reason)
+{
     struct domain *domain = wish->domain;
     struct sandbox *sandbox = wish->sandbox;
 
-    if (failure) {
-        if (domain->stage == DOMAIN_OPEN)
-            inside_ask(domain, &sandbox->id, INSIDE_RESUME, NULL, ignore, NULL);
-        wish_provider_failed(wish, failure);
-        return;
-    }
-    CRASH_POINT("domain.sleep.frozen");
-    sandbox_set_reason(sandbox, "%s", wish->why ? wish->why : "put to sleep on request");
+    sandbox_set_reason(sandbox, "%s%s", wish->why ? wish->why : "put to sleep on request", reason);
     sandbox->asleep_ns = domain_now_ns(domain);
-    sandbox->is_reclaimed = false;
-    sandbox_set_status(domain, sandbox, SANDBOX_FROZEN);
+    sandbox_set_status(domain, sandbox, status);
     expiry_watch(domain, sandbox);
     domain->counters.slept++;
-    domain_latency_add(domain, &domain->counters.saves[SANDBOX_TIER_FROZEN], wish->asked_ns);
+    domain_latency_add(domain, &domain->counters.saves[sandbox_tier(sandbox)], wish->asked_ns);
     wish_keep(wish, "sandbox.hibernated");
     sandbox_settle(domain, sandbox);
 }
 
-static void on_quiet_to_freeze(void *context, const struct error *failure,
-                               const struct inside_answer *answer)
+/* --- with its memory ------------------------------------------------------------------------- */
+
+static void freeze_processes(void *context)
 {
     struct sandbox_wish *wish = context;
 
-    (void) failure, (void) answer; /* it was given its chance */
-    if (!wish_is_cut_short(wish))
-        provider_freeze(wish->domain->options.provider, &wish->sandbox->id, on_frozen, wish);
+    provider_freeze(wish->domain->options.provider, &wish->sandbox->id, sequence_done,
+                    &wish->sequence);
 }
 
+static void freeze_end(void *context, const struct error *failure)
+{
+    struct sandbox_wish *wish = context;
+
+    if (failure) {
+        wake_agent(wish);
+        wish_provider_failed(wish, failure);
+        return;
+    }
+    wish->sandbox->is_reclaimed = false;
+    set_asleep(wish, SANDBOX_FROZEN, "");
+}
+
+static const struct sequence_step freeze_steps[] = {
+    {"let its programs write what they have", wish_quiesce, .on_failure = SEQUENCE_GOES_ON},
+    {"freeze it", freeze_processes, .point = "domain.sleep.frozen"},
+    {NULL},
+};
+
+const struct sequence_table sandbox_freeze_sequence = {"sandbox.freeze", freeze_steps, freeze_end};
+
 /* --- with its disk only ---------------------------------------------------------------------- */
+
+static bool is_thawed_first(const void *context)
+{
+    const struct sandbox_wish *wish = context;
+
+    return wish->act == sandbox_act_hibernate;
+}
+
+static void on_thawed_to_save(void *context, const struct error *failure)
+{
+    struct sandbox_wish *wish = context;
+
+    if (!failure)
+        wish->before = SANDBOX_RUNNING; /* what it is from now on */
+    sequence_next(&wish->sequence, failure);
+}
+
+static void thaw_to_save(void *context)
+{
+    struct sandbox_wish *wish = context;
+
+    provider_thaw(wish->domain->options.provider, &wish->sandbox->id, on_thawed_to_save, wish);
+}
 
 static void forget_sessions(struct sandbox *sandbox)
 {
@@ -71,56 +108,65 @@ static void forget_sessions(struct sandbox *sandbox)
     sandbox->inside = NULL;
 }
 
-static void on_stopped(void *context, const struct error *failure)
+static void on_sessions_saved(void *context, const struct error *failure,
+                              const struct inside_answer *answer)
 {
     struct sandbox_wish *wish = context;
-    struct domain *domain = wish->domain;
-    struct sandbox *sandbox = wish->sandbox;
+    struct error err = ERROR_INIT;
 
-    if (failure) {
-        wish_provider_failed(wish, failure);
-        /* It goes on, perhaps thawed: its row does not say so. When nobody is there who knows
-         * whether it was stopped, the row stays: it sleeps, one way or the other. */
-        if (sandbox->status == SANDBOX_RUNNING && failure->code != ERR_UNAVAILABLE) {
-            forget_sessions(sandbox);
-            sandbox_keep(domain, sandbox,
-                         wish->act == sandbox_act_hibernate ? "sandbox.woken" : NULL);
-        }
-        return;
-    }
-    CRASH_POINT("domain.sleep.stopped");
-    inside_forget(domain, &sandbox->id);
-    sandbox_set_reason(sandbox, "%s; its processes were ended, its disk is kept",
-                       wish->why ? wish->why : "put to sleep on request");
-    sandbox->started_ms = 0;
-    sandbox->has_ended = false;
-    sandbox->asleep_ns = domain_now_ns(domain);
-    sandbox_set_status(domain, sandbox, SANDBOX_HIBERNATED);
-    expiry_watch(domain, sandbox);
-    domain->counters.slept++;
-    domain_latency_add(domain, &domain->counters.saves[SANDBOX_TIER_HIBERNATED], wish->asked_ns);
-    wish_keep(wish, "sandbox.hibernated");
-    sandbox_settle(domain, sandbox);
+    forget_sessions(wish->sandbox);
+    if (!failure && answer->text && strlen(answer->text) <= SANDBOX_INSIDE_MAX)
+        wish->sandbox->inside = mem_copy_text(answer->text);
+    else if (!failure)
+        (void) error_set(&err, ERR_TOO_LARGE, 0, "they are too large");
+    sequence_next(&wish->sequence, failure ? failure : err.code == ERR_NONE ? NULL : &err);
 }
 
-static void on_unmounted(void *context)
+static void save_sessions(void *context)
 {
     struct sandbox_wish *wish = context;
 
-    if (!wish_is_cut_short(wish))
-        provider_stop(wish->domain->options.provider, &wish->sandbox->id, on_stopped, wish);
+    inside_ask(wish->domain, &wish->sandbox->id, INSIDE_SAVE, NULL, on_sessions_saved, wish);
+}
+
+static bool has_sessions(const void *context)
+{
+    const struct sandbox_wish *wish = context;
+
+    return wish->sandbox->inside;
+}
+
+/* The row says what it said before, and has the sessions, too. */
+static void keep_sessions(void *context)
+{
+    struct sandbox_wish *wish = context;
+    AUTO(sandbox_row) struct sandbox_row row;
+    struct store_transaction *change = store_begin(wish->domain->options.store);
+    struct sandbox_next next = sandbox_next(wish->sandbox);
+
+    next.status = is_thawed_first(wish) ? SANDBOX_FROZEN : SANDBOX_RUNNING;
+    sandbox_row_init(&row, wish->sandbox, &next);
+    store_update(change, STORE_SANDBOX, row.values);
+    domain_commit(wish->domain, change, sequence_kept, &wish->sequence);
+}
+
+static void sync_workspace(void *context)
+{
+    struct sandbox_wish *wish = context;
+
+    sandbox_hook_sleeping(wish->domain, wish->sandbox, sequence_done, &wish->sequence);
 }
 
 /* What cannot be saved stays awake. */
-static void stay_awake(struct sandbox_wish *wish, const char *what, const struct error *failure)
+static void stay_awake(struct sandbox_wish *wish, const struct error *failure)
 {
     struct domain *domain = wish->domain;
     struct sandbox *sandbox = wish->sandbox;
 
     domain->counters.failed++;
-    inside_ask(domain, &sandbox->id, INSIDE_RESUME, NULL, ignore, NULL);
+    wake_agent(wish);
     sandbox_set_status(domain, sandbox, wish->before);
-    sandbox_set_reason(sandbox, "it stays awake: %s: %s", what, failure->message);
+    sandbox_set_reason(sandbox, "it stays awake: %s", failure->message);
     forget_sessions(sandbox);
     sandbox_keep(domain, sandbox, "sandbox.save_failed");
     expiry_watch(domain, sandbox);
@@ -128,114 +174,70 @@ static void stay_awake(struct sandbox_wish *wish, const char *what, const struct
     sandbox_settle(domain, sandbox);
 }
 
-static void on_synced(void *context, const struct error *failure)
+/* It goes on, perhaps thawed: its row does not say so. When nobody is there who knows whether it
+ * was stopped, the row stays: it sleeps, one way or the other. */
+static void stay_awake_unstopped(struct sandbox_wish *wish, const struct error *failure)
 {
-    struct sandbox_wish *wish = context;
-
-    if (wish_is_cut_short(wish))
-        return;
-    if (failure)
-        stay_awake(wish, "its workspace could not be synced", failure);
-    else
-        sandbox_hook_ending(wish->domain, wish->sandbox, on_unmounted, wish);
-}
-
-static void stop(struct sandbox_wish *wish)
-{
-    sandbox_hook_sleeping(wish->domain, wish->sandbox, on_synced, wish);
-}
-
-static void on_quiet_to_stop(void *context, const struct error *failure,
-                             const struct inside_answer *answer)
-{
-    (void) failure, (void) answer;
-    stop(context);
-}
-
-static void on_sessions_kept(void *context, const struct error *failure,
-                             const struct store_receipt *receipt)
-{
-    struct sandbox_wish *wish = context;
-
-    (void) receipt;
-    if (wish_is_cut_short(wish))
-        return;
-    if (failure) {
-        stay_awake(wish, "its sessions could not be kept", failure);
-        return;
-    }
-    CRASH_POINT("domain.sleep.saved");
-    inside_ask(wish->domain, &wish->sandbox->id, INSIDE_QUIESCE, NULL, on_quiet_to_stop, wish);
-}
-
-/* The row says what it said before, and has the sessions, too. */
-static void keep_sessions(struct sandbox_wish *wish)
-{
-    AUTO(sandbox_row) struct sandbox_row row;
-    struct store_transaction *change = store_begin(wish->domain->options.store);
-    struct sandbox_next next = sandbox_next(wish->sandbox);
-
-    next.status = wish->act == sandbox_act_hibernate ? SANDBOX_FROZEN : SANDBOX_RUNNING;
-    sandbox_row_init(&row, wish->sandbox, &next);
-    store_update(change, STORE_SANDBOX, row.values);
-    domain_commit(wish->domain, change, on_sessions_kept, wish);
-}
-
-static void on_saved(void *context, const struct error *failure, const struct inside_answer *answer)
-{
-    struct sandbox_wish *wish = context;
     struct sandbox *sandbox = wish->sandbox;
 
+    wish_provider_failed(wish, failure);
+    if (sandbox->status != SANDBOX_RUNNING || failure->code == ERR_UNAVAILABLE)
+        return;
     forget_sessions(sandbox);
-    if (wish_is_cut_short(wish))
-        return;
-    if (!failure && answer->text && strlen(answer->text) <= SANDBOX_INSIDE_MAX) {
-        sandbox->inside = mem_copy_text(answer->text);
-        keep_sessions(wish);
-        return;
-    }
-    LOG_WARNING(wish->domain->options.log, "sessions of a sandbox will not come back at wake",
-                log_text("sandbox", sandbox->id.text),
-                log_text("why", failure ? failure->message : "they are too large"));
-    inside_ask(wish->domain, &sandbox->id, INSIDE_QUIESCE, NULL, on_quiet_to_stop, wish);
+    sandbox_keep(wish->domain, sandbox, is_thawed_first(wish) ? "sandbox.woken" : NULL);
 }
+
+static void hibernate_end(void *context, const struct error *failure)
+{
+    struct sandbox_wish *wish = context;
+
+    if (failure && sequence_is_at(&wish->sequence, wish_stop)) {
+        stay_awake_unstopped(wish, failure);
+    } else if (failure && (sequence_is_at(&wish->sequence, thaw_to_save) ||
+                           wish->domain->stage != DOMAIN_OPEN)) {
+        wish_provider_failed(wish, failure);
+    } else if (failure) {
+        stay_awake(wish, failure);
+    } else {
+        wish_set_unstarted(wish);
+        set_asleep(wish, SANDBOX_HIBERNATED, "; its processes were ended, its disk is kept");
+    }
+}
+
+static const struct sequence_step hibernate_steps[] = {
+    {"let it go on", thaw_to_save, .when = is_thawed_first},
+    {"save its sessions", save_sessions, .on_failure = SEQUENCE_WARNS},
+    {"keep its sessions", keep_sessions, .when = has_sessions, .point = "domain.sleep.saved"},
+    {"let its programs write what they have", wish_quiesce, .on_failure = SEQUENCE_GOES_ON},
+    {"sync its workspace", .start = sync_workspace},
+    {"unmount its buckets", .start = wish_unmount},
+    {"end its processes", wish_stop, .point = "domain.sleep.stopped"},
+    {NULL},
+};
+
+const struct sequence_table sandbox_hibernate_sequence = {"sandbox.hibernate", hibernate_steps,
+                                                          hibernate_end};
 
 /* --- the beginnings -------------------------------------------------------------------------- */
 
 void sandbox_act_sleep(struct sandbox_wish *wish)
 {
     struct domain *domain = wish->domain;
-    struct sandbox *sandbox = wish->sandbox;
     unsigned int able = provider_capabilities(domain->options.provider);
 
     if (!(able & (PROVIDER_FREEZE | PROVIDER_RESTART))) {
         wish_refuse(wish, ERR_NOT_IMPLEMENTED, "sandboxes cannot sleep here");
         return;
     }
-    sandbox_set_status(domain, sandbox, SANDBOX_STOPPING);
-    if (able & PROVIDER_FREEZE)
-        inside_ask(domain, &sandbox->id, INSIDE_QUIESCE, NULL, on_quiet_to_freeze, wish);
-    else
-        inside_ask(domain, &sandbox->id, INSIDE_SAVE, NULL, on_saved, wish);
-}
-
-static void on_thawed(void *context, const struct error *failure)
-{
-    struct sandbox_wish *wish = context;
-
-    if (failure) {
-        wish_provider_failed(wish, failure);
-        return;
-    }
-    wish->before = SANDBOX_RUNNING; /* what it is from now on */
-    if (!wish_is_cut_short(wish))
-        inside_ask(wish->domain, &wish->sandbox->id, INSIDE_SAVE, NULL, on_saved, wish);
+    sandbox_set_status(domain, wish->sandbox, SANDBOX_STOPPING);
+    sequence_begin(&wish->sequence, domain,
+                   able & PROVIDER_FREEZE ? &sandbox_freeze_sequence : &sandbox_hibernate_sequence,
+                   &wish->sandbox->id, wish);
 }
 
 void sandbox_act_hibernate(struct sandbox_wish *wish)
 {
-    struct domain *domain = wish->domain;
-
-    sandbox_set_status(domain, wish->sandbox, SANDBOX_STOPPING);
-    provider_thaw(domain->options.provider, &wish->sandbox->id, on_thawed, wish);
+    sandbox_set_status(wish->domain, wish->sandbox, SANDBOX_STOPPING);
+    sequence_begin(&wish->sequence, wish->domain, &sandbox_hibernate_sequence, &wish->sandbox->id,
+                   wish);
 }

@@ -1,13 +1,45 @@
 /* Stop: the agent is given a moment, the processes end, the disk stays. Then it is kept. */
 #include <stdlib.h>
 
-#include "base/auto.h"
-#include "base/crash_point.h"
 #include "domain/inside_call.h"
 #include "domain/sandbox/expiry.h"
 #include "domain/sandbox/sandbox_hooks.h"
 #include "domain/sandbox/sandbox_set.h"
 #include "domain/sandbox/sandbox_wish.h"
+
+/* --- steps that others have, too ------------------------------------------------------------- */
+
+void wish_quiesce(void *context)
+{
+    struct sandbox_wish *wish = context;
+
+    inside_ask(wish->domain, &wish->sandbox->id, INSIDE_QUIESCE, NULL, sequence_asked,
+               &wish->sequence);
+}
+
+void wish_unmount(void *context)
+{
+    struct sandbox_wish *wish = context;
+
+    sandbox_hook_ending(wish->domain, wish->sandbox, sequence_hooked, &wish->sequence);
+}
+
+void wish_stop(void *context)
+{
+    struct sandbox_wish *wish = context;
+
+    provider_stop(wish->domain->options.provider, &wish->sandbox->id, sequence_done,
+                  &wish->sequence);
+}
+
+void wish_set_unstarted(struct sandbox_wish *wish)
+{
+    inside_forget(wish->domain, &wish->sandbox->id);
+    wish->sandbox->started_ms = 0;
+    wish->sandbox->has_ended = false;
+}
+
+/* --- stop ------------------------------------------------------------------------------------ */
 
 static bool is_by_request(const struct sandbox_wish *wish)
 {
@@ -19,11 +51,9 @@ static void set_stopped(struct sandbox_wish *wish)
     struct domain *domain = wish->domain;
     struct sandbox *sandbox = wish->sandbox;
 
-    inside_forget(domain, &sandbox->id);
+    wish_set_unstarted(wish);
     free(sandbox->inside);
     sandbox->inside = NULL;
-    sandbox->started_ms = 0;
-    sandbox->has_ended = false;
     sandbox->is_ended_by_request = is_by_request(wish);
     sandbox_set_reason(sandbox, "%s", wish->why ? wish->why : "stopped on request");
     sandbox_set_status(domain, sandbox, SANDBOX_STOPPED);
@@ -33,33 +63,30 @@ static void set_stopped(struct sandbox_wish *wish)
     sandbox_settle(domain, sandbox);
 }
 
-static void on_stopped(void *context, const struct error *failure)
+static bool is_running(const void *context)
 {
-    struct sandbox_wish *wish = context;
+    const struct sandbox_wish *wish = context;
 
-    if (failure) {
-        wish_provider_failed(wish, failure);
-        return;
-    }
-    CRASH_POINT("domain.stop.stopped");
-    set_stopped(wish);
+    return wish->before == SANDBOX_RUNNING;
 }
 
-static void on_unmounted(void *context)
+static void stop_end(void *context, const struct error *failure)
 {
-    struct sandbox_wish *wish = context;
-
-    if (!wish_is_cut_short(wish))
-        provider_stop(wish->domain->options.provider, &wish->sandbox->id, on_stopped, wish);
+    if (failure)
+        wish_provider_failed(context, failure);
+    else
+        set_stopped(context);
 }
 
-static void on_quiet(void *context, const struct error *failure, const struct inside_answer *answer)
-{
-    struct sandbox_wish *wish = context;
+static const struct sequence_step stop_steps[] = {
+    {"let its programs write what they have", wish_quiesce, .when = is_running,
+     .on_failure = SEQUENCE_GOES_ON},
+    {"unmount its buckets", .start = wish_unmount},
+    {"end its processes", wish_stop, .point = "domain.stop.stopped"},
+    {NULL},
+};
 
-    (void) failure, (void) answer; /* it was given its chance */
-    sandbox_hook_ending(wish->domain, wish->sandbox, on_unmounted, wish);
-}
+const struct sequence_table sandbox_stop_sequence = {"sandbox.stop", stop_steps, stop_end};
 
 void sandbox_act_stop(struct sandbox_wish *wish)
 {
@@ -79,8 +106,5 @@ void sandbox_act_stop(struct sandbox_wish *wish)
         return;
     }
     sandbox_set_status(domain, sandbox, SANDBOX_STOPPING);
-    if (wish->before == SANDBOX_RUNNING)
-        inside_ask(domain, &sandbox->id, INSIDE_QUIESCE, NULL, on_quiet, wish);
-    else
-        sandbox_hook_ending(domain, sandbox, on_unmounted, wish);
+    sequence_begin(&wish->sequence, domain, &sandbox_stop_sequence, &sandbox->id, wish);
 }

@@ -166,6 +166,16 @@ static bool needs_disk(const struct sandbox_wish *wish)
     return wish->action == SANDBOX_ACTION_SNAPSHOT || wish->action == SANDBOX_ACTION_ROLL_BACK;
 }
 
+static void on_disk_is_here(void *context, const struct error *failure)
+{
+    struct sandbox_wish *wish = context;
+
+    if (failure)
+        wish_provider_failed(wish, failure);
+    else
+        wish_begin_anyway(wish);
+}
+
 static void begin_with_disk(struct sandbox_wish *wish)
 {
     if (needs_disk(wish) && wish->sandbox->is_disk_lost)
@@ -173,7 +183,7 @@ static void begin_with_disk(struct sandbox_wish *wish)
                     "sandbox %s gets a disk with its next start: start it first",
                     wish->sandbox->id.text);
     else if (needs_disk(wish) && wish->sandbox->stored)
-        sandbox_bring_back(wish, wish_begin_anyway);
+        sandbox_bring_back(wish, on_disk_is_here, wish);
     else
         wish_begin_anyway(wish);
 }
@@ -267,19 +277,9 @@ void wish_provider_failed(struct sandbox_wish *wish, const struct error *failure
         sandbox_break(domain, sandbox, "it is not there any more, nor is its disk");
         failure = &gone;
     }
-    if (sandbox->status == SANDBOX_RUNNING) /* a stop that failed had let go of its mounts */
+    /* A stop that failed had let go of its mounts. */
+    if (sandbox->status == SANDBOX_RUNNING && domain->stage == DOMAIN_OPEN)
         sandbox_hook_running(domain, sandbox, false, NULL, NULL);
     wish_fail(wish, failure);
     sandbox_settle(domain, sandbox);
-}
-
-bool wish_is_cut_short(struct sandbox_wish *wish)
-{
-    struct error err = ERROR_INIT;
-
-    if (domain_is_open(wish->domain, &err))
-        return false;
-    sandbox_set_status(wish->domain, wish->sandbox, wish->before);
-    wish_fail(wish, &err);
-    return true;
 }

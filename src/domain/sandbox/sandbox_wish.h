@@ -12,9 +12,9 @@
  * Every answer comes from the loop: a wish ends in a task. One thread. */
 #pragma once
 
-#include "domain/domain_internal.h"
 #include "domain/sandbox/sandbox_record.h"
 #include "domain/sandbox/sandboxes.h"
+#include "domain/sequence.h"
 
 struct sandbox_wish {
     struct domain_task task; /* when it ends */
@@ -26,6 +26,7 @@ struct sandbox_wish {
     struct caller caller;
     sandbox_done *done; /* may be NULL */
     void *context;
+    struct sequence sequence;   /* of an act that takes several steps */
     enum sandbox_status before; /* what it goes back to when this fails */
     uint64_t asked_ns;
     enum sandbox_tier tier;                   /* of a run: where it wakes from */
@@ -55,10 +56,6 @@ void wish_end(struct sandbox_wish *wish, const struct error *failure);
 
 /* The same with a failure that others share: those who wait for the same thing. */
 void wish_fail(struct sandbox_wish *wish, const struct error *failure);
-
-/* Before the next step, which calls the provider: whether the domain closes. Then the sandbox is as
- * before and the wish has failed. */
-bool wish_is_cut_short(struct sandbox_wish *wish);
 
 /* Fail right away: for calls that are refused before anything happens. */
 void wish_refuse(struct sandbox_wish *wish, enum err_code code, const char *format, ...)
@@ -94,6 +91,11 @@ void sandbox_add_event(struct domain *domain, struct store_transaction *change,
                        const struct caller *caller, const struct sandbox *sandbox,
                        const struct sandbox_next *next, const char *type);
 
+/* What the acts do, step by step. */
+extern const struct sequence_table sandbox_run_sequence, sandbox_stop_sequence,
+    sandbox_freeze_sequence, sandbox_hibernate_sequence, sandbox_restore_sequence,
+    sandbox_rebuild_sequence, sandbox_offload_sequence;
+
 /* --- the acts --------------------------------------------------------------------------------- */
 
 void sandbox_act_run(struct sandbox_wish *wish);       /* use, start, wake: sandbox_run.c */
@@ -104,23 +106,33 @@ void sandbox_act_reclaim(struct sandbox_wish *wish);   /* sandbox_tier.c */
 void sandbox_act_update(struct sandbox_wish *wish);    /* sandbox_update.c */
 void sandbox_act_destroy(struct sandbox_wish *wish);   /* sandbox_destroy.c */
 
+/* Steps of those that end its processes (sandbox_stop.c) and those that start them (sandbox_run.c),
+ * of the wish's sequence, with the wish as their context. */
+void wish_quiesce(void *context);
+void wish_unmount(void *context);
+void wish_stop(void *context);
+void wish_set_unstarted(struct sandbox_wish *wish);
+void wish_start(void *context);
+void wish_restore_sessions(void *context);
+void wish_mount(void *context);
+
 /* Its disk goes to the object store, or, when it is there, away from here (sandbox_offload.c). It
  * is hibernated or stopped, and not busy. */
 void sandbox_offload(struct domain *domain, struct sandbox *sandbox);
 
 /* `stored` is set, and the wish needs the disk: it is brought back and kept as being here, then
- * `next` goes on with a sandbox that is held no more. On failure the wish has failed, and `stored`
- * is as it was (sandbox_restore.c); for SANDBOX_RESTORE_AGAIN_MS others then fail alike, without
- * another try. */
+ * `done` is called with a sandbox that is held no more. After a failure, which the sandbox's reason
+ * and an event tell, `stored` is as it was (sandbox_restore.c); for SANDBOX_RESTORE_AGAIN_MS others
+ * then fail alike, without another try. May answer from inside. */
 #define SANDBOX_RESTORE_AGAIN_MS 5000
-void sandbox_bring_back(struct sandbox_wish *wish, void (*next)(struct sandbox_wish *wish));
+void sandbox_bring_back(struct sandbox_wish *wish, domain_done *done, void *context);
 
 /* Start its startup commands, one after the other, behind whatever goes on; failures are told by
  * an event (sandbox_startup.c). */
 void sandbox_run_startup(struct domain *domain, struct sandbox *sandbox);
 
 /* Start one whose disk is lost (sandbox_rebuild.c): `started` gets the wish, as from
- * provider_start. After a failure the wish has ended. */
+ * provider_start. */
 void sandbox_rebuild(struct sandbox_wish *wish, provider_sandbox_done *started);
 
 /* A call of the provider failed for this wish: the sandbox is as before, or in error when the

@@ -33,8 +33,8 @@ void sandbox_create(struct domain *domain, const struct caller *caller,
 /* What a sandbox begins with instead of an empty disk. Everything is borrowed for the call. */
 struct sandbox_origin {
     struct disk_ref disk;
-    bool hold;          /* a sandbox that runs stands still meanwhile */
-    uint64_t *pause_us; /* gets how long it did; may be NULL, outlives the creation */
+    bool hold;            /* a sandbox that runs stands still meanwhile */
+    uint64_t *pause_us;   /* gets how long it did; may be NULL, outlives the creation */
     const char *sandbox;  /* id of the one it was copied from; told in the event */
     const char *snapshot; /* likewise, or NULL */
     const char *base;     /* a snapshot that the disk is like, or nearly; NULL: none is known */

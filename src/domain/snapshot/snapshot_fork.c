@@ -1,8 +1,9 @@
 /* Forks: sandboxes that begin with the disk of a snapshot, or of a sandbox as it is now.
  *
- *     of a snapshot             pinned ──────────────────────────────┐
- *     of a running, frozen one  a copy in passing, without a row ────┼─► creates, some at a time
- *     of one without processes  held: it cannot start and write ─────┘
+ *     of a snapshot              pinned
+ *     of a sandbox, one of it    the new disk is the only copy
+ *     several of a running one   of a copy in passing, without a row: all are of one moment
+ *     several of another one     held: it cannot start and write
  *
  * A copy in passing is deleted behind its forks; after a crash recovery finds it without a row. All
  * forks are made, or none is left. */
@@ -23,6 +24,7 @@
 
 struct fork {
     struct domain_task task;
+    struct sequence sequence;
     struct domain *domain;
     struct caller caller;
     struct sandbox_spec spec;       /* of each, without its name */
@@ -36,12 +38,16 @@ struct fork {
 
     struct snapshot *snapshot; /* pinned; NULL: of a sandbox */
     struct snapshot_waiter waiter;
-    struct snapshot_shot shot; /* of a sandbox: its wish, the copy */
-    bool is_shot;              /* there is a copy in passing */
+    struct sandbox_wish *wish; /* of a sandbox; NULL: of a snapshot */
+    bool is_alive, no_freeze;  /* it has processes */
+    struct id copy;            /* in passing */
+    bool has_copy;
+    char *sessions;           /* owned: those of now; may be NULL */
+    struct snapshot_made how; /* how long it stood still */
     struct disk_ref disk;
     struct id origin;   /* the sandbox it is a fork of */
     struct id base;     /* the snapshot, or what the sandbox has for one */
-    const char *inside; /* borrowed from the snapshot, the shot or the sandbox that is held */
+    const char *inside; /* borrowed: `sessions`, or those of the snapshot */
 
     bool has_failed;
     struct error failure;
@@ -49,10 +55,16 @@ struct fork {
 
 /* --- the end --------------------------------------------------------------------------------- */
 
-static void fork_free(struct fork *fork)
+static void fork_answer(struct domain_task *task)
 {
+    struct fork *fork = CONTAINER_OF(task, struct fork, task);
     struct domain *domain = fork->domain;
 
+    if (fork->has_failed)
+        fork->done(fork->context, &fork->failure, NULL, 0, NULL);
+    else
+        fork->done(fork->context, NULL, fork->made, fork->made_count,
+                   fork->is_alive ? &fork->how : NULL);
     for (size_t i = 0; i < fork->made_count; i++)
         sandbox_unref(fork->made[i]);
     free(fork->made);
@@ -61,80 +73,67 @@ static void fork_free(struct fork *fork)
     sandbox_spec_done(&fork->spec);
     sandbox_wanted_free(fork->changes);
     free(fork->name);
-    snapshot_shot_done(&fork->shot);
+    free(fork->sessions);
     free(fork);
     domain->works--;
     domain_check_gone(domain);
 }
 
-static void answer(struct domain_task *task)
-{
-    struct fork *fork = CONTAINER_OF(task, struct fork, task);
-
-    if (fork->has_failed)
-        fork->done(fork->context, &fork->failure, NULL, 0, NULL);
-    else
-        fork->done(fork->context, NULL, fork->made, fork->made_count,
-                   fork->is_shot ? &fork->shot.how : NULL);
-    fork_free(fork);
-}
-
-/* The wish on the origin is over: it waited and was refused, or ends behind the forks. */
-static void on_over(void *context, const struct error *failure, struct sandbox *sandbox)
-{
-    struct fork *fork = context;
-
-    (void) sandbox;
-    if (failure) {
-        fork->has_failed = true;
-        fork->failure = *failure;
-    }
-    answer(&fork->task);
-}
-
-static void fail(struct fork *fork, const struct error *failure)
+/* The first failure is the one to tell. */
+static void fork_fail(struct fork *fork, const struct error *failure)
 {
     if (!fork->has_failed)
         fork->failure = *failure;
     fork->has_failed = true;
 }
 
-static void end(struct fork *fork)
+/* The wish on the origin is over: it waited and was refused, or ends behind the forks. */
+static void on_fork_over(void *context, const struct error *failure, struct sandbox *sandbox)
 {
+    struct fork *fork = context;
+
+    (void) sandbox;
+    if (failure)
+        fork_fail(fork, failure);
+    fork_answer(&fork->task);
+}
+
+static void fork_end(void *context, const struct error *failure)
+{
+    struct fork *fork = context;
     struct domain *domain = fork->domain;
     struct caller system = caller_system();
-    struct sandbox_wish *wish = fork->shot.wish;
 
+    if (failure)
+        fork_fail(fork, failure);
     for (size_t i = 0; fork->has_failed && i < fork->made_count; i++)
         sandbox_destroy(domain, &system, fork->made[i], NULL, NULL);
-    if (fork->is_shot)
-        snapshot_doom(domain, &fork->shot.id);
-    if (!fork->has_failed) {
-        CRASH_POINT("fork.kept");
+    if (fork->has_copy)
+        snapshot_doom(domain, &fork->copy);
+    if (!fork->has_failed)
         domain->counters.forked += fork->made_count;
-    }
-    if (!wish) {
-        domain_defer(domain, &fork->task, answer);
+    if (!fork->wish) {
+        domain_defer(domain, &fork->task, fork_answer);
         return;
     }
-    if (!fork->is_shot && wish->sandbox->is_held)
-        snapshot_release(domain, wish->sandbox);
-    wish_end(wish, fork->has_failed ? &fork->failure : NULL);
+    if (fork->wish->sandbox->is_held && !fork->has_copy)
+        snapshot_release(domain, fork->wish->sandbox);
+    wish_end(fork->wish, fork->has_failed ? &fork->failure : NULL);
 }
 
 /* --- the forks ------------------------------------------------------------------------------- */
 
 static void make_some(struct fork *fork);
 
-static void on_made(void *context, const struct error *failure, struct sandbox *sandbox,
-                    bool is_new)
+static void on_fork_made(void *context, const struct error *failure, struct sandbox *sandbox,
+                         bool is_new)
 {
     struct fork *fork = context;
 
     (void) is_new;
     fork->ended++;
     if (failure) {
-        fail(fork, failure);
+        fork_fail(fork, failure);
     } else {
         CRASH_POINT("fork.one");
         fork->made[fork->made_count++] = sandbox_ref(sandbox);
@@ -160,6 +159,9 @@ static void set_name(struct fork *fork)
 static void make_one(struct fork *fork)
 {
     const struct sandbox_origin origin = {.disk = fork->disk,
+                                          .hold = fork->is_alive && !fork->has_copy &&
+                                                  snapshot_freezes(fork->domain, fork->no_freeze),
+                                          .pause_us = fork->has_copy ? NULL : &fork->how.pause_us,
                                           .sandbox = fork->origin.text,
                                           .snapshot =
                                               fork->snapshot ? fork->snapshot->id.text : NULL,
@@ -168,16 +170,26 @@ static void make_one(struct fork *fork)
 
     set_name(fork);
     fork->begun++;
-    sandbox_create_from(fork->domain, &fork->caller, &fork->spec, &origin, on_made, fork);
+    sandbox_create_from(fork->domain, &fork->caller, &fork->spec, &origin, on_fork_made, fork);
 }
 
 static void make_some(struct fork *fork)
 {
+    struct domain *domain = fork->domain;
+
     while (!fork->has_failed && fork->begun < fork->count &&
            fork->begun - fork->ended < SNAPSHOT_FORKS_AT_ONCE)
         make_one(fork);
-    if (fork->begun == fork->ended)
-        end(fork);
+    if (fork->begun > fork->ended)
+        return;
+    if (fork->is_alive && !fork->has_copy && !fork->has_failed)
+        snapshot_count(domain, &fork->how);
+    sequence_next(&fork->sequence, fork->has_failed ? &fork->failure : NULL);
+}
+
+static void make_forks(void *context)
+{
+    make_some(context);
 }
 
 /* --- of a snapshot --------------------------------------------------------------------------- */
@@ -200,7 +212,7 @@ static struct fork *fork_new(struct domain *domain, const struct caller *caller,
     return fork;
 }
 
-static int check(const struct fork *fork, struct error *err)
+static int check_fork(const struct fork *fork, struct error *err)
 {
     if (!domain_is_open(fork->domain, err))
         return -1;
@@ -219,14 +231,36 @@ static void set_spec(struct fork *fork)
     sandbox_pairs_set(&fork->spec.labels, LABEL, fork->origin.text);
 }
 
-static void on_here(struct snapshot_waiter *waiter, const struct error *failure)
+static bool is_elsewhere(const void *context)
+{
+    const struct fork *fork = context;
+
+    return !snapshot_is_here(fork->domain, fork->snapshot);
+}
+
+static void on_snapshot_fetched(struct snapshot_waiter *waiter, const struct error *failure)
 {
     struct fork *fork = CONTAINER_OF(waiter, struct fork, waiter);
 
-    if (failure)
-        fail(fork, failure);
-    make_some(fork);
+    sequence_next(&fork->sequence, failure);
 }
+
+static void fetch_snapshot(void *context)
+{
+    struct fork *fork = context;
+
+    fork->waiter.done = on_snapshot_fetched;
+    snapshot_fetch(fork->domain, fork->snapshot, &fork->waiter);
+}
+
+static const struct sequence_step snapshot_fork_steps[] = {
+    {"bring back the snapshot", fetch_snapshot, .when = is_elsewhere, .says_itself = true},
+    {"make its forks", make_forks, .point = "fork.kept", .says_itself = true},
+    {NULL},
+};
+
+const struct sequence_table snapshot_fork_sequence = {"snapshot.fork", snapshot_fork_steps,
+                                                      fork_end};
 
 void snapshot_fork(struct domain *domain, const struct caller *caller, struct snapshot *snapshot,
                    const struct fork_options *options, fork_done *done, void *context)
@@ -234,10 +268,9 @@ void snapshot_fork(struct domain *domain, const struct caller *caller, struct sn
     struct fork *fork = fork_new(domain, caller, options, done, context);
     struct error err = ERROR_INIT;
 
-    if (check(fork, &err) < 0 || snapshot_check_ready(snapshot, &err) < 0 ||
+    if (check_fork(fork, &err) < 0 || snapshot_check_ready(snapshot, &err) < 0 ||
         sandbox_spec_read(snapshot->spec, strlen(snapshot->spec), &fork->spec, &err) < 0) {
-        fail(fork, &err);
-        domain_defer(domain, &fork->task, answer);
+        fork_end(fork, &err);
         return;
     }
     snapshot_pin(snapshot);
@@ -247,48 +280,89 @@ void snapshot_fork(struct domain *domain, const struct caller *caller, struct sn
     fork->base = snapshot->id;
     fork->inside = snapshot->inside;
     set_spec(fork);
-    fork->waiter.done = on_here;
-    if (snapshot_is_here(domain, snapshot))
-        make_some(fork);
-    else
-        snapshot_fetch(domain, snapshot, &fork->waiter);
+    sequence_begin(&fork->sequence, domain, &snapshot_fork_sequence, &snapshot->sandbox, fork);
 }
 
 /* --- of a sandbox ---------------------------------------------------------------------------- */
 
-static void on_shot(struct snapshot_shot *shot, const struct error *failure)
+static bool runs(const void *context)
 {
-    struct fork *fork = CONTAINER_OF(shot, struct fork, shot);
+    const struct fork *fork = context;
 
-    snapshot_release(fork->domain, shot->wish->sandbox);
-    if (failure) {
-        fail(fork, failure);
-        end(fork);
-        return;
-    }
-    CRASH_POINT("fork.copied");
-    fork->is_shot = true;
-    fork->disk = (struct disk_ref){DISK_OF_SNAPSHOT, shot->id};
-    fork->inside = shot->inside;
-    make_some(fork);
+    return fork->wish->sandbox->status == SANDBOX_RUNNING;
 }
 
-static void act(struct sandbox_wish *wish)
+static void on_sessions_saved(void *context, const struct error *failure,
+                              const struct inside_answer *answer)
+{
+    struct fork *fork = context;
+
+    free(fork->sessions);
+    fork->inside = fork->sessions = snapshot_sessions(failure, answer);
+    sequence_next(&fork->sequence, failure);
+}
+
+static void save_sessions(void *context)
+{
+    struct fork *fork = context;
+
+    inside_ask(fork->domain, &fork->origin, INSIDE_SAVE, NULL, on_sessions_saved, fork);
+}
+
+static bool shares_a_copy(const void *context)
+{
+    const struct fork *fork = context;
+
+    return fork->is_alive && fork->count > 1;
+}
+
+static void on_copied_in_passing(void *context, const struct error *failure,
+                                 const struct snapshot_made *how)
+{
+    struct fork *fork = context;
+
+    if (!failure) {
+        fork->has_copy = true;
+        fork->disk = (struct disk_ref){DISK_OF_SNAPSHOT, fork->copy};
+        fork->how = *how;
+        snapshot_count(fork->domain, how);
+        snapshot_release(fork->domain, fork->wish->sandbox);
+    } else {
+        fork->domain->counters.failed++;
+    }
+    sequence_next(&fork->sequence, failure);
+}
+
+static void copy_in_passing(void *context)
+{
+    struct fork *fork = context;
+
+    provider_snapshot(fork->domain->options.provider, &fork->origin, &fork->copy,
+                      snapshot_freezes(fork->domain, fork->no_freeze), on_copied_in_passing, fork);
+}
+
+static const struct sequence_step fork_steps[] = {
+    {"save its sessions", save_sessions, .when = runs, .on_failure = SEQUENCE_GOES_ON},
+    {"copy its disk", copy_in_passing, .when = shares_a_copy, .point = "fork.copied"},
+    {"make its forks", make_forks, .point = "fork.kept", .says_itself = true},
+    {NULL},
+};
+
+const struct sequence_table sandbox_fork_sequence = {"sandbox.fork", fork_steps, fork_end};
+
+static void fork_act(struct sandbox_wish *wish)
 {
     struct fork *fork = wish->context;
     struct sandbox *sandbox = wish->sandbox;
 
     sandbox->is_held = true;
+    fork->is_alive = sandbox->status == SANDBOX_RUNNING || sandbox->status == SANDBOX_FROZEN;
     fork->spec = sandbox_spec_copy(&sandbox->spec);
     fork->base = sandbox->base;
-    set_spec(fork);
-    if (sandbox->status == SANDBOX_RUNNING || sandbox->status == SANDBOX_FROZEN) {
-        snapshot_shoot(&fork->shot);
-        return;
-    }
     fork->disk = (struct disk_ref){DISK_OF_SANDBOX, sandbox->id};
-    fork->inside = sandbox->inside;
-    make_some(fork);
+    fork->inside = fork->sessions = sandbox->inside ? mem_copy_text(sandbox->inside) : NULL;
+    set_spec(fork);
+    sequence_begin(&fork->sequence, fork->domain, &sandbox_fork_sequence, &fork->origin, fork);
 }
 
 void sandbox_fork(struct domain *domain, const struct caller *caller, struct sandbox *sandbox,
@@ -296,18 +370,17 @@ void sandbox_fork(struct domain *domain, const struct caller *caller, struct san
 {
     struct fork *fork = fork_new(domain, caller, options, done, context);
     struct error err = ERROR_INIT;
-    struct sandbox_wish *wish;
 
-    if (check(fork, &err) < 0) {
-        fail(fork, &err);
-        domain_defer(domain, &fork->task, answer);
+    if (check_fork(fork, &err) < 0) {
+        fork_end(fork, &err);
         return;
     }
-    wish = wish_make(domain, caller, sandbox, SANDBOX_ACTION_SNAPSHOT, act, on_over, fork);
-    fork->shot = (struct snapshot_shot){
-        .wish = wish, .id = id_new(), .no_freeze = options->no_freeze, .done = on_shot};
     fork->origin = sandbox->id;
-    wish_begin(wish);
+    fork->no_freeze = options->no_freeze;
+    fork->copy = id_new();
+    fork->wish =
+        wish_make(domain, caller, sandbox, SANDBOX_ACTION_SNAPSHOT, fork_act, on_fork_over, fork);
+    wish_begin(fork->wish);
 }
 
 /* --- one with a spec of its own -------------------------------------------------------------- */

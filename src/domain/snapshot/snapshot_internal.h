@@ -21,6 +21,9 @@ struct snapshot_shot {
 
 void snapshot_shoot(struct snapshot_shot *shot);
 
+/* What an agent saved, as a copy for the row; NULL: nothing, or too much. */
+char *snapshot_sessions(const struct error *failure, const struct inside_answer *answer);
+
 /* Whether a running sandbox is held still for a copy: unless that is not wanted, or nothing can be
  * frozen here. For provider_snapshot. */
 bool snapshot_freezes(const struct domain *domain, bool no_freeze);

@@ -1,23 +1,14 @@
-/* Rollback: the disk becomes what it was.
- *
- *     running:  sessions ──► quiesce ──► stop ─┐
- *     frozen:   stop ──────────────────────────┼─► the present is saved, with its row
- *     others:   ───────────────────────────────┘            │
- *                                                           ▼
- *     running again, or asleep, or stopped  ◄── start ◄── provider_roll_back
- *
- * The sandbox is stopped before it is saved: what it wrote to the last moment is in the snapshot.
- * When a step fails the disk is what it was, and a sandbox that ran is started again. */
+/* Rollback: the disk becomes what it was. The sandbox is stopped before the present is saved: what
+ * it wrote to the last moment is in that snapshot. When a step fails the disk is what it was, and a
+ * sandbox that ran is started again. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/auto.h"
-#include "base/crash_point.h"
 #include "base/memory.h"
 #include "domain/inside_call.h"
 #include "domain/sandbox/expiry.h"
-#include "domain/sandbox/sandbox_hooks.h"
 #include "domain/sandbox/sandbox_record.h"
 #include "domain/sandbox/sandbox_set.h"
 #include "domain/snapshot/snapshot_internal.h"
@@ -31,6 +22,7 @@ struct rollback {
     struct snapshot_keeping keeping;
     struct snapshot_waiter waiter; /* for the snapshot to be here */
     char *inside;                  /* owned: the sessions of now */
+    bool has_processes;            /* still: nothing has happened to it yet */
     bool has_rolled;
     bool has_failed;
     struct error failure;
@@ -40,7 +32,7 @@ struct rollback {
 
 /* --- the end --------------------------------------------------------------------------------- */
 
-static void on_over(void *context, const struct error *failure, struct sandbox *sandbox)
+static void on_rollback_over(void *context, const struct error *failure, struct sandbox *sandbox)
 {
     struct rollback *rollback = context;
 
@@ -51,7 +43,7 @@ static void on_over(void *context, const struct error *failure, struct sandbox *
     free(rollback);
 }
 
-static const char *event_of(const struct rollback *rollback)
+static const char *event_of_rollback(const struct rollback *rollback)
 {
     if (rollback->has_rolled)
         return "sandbox.rolled_back";
@@ -59,7 +51,8 @@ static const char *event_of(const struct rollback *rollback)
 }
 
 /* It is in a settled status again; a failure of before is told, whatever the row says. */
-static void settle(struct rollback *rollback, enum sandbox_status status, const char *reason)
+static void settle_rolled_back(struct rollback *rollback, enum sandbox_status status,
+                               const char *reason)
 {
     struct domain *domain = rollback->domain;
     struct sandbox_wish *wish = rollback->wish;
@@ -70,49 +63,16 @@ static void settle(struct rollback *rollback, enum sandbox_status status, const 
     expiry_watch(domain, sandbox);
     if (rollback->has_failed) {
         domain->counters.failed++;
-        sandbox_keep(domain, sandbox, event_of(rollback));
+        sandbox_keep(domain, sandbox, event_of_rollback(rollback));
         wish_end(wish, &rollback->failure);
     } else {
         domain->counters.rolled_back++;
-        wish_keep(wish, event_of(rollback));
+        wish_keep(wish, event_of_rollback(rollback));
     }
     sandbox_settle(domain, sandbox);
 }
 
-/* --- back to what it was doing ---------------------------------------------------------------- */
-
-static void set_running(void *context)
-{
-    struct rollback *rollback = context;
-    struct sandbox *sandbox = rollback->wish->sandbox;
-
-    free(sandbox->inside);
-    sandbox->inside = NULL;
-    sandbox->idle_since_ns = domain_now_ns(rollback->domain);
-    sandbox->active_ms = domain_wall_ms(rollback->domain);
-    settle(rollback, SANDBOX_RUNNING, "");
-}
-
-/* Its processes are new ones: what was mounted for the last is not there for them. */
-static void mount_and_run(struct rollback *rollback)
-{
-    sandbox_hook_running(rollback->domain, rollback->wish->sandbox, true, set_running, rollback);
-}
-
-static void on_restored(void *context, const struct error *failure,
-                        const struct inside_answer *answer)
-{
-    struct rollback *rollback = context;
-
-    (void) answer;
-    if (failure)
-        LOG_WARNING(rollback->domain->options.log, "sessions did not come back with a rollback",
-                    log_text("sandbox", rollback->wish->sandbox->id.text),
-                    log_text("error", failure->message));
-    mount_and_run(rollback);
-}
-
-static void fail(struct rollback *rollback, const struct error *failure)
+static void rollback_fail(struct rollback *rollback, const struct error *failure)
 {
     if (rollback->has_failed) /* the first counts */
         return;
@@ -120,36 +80,44 @@ static void fail(struct rollback *rollback, const struct error *failure)
     rollback->failure = *failure;
 }
 
-static void on_started(void *context, const struct error *failure,
-                       const struct provider_sandbox *started)
+/* --- back to what it was doing ---------------------------------------------------------------- */
+
+static void resume_end(void *context, const struct error *failure)
 {
-    struct rollback *rollback = context;
-    struct domain *domain = rollback->domain;
-    struct sandbox *sandbox = rollback->wish->sandbox;
+    struct sandbox_wish *wish = context;
+    struct rollback *rollback = wish->context;
 
     if (failure) {
-        fail(rollback, failure);
-        settle(rollback, SANDBOX_STOPPED, "it could not be started again after a rollback");
+        rollback_fail(rollback, failure);
+        settle_rolled_back(rollback, SANDBOX_STOPPED,
+                           "it could not be started again after a rollback");
         return;
     }
-    CRASH_POINT("rollback.started");
-    sandbox->unenforced = started->unenforced;
-    sandbox->started_ms = domain_wall_ms(domain);
-    sandbox->started_ns = domain_now_ns(domain);
-    sandbox->is_environment_late = false;
-    if (sandbox->inside)
-        inside_ask(domain, &sandbox->id, INSIDE_RESTORE, sandbox->inside, on_restored, rollback);
-    else
-        mount_and_run(rollback);
+    free(wish->sandbox->inside);
+    wish->sandbox->inside = NULL;
+    wish->sandbox->idle_since_ns = domain_now_ns(wish->domain);
+    wish->sandbox->active_ms = domain_wall_ms(wish->domain);
+    settle_rolled_back(rollback, SANDBOX_RUNNING, "");
 }
 
-static void start(struct rollback *rollback)
+static bool has_sessions(const void *context)
 {
-    AUTO(sandbox_plan) struct sandbox_plan plan = {.binds = NULL};
+    const struct sandbox_wish *wish = context;
 
-    sandbox_plan_init(&plan, rollback->wish->sandbox);
-    provider_start(rollback->domain->options.provider, &plan.spec, on_started, rollback);
+    return wish->sandbox->inside;
 }
+
+/* Its processes are new ones: what was mounted for the last is not there for them. */
+static const struct sequence_step resume_steps[] = {
+    {"start it again", wish_start, .point = "rollback.started"},
+    {"restore its sessions", wish_restore_sessions, .when = has_sessions,
+     .on_failure = SEQUENCE_WARNS, .also_closing = true},
+    {"mount its buckets", wish_mount, .also_closing = true},
+    {NULL},
+};
+
+const struct sequence_table rollback_resume_sequence = {"rollback.resume", resume_steps,
+                                                        resume_end};
 
 /* Sessions of the disk that it has now. */
 static void choose_sessions(struct rollback *rollback)
@@ -164,77 +132,85 @@ static void choose_sessions(struct rollback *rollback)
         sandbox->inside = TAKE_PTR(rollback->inside);
 }
 
-static void go_on(struct rollback *rollback)
+static void roll_back_end(void *context, const struct error *failure)
 {
-    struct domain *domain = rollback->domain;
-    enum sandbox_status before = rollback->wish->before;
+    struct sandbox_wish *wish = context;
+    struct rollback *rollback = wish->context;
+    enum sandbox_status before = wish->before;
 
+    if (failure && rollback->has_processes) { /* nothing has happened to it yet */
+        wish_provider_failed(wish, failure);
+        return;
+    }
+    if (failure)
+        rollback_fail(rollback, failure);
     choose_sessions(rollback);
-    if (before == SANDBOX_RUNNING && domain->stage == DOMAIN_OPEN)
-        start(rollback);
+    if (before == SANDBOX_RUNNING && wish->domain->stage == DOMAIN_OPEN)
+        sequence_begin(&wish->sequence, wish->domain, &rollback_resume_sequence, &wish->sandbox->id,
+                       wish);
     else if (before == SANDBOX_FROZEN || before == SANDBOX_HIBERNATED)
-        settle(rollback, SANDBOX_HIBERNATED,
-               rollback->has_rolled ? "rolled back; it sleeps on, without its memory"
-                                    : "its processes were ended, its disk is kept");
+        settle_rolled_back(rollback, SANDBOX_HIBERNATED,
+                           rollback->has_rolled ? "rolled back; it sleeps on, without its memory"
+                                                : "its processes were ended, its disk is kept");
     else
-        settle(rollback, SANDBOX_STOPPED, rollback->has_rolled ? "rolled back" : "stopped");
+        settle_rolled_back(rollback, SANDBOX_STOPPED,
+                           rollback->has_rolled ? "rolled back" : "stopped");
 }
 
-/* --- the disk -------------------------------------------------------------------------------- */
+/* --- the stop -------------------------------------------------------------------------------- */
 
-static void on_rolled(void *context, const struct error *failure)
+static bool has_processes(const void *context)
+{
+    const struct sandbox_wish *wish = context;
+    const struct rollback *rollback = wish->context;
+
+    return rollback->has_processes;
+}
+
+static bool was_running(const void *context)
+{
+    const struct sandbox_wish *wish = context;
+
+    return wish->before == SANDBOX_RUNNING;
+}
+
+static void on_sessions_saved(void *context, const struct error *failure,
+                              const struct inside_answer *answer)
 {
     struct rollback *rollback = context;
 
-    if (failure) {
-        fail(rollback, failure);
-    } else {
-        CRASH_POINT("rollback.rolled");
-        rollback->has_rolled = true;
-        snapshot_base_set(rollback->domain, rollback->wish->sandbox, &rollback->snapshot->id);
-    }
-    go_on(rollback);
+    rollback->inside = snapshot_sessions(failure, answer);
+    sequence_next(&rollback->wish->sequence, failure);
 }
 
-static void on_saved(struct snapshot_keeping *keeping, const struct error *failure)
+static void save_sessions(void *context)
 {
-    struct rollback *rollback = CONTAINER_OF(keeping, struct rollback, keeping);
-    struct domain *domain = rollback->domain;
-    const struct sandbox *sandbox = rollback->wish->sandbox;
-    struct error err = ERROR_INIT;
+    struct sandbox_wish *wish = context;
 
-    if (failure) {
-        fail(rollback, failure);
-        go_on(rollback);
-        return;
+    inside_ask(wish->domain, &wish->sandbox->id, INSIDE_SAVE, NULL, on_sessions_saved,
+               wish->context);
+}
+
+static void on_stopped_to_roll_back(void *context, const struct error *failure)
+{
+    struct rollback *rollback = context;
+
+    if (!failure) {
+        rollback->has_processes = false;
+        wish_set_unstarted(rollback->wish);
     }
-    CRASH_POINT("rollback.saved");
-    rollback->saved = snapshot_ref(keeping->snapshot);
-    if (!domain_is_open(domain, &err)) {
-        fail(rollback, &err);
-        go_on(rollback);
-        return;
-    }
-    provider_roll_back(domain->options.provider, &sandbox->id, &rollback->snapshot->id,
-                       sandbox->spec.limits.disk_bytes, on_rolled, rollback);
+    sequence_next(&rollback->wish->sequence, failure);
+}
+
+static void stop_to_roll_back(void *context)
+{
+    struct sandbox_wish *wish = context;
+
+    provider_stop(wish->domain->options.provider, &wish->sandbox->id, on_stopped_to_roll_back,
+                  wish->context);
 }
 
 /* --- the present ----------------------------------------------------------------------------- */
-
-static void on_copied(void *context, const struct error *failure, const struct snapshot_made *how)
-{
-    struct rollback *rollback = context;
-
-    (void) how;
-    if (failure) {
-        snapshot_set_remove(rollback->domain, TAKE_PTR(rollback->keeping.snapshot));
-        fail(rollback, failure);
-        (void) error_wrap(&rollback->failure, "the present could not be saved");
-        go_on(rollback);
-        return;
-    }
-    snapshot_keep(&rollback->keeping);
-}
 
 static struct snapshot *add_snapshot(struct rollback *rollback)
 {
@@ -255,92 +231,98 @@ static struct snapshot *add_snapshot(struct rollback *rollback)
     return snapshot_set_add(domain, &like);
 }
 
-static void save(struct rollback *rollback)
+static void on_present_copied(void *context, const struct error *failure,
+                              const struct snapshot_made *how)
 {
-    struct domain *domain = rollback->domain;
-    struct error err = ERROR_INIT;
+    struct rollback *rollback = context;
 
-    if (!domain_is_open(domain, &err)) {
-        fail(rollback, &err);
-        go_on(rollback);
-        return;
-    }
-    rollback->keeping = (struct snapshot_keeping){.domain = domain,
-                                                  .caller = rollback->wish->caller,
+    (void) how;
+    if (failure)
+        snapshot_set_remove(rollback->domain, TAKE_PTR(rollback->keeping.snapshot));
+    sequence_next(&rollback->wish->sequence, failure);
+}
+
+static void on_present_kept(struct snapshot_keeping *keeping, const struct error *failure)
+{
+    struct rollback *rollback = CONTAINER_OF(keeping, struct rollback, keeping);
+
+    if (!failure)
+        rollback->saved = snapshot_ref(keeping->snapshot);
+    sequence_next(&rollback->wish->sequence, failure);
+}
+
+static void save_present(void *context)
+{
+    struct sandbox_wish *wish = context;
+    struct rollback *rollback = wish->context;
+
+    rollback->keeping = (struct snapshot_keeping){.domain = wish->domain,
+                                                  .caller = wish->caller,
                                                   .snapshot = add_snapshot(rollback),
-                                                  .done = on_saved};
-    provider_snapshot(domain->options.provider, &rollback->wish->sandbox->id,
-                      &rollback->keeping.snapshot->id, false, on_copied, rollback);
+                                                  .done = on_present_kept};
+    provider_snapshot(wish->domain->options.provider, &wish->sandbox->id,
+                      &rollback->keeping.snapshot->id, false, on_present_copied, rollback);
 }
 
-/* --- the stop -------------------------------------------------------------------------------- */
+static void keep_present(void *context)
+{
+    struct sandbox_wish *wish = context;
+    struct rollback *rollback = wish->context;
 
-static void on_stopped(void *context, const struct error *failure)
+    snapshot_keep(&rollback->keeping);
+}
+
+/* --- the disk -------------------------------------------------------------------------------- */
+
+static void on_rolled(void *context, const struct error *failure)
 {
     struct rollback *rollback = context;
-    struct sandbox *sandbox = rollback->wish->sandbox;
 
-    if (failure) { /* nothing has happened to it yet */
-        wish_provider_failed(rollback->wish, failure);
-        return;
+    if (!failure) {
+        rollback->has_rolled = true;
+        snapshot_base_set(rollback->domain, rollback->wish->sandbox, &rollback->snapshot->id);
     }
-    CRASH_POINT("rollback.stopped");
-    inside_forget(rollback->domain, &sandbox->id);
-    sandbox->started_ms = 0;
-    sandbox->has_ended = false;
-    save(rollback);
+    sequence_next(&rollback->wish->sequence, failure);
 }
 
-static void on_unmounted(void *context)
+static void roll_back_disk(void *context)
 {
-    struct rollback *rollback = context;
+    struct sandbox_wish *wish = context;
+    struct rollback *rollback = wish->context;
 
-    if (!wish_is_cut_short(rollback->wish))
-        provider_stop(rollback->domain->options.provider, &rollback->wish->sandbox->id, on_stopped,
-                      rollback);
+    provider_roll_back(wish->domain->options.provider, &wish->sandbox->id, &rollback->snapshot->id,
+                       wish->sandbox->spec.limits.disk_bytes, on_rolled, rollback);
 }
 
-static void stop(struct rollback *rollback)
-{
-    sandbox_hook_ending(rollback->domain, rollback->wish->sandbox, on_unmounted, rollback);
-}
+static const struct sequence_step roll_back_steps[] = {
+    {"save its sessions", save_sessions, .when = was_running, .on_failure = SEQUENCE_GOES_ON},
+    {"let its programs write what they have", wish_quiesce, .when = was_running,
+     .on_failure = SEQUENCE_GOES_ON},
+    {"unmount its buckets", wish_unmount, .when = has_processes},
+    {"end its processes", stop_to_roll_back, .when = has_processes, .point = "rollback.stopped"},
+    {"save the present", .start = save_present},
+    {"keep the present", keep_present, .also_closing = true, .point = "rollback.saved"},
+    {"roll the disk back", roll_back_disk, .point = "rollback.rolled"},
+    {NULL},
+};
 
-static void on_quiet(void *context, const struct error *failure, const struct inside_answer *answer)
-{
-    (void) failure, (void) answer; /* it was given its chance */
-    stop(context);
-}
+const struct sequence_table roll_back_sequence = {"sandbox.roll_back", roll_back_steps,
+                                                  roll_back_end};
 
-static void on_sessions(void *context, const struct error *failure,
-                        const struct inside_answer *answer)
-{
-    struct rollback *rollback = context;
-
-    if (!failure && answer->text && strlen(answer->text) <= SANDBOX_INSIDE_MAX)
-        rollback->inside = mem_copy_text(answer->text);
-    inside_ask(rollback->domain, &rollback->wish->sandbox->id, INSIDE_QUIESCE, NULL, on_quiet,
-               rollback);
-}
-
-static void act(struct sandbox_wish *wish)
+static void roll_back_act(struct sandbox_wish *wish)
 {
     struct rollback *rollback = wish->context;
-    struct sandbox *sandbox = wish->sandbox;
     struct error err = ERROR_INIT;
 
     if (snapshot_check_ready(rollback->snapshot, &err) < 0) { /* it may have waited long */
         wish_end(wish, &err);
         return;
     }
-    sandbox_set_status(wish->domain, sandbox, SANDBOX_STOPPING);
-    if (wish->before == SANDBOX_RUNNING) {
-        inside_ask(wish->domain, &sandbox->id, INSIDE_SAVE, NULL, on_sessions, rollback);
-    } else if (wish->before == SANDBOX_FROZEN) {
-        stop(rollback);
-    } else {
-        rollback->inside = TAKE_PTR(sandbox->inside);
-        save(rollback);
-    }
+    sandbox_set_status(wish->domain, wish->sandbox, SANDBOX_STOPPING);
+    rollback->has_processes = wish->before == SANDBOX_RUNNING || wish->before == SANDBOX_FROZEN;
+    if (!rollback->has_processes)
+        rollback->inside = TAKE_PTR(wish->sandbox->inside);
+    sequence_begin(&wish->sequence, wish->domain, &roll_back_sequence, &wish->sandbox->id, wish);
 }
 
 /* --- the beginning --------------------------------------------------------------------------- */
@@ -350,8 +332,9 @@ static bool is_same_text(const char *a, const char *b)
     return (!a && !b) || (a && b && strcmp(a, b) == 0);
 }
 
-static int check(const struct domain *domain, const struct caller *caller,
-                 const struct sandbox *sandbox, const struct snapshot *snapshot, struct error *err)
+static int check_roll_back(const struct domain *domain, const struct caller *caller,
+                           const struct sandbox *sandbox, const struct snapshot *snapshot,
+                           struct error *err)
 {
     AUTO(sandbox_spec) struct sandbox_spec then = {.name = NULL};
 
@@ -374,7 +357,7 @@ static int check(const struct domain *domain, const struct caller *caller,
 }
 
 /* Until then the sandbox is as free as ever. */
-static void on_here(struct snapshot_waiter *waiter, const struct error *failure)
+static void on_snapshot_here(struct snapshot_waiter *waiter, const struct error *failure)
 {
     struct rollback *rollback = CONTAINER_OF(waiter, struct rollback, waiter);
 
@@ -393,12 +376,12 @@ void sandbox_roll_back(struct domain *domain, const struct caller *caller, struc
     snapshot_pin(snapshot);
     *rollback = (struct rollback){.domain = domain,
                                   .snapshot = snapshot,
-                                  .waiter.done = on_here,
+                                  .waiter.done = on_snapshot_here,
                                   .done = done,
                                   .context = context};
-    rollback->wish =
-        wish_make(domain, caller, sandbox, SANDBOX_ACTION_ROLL_BACK, act, on_over, rollback);
-    if (check(domain, caller, sandbox, snapshot, &err) < 0)
+    rollback->wish = wish_make(domain, caller, sandbox, SANDBOX_ACTION_ROLL_BACK, roll_back_act,
+                               on_rollback_over, rollback);
+    if (check_roll_back(domain, caller, sandbox, snapshot, &err) < 0)
         wish_end(rollback->wish, &err);
     else if (snapshot_is_here(domain, snapshot))
         wish_begin(rollback->wish);

@@ -68,13 +68,19 @@ static void shoot(struct snapshot_shot *shot)
                           snapshot_freezes(domain, shot->no_freeze), on_shot, shot);
 }
 
+char *snapshot_sessions(const struct error *failure, const struct inside_answer *answer)
+{
+    return !failure && answer->text && strlen(answer->text) <= SANDBOX_INSIDE_MAX
+               ? mem_copy_text(answer->text)
+               : NULL;
+}
+
 /* Without them the copy is as good, only its shells begin anew. */
 static void on_saved(void *context, const struct error *failure, const struct inside_answer *answer)
 {
     struct snapshot_shot *shot = context;
 
-    if (!failure && answer->text && strlen(answer->text) <= SANDBOX_INSIDE_MAX)
-        shot->inside = mem_copy_text(answer->text);
+    shot->inside = snapshot_sessions(failure, answer);
     shoot(shot);
 }
 

@@ -111,9 +111,38 @@ static void a_running_sandbox_is_copied_in_passing(void **state)
     assert_int_equal(world_copies(world).count, 0);
     assert_int_equal(world_snapshot_rows(world, &origin->id).count, 0);
     provider_fake_fail_next(world->provider, PROVIDER_CALL_SNAPSHOT, ERR_NO_SPACE);
+    told = ask_fork(world, NULL, origin, &(struct fork_options){.count = 2});
+    expect_code(&told.told, ERR_NO_SPACE);
+    assert_int_equal(origin->status, SANDBOX_RUNNING);
+}
+
+static void one_fork_of_a_running_sandbox_is_its_only_copy(void **state)
+{
+    struct world *world = *state;
+    struct sandbox *origin = create_blue(world);
+    struct told_snapshot told = {.count = 0};
+    const struct disk_ref *disk;
+
+    provider_fake_fail_next(world->provider, PROVIDER_CALL_SNAPSHOT, ERR_NO_SPACE);
+    provider_fake_hold(world->provider, PROVIDER_CALL_CREATE, true);
+    sandbox_fork(world->domain, &world->caller, origin, &(struct fork_options){.count = 1},
+                 on_forked, &told);
+    world_wait(world);
+    assert_true(origin->is_held);
+    assert_int_equal(world_copies(world).count, 0);
+    provider_fake_hold(world->provider, PROVIDER_CALL_CREATE, false);
+    TURN_UNTIL(&world->loop, told.told.times);
+    expect_ok(&told.told);
+    disk = provider_fake_origin(world->provider, &told.sandboxes[0]->id);
+    assert_int_equal(disk->set, DISK_OF_SANDBOX);
+    assert_string_equal(disk->id.text, origin->id.text);
+    assert_true(told.has_how);
+    assert_false(origin->is_held);
+    provider_fake_fail_next(world->provider, PROVIDER_CALL_CREATE, ERR_NO_SPACE);
     told = ask_fork(world, NULL, origin, &(struct fork_options){.count = 1});
     expect_code(&told.told, ERR_NO_SPACE);
     assert_int_equal(origin->status, SANDBOX_RUNNING);
+    assert_false(origin->is_held);
 }
 
 static void one_without_processes_cannot_wake_before_its_forks_are_there(void **state)
@@ -368,6 +397,7 @@ int main(void)
         WORLD_TEST(forks_may_be_many_with_names_and_changes),
         WORLD_TEST(all_forks_are_made_or_none),
         WORLD_TEST(a_running_sandbox_is_copied_in_passing),
+        WORLD_TEST(one_fork_of_a_running_sandbox_is_its_only_copy),
         WORLD_TEST(one_without_processes_cannot_wake_before_its_forks_are_there),
         WORLD_TEST(a_snapshot_that_is_deleted_stays_for_the_forks_under_way),
         WORLD_TEST(a_rollback_keeps_the_present_and_the_state),

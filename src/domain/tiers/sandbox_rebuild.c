@@ -1,14 +1,10 @@
 /* Rebuild: a sandbox whose disk is gone, and whose workspace has a mirror, or which was new.
  *
- *     row "rebuilding" ──► new disk, it runs ──► workspace restored ──► row ──► as any other wake
- *     was new:             new disk, it runs ─────────────────────────────────►
- *
- * Until the last step the mirror is what counts: a half restored workspace must never be taken for
- * the real one, and be synced. A try that was cut short is found by its row, and begun again. */
+ * Until the workspace is back the mirror is what counts: a half restored one must never be taken
+ * for the real one, and be synced. A try that was cut short is found by its row, and begun again. */
 #include <stdlib.h>
 
 #include "base/auto.h"
-#include "base/crash_point.h"
 #include "base/memory.h"
 #include "domain/sandbox/new_disks.h"
 #include "domain/sandbox/sandbox_set.h"
@@ -16,8 +12,11 @@
 #include "domain/workspace/workspace.h"
 
 struct rebuild {
+    struct sequence sequence;
     struct sandbox_wish *wish;
     struct provider_sandbox made;
+    bool is_made;      /* it runs */
+    bool is_left_over; /* a try that was cut short may have left a disk */
     provider_sandbox_done *started;
     provider_done *cleared;
     struct error failure;
@@ -25,7 +24,7 @@ struct rebuild {
 
 /* --- away with what is half of it ------------------------------------------------------------- */
 
-static void on_stopped(void *context, const struct error *failure)
+static void on_rebuild_stopped(void *context, const struct error *failure)
 {
     struct rebuild *rebuild = context;
     struct domain *domain = rebuild->wish->domain;
@@ -43,32 +42,64 @@ static void on_stopped(void *context, const struct error *failure)
 static void clear_away(struct rebuild *rebuild, provider_done *cleared)
 {
     rebuild->cleared = cleared;
-    provider_stop(rebuild->wish->domain->options.provider, &rebuild->wish->sandbox->id, on_stopped,
-                  rebuild);
+    provider_stop(rebuild->wish->domain->options.provider, &rebuild->wish->sandbox->id,
+                  on_rebuild_stopped, rebuild);
 }
 
 /* --- the end --------------------------------------------------------------------------------- */
 
-static void on_gone(void *context, const struct error *failure)
+static void on_rebuild_cleared(void *context, const struct error *failure)
 {
     AUTO(free) struct rebuild *rebuild = context;
 
     (void) failure; /* the next try takes it down first */
-    wish_provider_failed(rebuild->wish, &rebuild->failure);
+    rebuild->started(rebuild->wish, &rebuild->failure, NULL);
 }
 
-static void fail(struct rebuild *rebuild, const struct error *failure)
+static void rebuild_end(void *context, const struct error *failure)
 {
+    struct rebuild *rebuild = context;
     struct domain *domain = rebuild->wish->domain;
+    struct sandbox *sandbox = rebuild->wish->sandbox;
 
-    rebuild->failure = *failure;
-    if (domain->stage == DOMAIN_OPEN)
-        clear_away(rebuild, on_gone);
-    else
-        on_gone(rebuild, NULL);
+    if (failure) {
+        rebuild->failure = *failure;
+        if (rebuild->is_made && domain->stage == DOMAIN_OPEN)
+            clear_away(rebuild, on_rebuild_cleared);
+        else
+            on_rebuild_cleared(rebuild, NULL);
+        return;
+    }
+    sandbox->is_disk_lost = false;
+    if (sandbox->is_disk_new)
+        new_disk_watch(domain, sandbox);
+    rebuild->started(rebuild->wish, NULL, &rebuild->made);
+    free(rebuild);
 }
 
-static void keep(struct rebuild *rebuild, store_done *done)
+/* --- the steps ------------------------------------------------------------------------------- */
+
+static bool is_left_over(const void *context)
+{
+    const struct rebuild *rebuild = context;
+
+    return rebuild->is_left_over;
+}
+
+static void on_cleared(void *context, const struct error *failure)
+{
+    struct rebuild *rebuild = context;
+
+    sequence_next(&rebuild->sequence, failure && failure->code != ERR_NOT_FOUND ? failure : NULL);
+}
+
+static void clear_leftover(void *context)
+{
+    clear_away(context, on_cleared);
+}
+
+/* The status is the one that it goes back to when this fails. */
+static void keep_rebuild(struct rebuild *rebuild, store_done *done)
 {
     struct domain *domain = rebuild->wish->domain;
     AUTO(sandbox_row) struct sandbox_row row;
@@ -81,126 +112,120 @@ static void keep(struct rebuild *rebuild, store_done *done)
     domain_commit(domain, change, done, rebuild);
 }
 
-static void finish(struct rebuild *rebuild)
+static bool has_mirror(const void *context)
 {
-    struct sandbox *sandbox = rebuild->wish->sandbox;
+    const struct rebuild *rebuild = context;
+    const struct sandbox_wish *wish = rebuild->wish;
+    struct workspace_state mirror;
 
-    sandbox->is_disk_lost = false;
-    if (sandbox->is_disk_new)
-        new_disk_watch(rebuild->wish->domain, sandbox);
-    rebuild->started(rebuild->wish, NULL, &rebuild->made);
-    free(rebuild);
+    return !rebuild->is_left_over && (!wish->sandbox->is_disk_new ||
+                                      workspace_find(wish->domain, &wish->sandbox->id, &mirror));
 }
 
-static void on_kept(void *context, const struct error *failure, const struct store_receipt *receipt)
-{
-    struct rebuild *rebuild = context;
-    struct sandbox *sandbox = rebuild->wish->sandbox;
-
-    (void) receipt;
-    if (failure) {
-        sandbox->is_rebuilding = true;
-        fail(rebuild, failure);
-        return;
-    }
-    CRASH_POINT("rebuild.kept");
-    finish(rebuild);
-}
-
-/* --- the steps ------------------------------------------------------------------------------- */
-
-static void on_restored(void *context, const struct error *failure, uint64_t files, uint64_t bytes)
-{
-    struct rebuild *rebuild = context;
-    struct sandbox *sandbox = rebuild->wish->sandbox;
-
-    (void) bytes;
-    if (failure) {
-        fail(rebuild, failure);
-        return;
-    }
-    CRASH_POINT("rebuild.restored");
-    sandbox->restored_files = files;
-    sandbox->is_rebuilding = false;
-    keep(rebuild, on_kept);
-}
-
-static void on_made(void *context, const struct error *failure, const struct provider_sandbox *made)
+static void on_rebuild_begun(void *context, const struct error *failure,
+                             const struct store_receipt *receipt)
 {
     struct rebuild *rebuild = context;
 
-    if (failure) {
-        rebuild->failure = *failure;
-        on_gone(rebuild, NULL);
-        return;
-    }
-    CRASH_POINT("rebuild.made");
-    rebuild->made = *made;
-    if (!rebuild->wish->sandbox->is_rebuilding) {
-        finish(rebuild);
-        return;
-    }
-    workspace_restore_to_wake(rebuild->wish->domain, rebuild->wish->sandbox, on_restored, rebuild);
+    rebuild->wish->sandbox->is_rebuilding = !failure;
+    sequence_kept(&rebuild->sequence, failure, receipt);
 }
 
-static void make(struct rebuild *rebuild)
+static void keep_begun(void *context)
+{
+    struct rebuild *rebuild = context;
+
+    rebuild->wish->sandbox->is_rebuilding = true;
+    keep_rebuild(rebuild, on_rebuild_begun);
+}
+
+static void on_disk_made(void *context, const struct error *failure,
+                         const struct provider_sandbox *made)
+{
+    struct rebuild *rebuild = context;
+
+    rebuild->is_made = !failure;
+    if (!failure)
+        rebuild->made = *made;
+    sequence_next(&rebuild->sequence, failure);
+}
+
+static void make_disk(void *context)
 {
     AUTO(sandbox_plan) struct sandbox_plan plan = {.binds = NULL};
+    struct rebuild *rebuild = context;
     struct sandbox_wish *wish = rebuild->wish;
 
-    if (!domain_is_open(wish->domain, &rebuild->failure)) {
-        on_gone(rebuild, NULL);
-        return;
-    }
     wish->sandbox->has_ended = wish->sandbox->is_unexplained = false;
     sandbox_plan_init(&plan, wish->sandbox);
     plan.spec.keep_id = true;
-    provider_create(wish->domain->options.provider, &plan.spec, on_made, rebuild);
+    provider_create(wish->domain->options.provider, &plan.spec, on_disk_made, rebuild);
 }
 
-static void on_leftover_gone(void *context, const struct error *failure)
+static bool is_rebuilding(const void *context)
+{
+    const struct rebuild *rebuild = context;
+
+    return rebuild->wish->sandbox->is_rebuilding;
+}
+
+static void on_workspace_restored(void *context, const struct error *failure, uint64_t files,
+                                  uint64_t bytes)
 {
     struct rebuild *rebuild = context;
 
-    if (failure && failure->code != ERR_NOT_FOUND) {
-        rebuild->failure = *failure;
-        on_gone(rebuild, NULL);
-    } else {
-        make(rebuild);
-    }
+    (void) bytes;
+    if (!failure)
+        rebuild->wish->sandbox->restored_files = files;
+    sequence_next(&rebuild->sequence, failure);
 }
 
-static void on_begun(void *context, const struct error *failure,
-                     const struct store_receipt *receipt)
+static void restore_workspace(void *context)
 {
     struct rebuild *rebuild = context;
 
-    (void) receipt;
-    if (failure) {
-        rebuild->wish->sandbox->is_rebuilding = false;
-        rebuild->failure = *failure;
-        on_gone(rebuild, NULL);
-    } else {
-        make(rebuild);
-    }
+    workspace_restore_to_wake(rebuild->wish->domain, rebuild->wish->sandbox, on_workspace_restored,
+                              rebuild);
 }
+
+static void on_rebuild_kept(void *context, const struct error *failure,
+                            const struct store_receipt *receipt)
+{
+    struct rebuild *rebuild = context;
+
+    rebuild->wish->sandbox->is_rebuilding = failure != NULL;
+    sequence_kept(&rebuild->sequence, failure, receipt);
+}
+
+static void keep_restored(void *context)
+{
+    struct rebuild *rebuild = context;
+
+    rebuild->wish->sandbox->is_rebuilding = false;
+    keep_rebuild(rebuild, on_rebuild_kept);
+}
+
+static const struct sequence_step rebuild_steps[] = {
+    {"delete what the last try has left", clear_leftover, .when = is_left_over},
+    {"keep that its workspace is not all there", keep_begun, .when = has_mirror},
+    {"make a new disk and start it", make_disk, .point = "rebuild.made"},
+    {"restore its workspace", restore_workspace, .when = is_rebuilding,
+     .point = "rebuild.restored"},
+    {"keep that its workspace is there", keep_restored, .when = is_rebuilding,
+     .point = "rebuild.kept"},
+    {NULL},
+};
+
+const struct sequence_table sandbox_rebuild_sequence = {"sandbox.rebuild", rebuild_steps,
+                                                        rebuild_end};
 
 void sandbox_rebuild(struct sandbox_wish *wish, provider_sandbox_done *started)
 {
     struct rebuild *rebuild = mem_alloc(sizeof(*rebuild));
-    struct sandbox *sandbox = wish->sandbox;
-    struct workspace_state mirror;
 
-    *rebuild = (struct rebuild){.wish = wish, .started = started};
     /* Only of a try that was cut short: what is there otherwise is not ours to delete. */
-    if (sandbox->is_rebuilding) {
-        clear_away(rebuild, on_leftover_gone);
-        return;
-    }
-    if (sandbox->is_disk_new && !workspace_find(wish->domain, &sandbox->id, &mirror)) {
-        make(rebuild);
-        return;
-    }
-    sandbox->is_rebuilding = true;
-    keep(rebuild, on_begun);
+    *rebuild = (struct rebuild){
+        .wish = wish, .is_left_over = wish->sandbox->is_rebuilding, .started = started};
+    sequence_begin(&rebuild->sequence, wish->domain, &sandbox_rebuild_sequence, &wish->sandbox->id,
+                   rebuild);
 }

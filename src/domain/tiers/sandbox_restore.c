@@ -1,10 +1,7 @@
-/* A disk that is stored comes back:
+/* A disk that is stored comes back: restore_steps below. Layers that a snapshot here has are copied
+ * from it instead of fetched.
  *
- *     what is left here is deleted ──► fetched, without the layers that a snapshot here has
- *       ──► a snapshot of it, where that costs nothing
- *       ──► commit (stored: nothing; the snapshot has the layers) ──► the wish goes on
- *
- * Until that commit the stored disk is the one that counts, so whatever happens before leaves it
+ * Until it is kept that the disk is here the stored disk is the one that counts, so whatever happens before leaves it
  * untouched; after it the disk that is here does, so that nothing that a sandbox writes from then
  * on can be lost to an older copy. The snapshot is what the next offload tells apart from
  * (snapshot_base.c); it keeps the layers in use. Without one they are left to the collector. */
@@ -12,9 +9,7 @@
 #include <stdlib.h>
 
 #include "base/auto.h"
-#include "base/crash_point.h"
 #include "base/memory.h"
-#include "domain/event/event.h"
 #include "domain/sandbox/sandbox_set.h"
 #include "domain/sandbox/sandbox_wish.h"
 #include "domain/snapshot/snapshot_internal.h"
@@ -25,11 +20,14 @@
 #define NS_PER_S  UINT64_C(1000000000)
 
 struct restore {
+    struct sequence sequence;
     struct sandbox_wish *wish;
     struct stored_disk disk;
-    void (*next)(struct sandbox_wish *wish);
+    domain_done *done;
+    void *context;
     struct snapshot *start; /* pinned: it is what the first layers make; NULL: all are fetched */
     size_t start_layers;
+    bool may_be_here; /* all of the disk, or half of it */
     struct id copy;
     struct snapshot *base; /* of the set, not kept yet; NULL: none is made */
 };
@@ -42,13 +40,6 @@ static void drop_start(struct restore *restore)
         snapshot_unpin(restore->wish->domain, start);
 }
 
-static void restore_free(struct restore *restore)
-{
-    drop_start(restore);
-    stored_disk_done(&restore->disk);
-    free(restore);
-}
-
 static void drop_base(struct restore *restore)
 {
     struct snapshot *base = TAKE_PTR(restore->base);
@@ -59,90 +50,167 @@ static void drop_base(struct restore *restore)
     snapshot_set_remove(restore->wish->domain, base);
 }
 
-/* An object that is not there is no reason to say that there is no such sandbox. */
-static struct error describe(const struct error *failure)
-{
-    struct error err = *failure;
+/* --- the end --------------------------------------------------------------------------------- */
 
-    if (err.code == ERR_NOT_FOUND)
-        err.code = ERR_GONE;
-    (void) error_wrap(&err, "its disk could not be brought back from the object store");
-    return err;
-}
-
-static void fail(struct restore *restore, const struct error *failure)
+static void restore_fail(struct restore *restore, struct error *failure)
 {
     struct sandbox_wish *wish = restore->wish;
     struct domain *domain = wish->domain;
     struct sandbox *sandbox = wish->sandbox;
-    struct error err = describe(failure);
 
+    /* An object that is not there is no reason to say that there is no such sandbox. */
+    if (failure->code == ERR_NOT_FOUND)
+        failure->code = ERR_GONE;
+    error_prefix(failure, "its disk could not be brought back from the object store");
     LOG_ERROR(domain->options.log, "the disk of a sandbox did not come back",
-              log_text("sandbox", sandbox->id.text), log_text("error", err.message));
+              log_text("sandbox", sandbox->id.text), log_text("error", failure->message));
     drop_base(restore);
-    restore_free(restore);
-    sandbox->is_held = false;
+    sandbox->is_disk_left |= sandbox->stored && restore->may_be_here;
     sandbox->restore_ns = domain_now_ns(domain) + SANDBOX_RESTORE_AGAIN_MS * NS_PER_MS;
-    sandbox->restore_code = err.code;
+    sandbox->restore_code = failure->code;
     domain->counters.restore_failures++;
-    sandbox_set_reason(sandbox, "%s", err.message);
+    sandbox_set_reason(sandbox, "%s", failure->message);
     sandbox_set_status(domain, sandbox, wish->before);
     if (domain->stage == DOMAIN_OPEN)
         sandbox_keep(domain, sandbox, "sandbox.restore_failed");
-    wish_provider_failed(wish, &err);
 }
 
-static bool is_cut_short(struct restore *restore)
+static void restore_end(void *context, const struct error *failure)
 {
+    struct restore *restore = context;
+    domain_done *done = restore->done;
+    void *done_context = restore->context;
     struct error err = ERROR_INIT;
 
-    if (domain_is_open(restore->wish->domain, &err))
-        return false;
-    fail(restore, &err);
-    return true;
+    restore->wish->sandbox->is_held = false;
+    if (failure) {
+        err = *failure;
+        restore_fail(restore, &err);
+    }
+    drop_start(restore);
+    stored_disk_done(&restore->disk);
+    free(restore);
+    done(done_context, failure ? &err : NULL);
 }
 
-/* The same with a disk that is here. */
-static bool is_closing(struct restore *restore)
+/* --- the steps ------------------------------------------------------------------------------- */
+
+static bool is_disk_left(const void *context)
 {
-    if (restore->wish->domain->stage == DOMAIN_OPEN)
-        return false;
-    restore->wish->sandbox->is_disk_left = true;
-    return is_cut_short(restore);
+    const struct restore *restore = context;
+
+    return restore->wish->sandbox->is_disk_left;
 }
 
-/* --- kept ------------------------------------------------------------------------------------ */
+static void on_leftover_dropped(void *context, const struct error *failure)
+{
+    struct restore *restore = context;
 
-static void on_kept(void *context, const struct error *failure, const struct store_receipt *receipt)
+    if (failure && failure->code == ERR_NOT_FOUND)
+        failure = NULL;
+    if (!failure)
+        restore->wish->sandbox->is_disk_left = false;
+    sequence_next(&restore->sequence, failure);
+}
+
+static void drop_leftover(void *context)
+{
+    struct restore *restore = context;
+
+    provider_destroy(restore->wish->domain->options.provider, &restore->wish->sandbox->id,
+                     on_leftover_dropped, restore);
+}
+
+static void fetch_layers(void *context);
+
+static void on_layers_fetched(void *context, const struct error *failure)
+{
+    struct restore *restore = context;
+
+    if (failure && restore->start && restore->wish->domain->stage == DOMAIN_OPEN) {
+        drop_start(restore); /* what is here may be at fault; the store has all of it */
+        fetch_layers(restore);
+        return;
+    }
+    sequence_next(&restore->sequence, failure);
+}
+
+static void fetch_layers(void *context)
+{
+    struct restore *restore = context;
+    const struct sandbox *sandbox = restore->wish->sandbox;
+    const struct vault *vault = restore->wish->domain->options.vault;
+    struct vault_fetch what = {.target = sandbox->id,
+                               .owner = sandbox->owner,
+                               .disk_bytes = sandbox->spec.limits.disk_bytes,
+                               .layers = restore->disk.layers,
+                               .count = restore->disk.count};
+
+    if (restore->start) {
+        what.start = (struct disk_ref){DISK_OF_SNAPSHOT, restore->start->id};
+        what.layers += restore->start_layers;
+        what.count -= restore->start_layers;
+    }
+    restore->may_be_here = true;
+    vault->fetch_disk(vault->self, &what, NULL, on_layers_fetched, restore);
+}
+
+static bool is_base_wanted(const void *context)
+{
+    const struct restore *restore = context;
+
+    return snapshot_base_is_wanted(restore->wish->domain, restore->wish->sandbox,
+                                   restore->disk.bytes);
+}
+
+static void on_base_copied(void *context, const struct error *failure,
+                           const struct snapshot_made *how)
+{
+    struct restore *restore = context;
+    struct domain *domain = restore->wish->domain;
+    struct sandbox *sandbox = restore->wish->sandbox;
+
+    if (!failure)
+        sandbox->is_copied = how->is_copied;
+    if (!failure && how->is_copied) /* as large as the disk itself: too dear */
+        snapshot_doom(domain, &restore->copy);
+    else if (!failure)
+        restore->base = snapshot_base_add(domain, sandbox, &restore->copy, restore->disk.bytes);
+    sequence_next(&restore->sequence, failure);
+}
+
+/* Without it the disk will be stored whole. */
+static void copy_as_base(void *context)
+{
+    struct restore *restore = context;
+
+    provider_snapshot(restore->wish->domain->options.provider, &restore->wish->sandbox->id,
+                      &restore->copy, false, on_base_copied, restore);
+}
+
+static void on_disk_kept(void *context, const struct error *failure,
+                         const struct store_receipt *receipt)
 {
     struct restore *restore = context;
     struct sandbox_wish *wish = restore->wish;
     struct sandbox *sandbox = wish->sandbox;
-    void (*next)(struct sandbox_wish * wish) = restore->next;
 
-    if (failure) {
-        sandbox->is_disk_left = true;
-        fail(restore, failure);
-        return;
-    }
-    event_kept(wish->domain, receipt);
-    if (restore->base) {
+    if (!failure && restore->base) {
         sandbox->base = restore->base->id;
         snapshot_set_list(wish->domain, TAKE_PTR(restore->base));
     }
-    free(sandbox->stored);
-    sandbox->stored = NULL;
-    sandbox->asleep_ns = domain_now_ns(wish->domain); /* it does not go again at once */
-    if (is_cut_short(restore))
-        return;
-    sandbox->is_held = false;
-    restore_free(restore);
-    next(wish);
+    if (!failure) {
+        free(sandbox->stored);
+        sandbox->stored = NULL;
+        sandbox->asleep_ns = domain_now_ns(wish->domain); /* it does not go again at once */
+    }
+    sequence_kept(&restore->sequence, failure, receipt);
 }
 
 /* The row shows what shall be, and the status that it goes back to when this fails. */
-static void keep(struct restore *restore)
+static void keep_restored_disk(void *context)
 {
+    struct restore *restore = context;
     struct domain *domain = restore->wish->domain;
     struct sandbox *sandbox = restore->wish->sandbox;
     struct store_transaction *change = store_begin(domain->options.store);
@@ -164,112 +232,37 @@ static void keep(struct restore *restore)
     }
     sandbox_add_event(domain, change, &restore->wish->caller, sandbox, &next, "sandbox.restored");
     list_remove(&sandbox->unkept); /* this is newer than what was lost */
-    domain_commit(domain, change, on_kept, restore);
+    domain_commit(domain, change, on_disk_kept, restore);
 }
 
-/* --- what it is told apart from later -------------------------------------------------------- */
+static const struct sequence_step restore_steps[] = {
+    {"delete what is left of it here", drop_leftover, .when = is_disk_left},
+    {"fetch its layers", fetch_layers, .point = "restore.fetched"},
+    {"copy it, to tell apart what changes", copy_as_base, .when = is_base_wanted,
+     .point = "restore.copied", .on_failure = SEQUENCE_WARNS},
+    {"keep that it is here", keep_restored_disk, .point = "restore.kept"},
+    {NULL},
+};
 
-static void on_copied(void *context, const struct error *failure, const struct snapshot_made *how)
-{
-    struct restore *restore = context;
-    struct domain *domain = restore->wish->domain;
-    struct sandbox *sandbox = restore->wish->sandbox;
-
-    if (failure) {
-        LOG_WARNING(domain->options.log, "a disk that came back will be stored whole",
-                    log_text("sandbox", sandbox->id.text), log_text("error", failure->message));
-    } else {
-        CRASH_POINT("restore.copied");
-        sandbox->is_copied = how->is_copied;
-    }
-    if (!failure && how->is_copied) /* as large as the disk itself: too dear */
-        snapshot_doom(domain, &restore->copy);
-    else if (!failure)
-        restore->base = snapshot_base_add(domain, sandbox, &restore->copy, restore->disk.bytes);
-    if (is_closing(restore))
-        return;
-    keep(restore);
-}
-
-/* --- fetched --------------------------------------------------------------------------------- */
-
-static void fetch(struct restore *restore);
-
-static void on_fetched(void *context, const struct error *failure)
-{
-    struct restore *restore = context;
-    struct domain *domain = restore->wish->domain;
-
-    if (failure && restore->start && domain->stage == DOMAIN_OPEN) {
-        drop_start(restore); /* what is here may be at fault; the store has all of it */
-        fetch(restore);
-        return;
-    }
-    if (failure) {
-        restore->wish->sandbox->is_disk_left = true; /* perhaps half of it */
-        fail(restore, failure);
-        return;
-    }
-    CRASH_POINT("restore.fetched");
-    if (is_closing(restore))
-        return;
-    if (snapshot_base_is_wanted(domain, restore->wish->sandbox, restore->disk.bytes))
-        provider_snapshot(domain->options.provider, &restore->wish->sandbox->id, &restore->copy,
-                          false, on_copied, restore);
-    else
-        keep(restore);
-}
-
-static void fetch(struct restore *restore)
-{
-    const struct sandbox *sandbox = restore->wish->sandbox;
-    const struct vault *vault = restore->wish->domain->options.vault;
-    struct vault_fetch what = {.target = sandbox->id,
-                               .owner = sandbox->owner,
-                               .disk_bytes = sandbox->spec.limits.disk_bytes,
-                               .layers = restore->disk.layers,
-                               .count = restore->disk.count};
-
-    if (restore->start) {
-        what.start = (struct disk_ref){DISK_OF_SNAPSHOT, restore->start->id};
-        what.layers += restore->start_layers;
-        what.count -= restore->start_layers;
-    }
-    vault->fetch_disk(vault->self, &what, NULL, on_fetched, restore);
-}
-
-static void on_dropped(void *context, const struct error *failure)
-{
-    struct restore *restore = context;
-
-    if (failure && failure->code != ERR_NOT_FOUND) {
-        fail(restore, failure);
-        return;
-    }
-    restore->wish->sandbox->is_disk_left = false;
-    if (!is_cut_short(restore))
-        fetch(restore);
-}
+const struct sequence_table sandbox_restore_sequence = {"disk.restore", restore_steps, restore_end};
 
 /* --- the beginning --------------------------------------------------------------------------- */
 
 /* It failed a moment ago: a client that asks again and again is no reason to ask the store as
  * often. The reason is still that of the failure. */
-static bool is_too_early(struct sandbox_wish *wish)
+static bool is_too_early(const struct sandbox_wish *wish, struct error *err)
 {
     const struct sandbox *sandbox = wish->sandbox;
     uint64_t now = domain_now_ns(wish->domain);
-    struct error err = ERROR_INIT;
 
     if (now >= sandbox->restore_ns)
         return false;
-    (void) error_set(&err, sandbox->restore_code, 0, "%s; it is tried again in %" PRIu64 " s",
+    (void) error_set(err, sandbox->restore_code, 0, "%s; it is tried again in %" PRIu64 " s",
                      sandbox->reason, (sandbox->restore_ns - now + NS_PER_S - 1) / NS_PER_S);
-    wish_provider_failed(wish, &err);
     return true;
 }
 
-void sandbox_bring_back(struct sandbox_wish *wish, void (*next)(struct sandbox_wish *wish))
+void sandbox_bring_back(struct sandbox_wish *wish, domain_done *done, void *context)
 {
     struct domain *domain = wish->domain;
     struct sandbox *sandbox = wish->sandbox;
@@ -278,23 +271,19 @@ void sandbox_bring_back(struct sandbox_wish *wish, void (*next)(struct sandbox_w
 
     if (!sandbox_status_is_busy(sandbox->status)) /* else `before` is the status before that */
         wish->before = sandbox->status;
-    if (is_too_early(wish))
+    if (is_too_early(wish, &err)) {
+        done(context, &err);
         return;
-    restore = mem_alloc(sizeof(*restore));
-    restore->wish = wish;
-    restore->next = next;
-    restore->copy = id_new();
-    sandbox->is_held = true;
-    if (!domain->options.vault) {
-        (void) error_set(&err, ERR_UNAVAILABLE, 0, "there is no object store");
-        fail(restore, &err);
-    } else if (stored_disk_read(sandbox->stored, &restore->disk, &err) < 0) {
-        fail(restore, &err);
-    } else {
-        restore->start = snapshot_start_take(domain, sandbox, &restore->start_layers);
-        if (sandbox->is_disk_left)
-            provider_destroy(domain->options.provider, &sandbox->id, on_dropped, restore);
-        else
-            fetch(restore);
     }
+    restore = mem_alloc(sizeof(*restore));
+    *restore = (struct restore){.wish = wish, .done = done, .context = context, .copy = id_new()};
+    sandbox->is_held = true;
+    if (!domain->options.vault)
+        (void) error_set(&err, ERR_UNAVAILABLE, 0, "there is no object store");
+    if (!domain->options.vault || stored_disk_read(sandbox->stored, &restore->disk, &err) < 0) {
+        restore_end(restore, &err);
+        return;
+    }
+    restore->start = snapshot_start_take(domain, sandbox, &restore->start_layers);
+    sequence_begin(&restore->sequence, domain, &sandbox_restore_sequence, &sandbox->id, restore);
 }
