@@ -14,13 +14,12 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
-from control_plane import NATIVE, ControlPlane, Refused  # noqa: E402
+from control_plane import NATIVE, Refused, main_with_plane  # noqa: E402
 from host_mounts import pool_store  # noqa: E402
 from http_raw import connect  # noqa: E402
-from launcher import need_launcher  # noqa: E402
 from program import wait_until  # noqa: E402
 from soak import FULL  # noqa: E402
-from tap import Skip, equal, main, test  # noqa: E402
+from tap import equal, test  # noqa: E402
 
 PLANE = None  # the daemon
 BACKUPS = f"{NATIVE}/backups"
@@ -458,19 +457,4 @@ def a_daemon_that_dies_leaves_nothing_half():
     equal(run("killed", "ls -A /workspace"), "file\n", "the folder")
 
 
-def serve():
-    global PLANE  # pylint: disable=global-statement
-    try:
-        need_launcher()
-    except Skip as lack:
-        print(f"# skip: {lack}\nok 1 - backups # SKIP {lack}\n1..1")
-        return 0
-    with ControlPlane() as PLANE:
-        try:
-            main()
-        except SystemExit as end:
-            return end.code
-    return 0
-
-
-sys.exit(serve())
+sys.exit(main_with_plane("backups"))

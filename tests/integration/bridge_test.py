@@ -15,11 +15,10 @@ import tarfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
-from control_plane import ControlPlane  # noqa: E402
+from control_plane import main_with_plane  # noqa: E402
 from http_raw import connect, request  # noqa: E402
-from launcher import need_launcher  # noqa: E402
 from program import wait_until  # noqa: E402
-from tap import Skip, equal, main, test  # noqa: E402
+from tap import equal, test  # noqa: E402
 from websocket_raw import BINARY, TEXT, open_websocket  # noqa: E402
 
 LIMIT = 32 * 1024 * 1024
@@ -521,19 +520,4 @@ def many_first_uses_at_once_share_one_sandbox():
     equal(ask("DELETE", f"/sandbox/{name}").status, 204, "deleted")
 
 
-def run():
-    global PLANE  # pylint: disable=global-statement
-    try:
-        need_launcher()
-    except Skip as lack:
-        print(f"# skip: {lack}\nok 1 - the bridge # SKIP {lack}\n1..1")
-        return 0
-    with ControlPlane("--stock", "2") as PLANE:
-        try:
-            main()
-        except SystemExit as end:
-            return end.code
-    return 0
-
-
-sys.exit(run())
+sys.exit(main_with_plane("the bridge", "--stock", "2"))

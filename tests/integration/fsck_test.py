@@ -11,11 +11,10 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
-from control_plane import NATIVE, ControlPlane  # noqa: E402
+from control_plane import NATIVE, main_with_plane  # noqa: E402
 from host_mounts import delete_disk  # noqa: E402
-from launcher import need_launcher  # noqa: E402
 from program import program, wait_until  # noqa: E402
-from tap import Skip, equal, main, test  # noqa: E402
+from tap import equal, test  # noqa: E402
 
 PLANE = None  # the daemon
 UUID = "11111111-2222-4333-8444-555555555555"
@@ -156,19 +155,4 @@ def only_administrators_may_look():
     equal(PLANE.ask("POST", f"{NATIVE}/fsck", {"depth": 1}).status, 400, "an unknown field")
 
 
-def run():
-    global PLANE  # pylint: disable=global-statement
-    try:
-        need_launcher()
-    except Skip as lack:
-        print(f"# skip: {lack}\nok 1 - fsck # SKIP {lack}\n1..1")
-        return 0
-    with ControlPlane("--stock", "0") as PLANE:
-        try:
-            main()
-        except SystemExit as end:
-            return end.code
-    return 0
-
-
-sys.exit(run())
+sys.exit(main_with_plane("fsck", "--stock", "0"))

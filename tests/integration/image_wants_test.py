@@ -11,12 +11,11 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
 from burrow import run_burrow  # noqa: E402
-from control_plane import NATIVE, ControlPlane, Refused  # noqa: E402
+from control_plane import NATIVE, Refused, main_with_plane  # noqa: E402
 from image_place import ImagePlace  # noqa: E402
 from images import docker_save, file, folder, layer, programs, write_archive  # noqa: E402
-from launcher import need_launcher  # noqa: E402
 from program import wait_until  # noqa: E402
-from tap import Skip, equal, main, test  # noqa: E402
+from tap import equal, test  # noqa: E402
 
 PLANE = None  # the daemon
 PASSWD = b"root:x:0:0::/root:/bin/sh\nmaker:x:1000:1001::/home/maker:/bin/sh\n"
@@ -186,21 +185,9 @@ def a_command_is_not_started_by_itself_and_may_be_missing():
     PLANE.call("DELETE", of("none"))
 
 
-def run():
-    global PLANE  # pylint: disable=global-statement
-    try:
-        need_launcher()
-    except Skip as lack:
-        print(f"# skip: {lack}\nok 1 - images # SKIP {lack}\n1..1")
-        return 0
-    with ControlPlane() as PLANE:
-        import_images(f"{PLANE.folder}/archive.tar", lambda *words: run_burrow(
-            "image", "--data", PLANE.data, "--run", PLANE.run, *words))
-        try:
-            main()
-        except SystemExit as end:
-            return end.code
-    return 0
+def prepare():
+    import_images(f"{PLANE.folder}/archive.tar", lambda *words: run_burrow(
+        "image", "--data", PLANE.data, "--run", PLANE.run, *words))
 
 
-sys.exit(run())
+sys.exit(main_with_plane("images", prepare=prepare))

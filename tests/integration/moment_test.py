@@ -15,11 +15,10 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
-from control_plane import NATIVE, ControlPlane  # noqa: E402
+from control_plane import NATIVE, main_with_plane  # noqa: E402
 from host_mounts import pool_store  # noqa: E402
-from launcher import need_launcher  # noqa: E402
 from program import wait_until  # noqa: E402
-from tap import Skip, equal, main, test  # noqa: E402
+from tap import equal, test  # noqa: E402
 
 FULL = os.environ.get("BURROW_FULL") == "1"
 FILES = 50
@@ -199,19 +198,4 @@ def nobody_stands_still_who_did_not_ask_for_it():
     PLANE.call("DELETE", of("going"))
 
 
-def run():
-    global PLANE  # pylint: disable=global-statement
-    try:
-        need_launcher()
-    except Skip as lack:
-        print(f"# skip: {lack}\nok 1 - moments # SKIP {lack}\n1..1")
-        return 0
-    with ControlPlane() as PLANE:
-        try:
-            main()
-        except SystemExit as end:
-            return end.code
-    return 0
-
-
-sys.exit(run())
+sys.exit(main_with_plane("moments"))

@@ -14,11 +14,10 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
-from control_plane import NATIVE, ControlPlane  # noqa: E402
+from control_plane import NATIVE, main_with_plane  # noqa: E402
 from http_raw import connect  # noqa: E402
-from launcher import need_launcher  # noqa: E402
 from program import wait_until  # noqa: E402
-from tap import Skip, equal, main, test  # noqa: E402
+from tap import equal, test  # noqa: E402
 from websocket_raw import BINARY, TEXT, open_websocket  # noqa: E402
 
 PLANE = None  # the daemon
@@ -428,19 +427,4 @@ def figures_and_documents_are_there():
     equal(os.stat(copy).st_mode & 0o777, 0o600, "mode of the copy")
 
 
-def run():
-    global PLANE  # pylint: disable=global-statement
-    try:
-        need_launcher()
-    except Skip as lack:
-        print(f"# skip: {lack}\nok 1 - our own dialect # SKIP {lack}\n1..1")
-        return 0
-    with ControlPlane() as PLANE:
-        try:
-            main()
-        except SystemExit as end:
-            return end.code
-    return 0
-
-
-sys.exit(run())
+sys.exit(main_with_plane("our own dialect"))

@@ -9,11 +9,10 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
-from control_plane import NATIVE, ControlPlane  # noqa: E402
+from control_plane import NATIVE, ControlPlane, main_with_plane  # noqa: E402
 from host_mounts import pool_store  # noqa: E402
-from launcher import need_launcher  # noqa: E402
 from program import wait_until  # noqa: E402
-from tap import Skip, equal, main, test  # noqa: E402
+from tap import equal, test  # noqa: E402
 from traces import names_in  # noqa: E402
 
 PLANE = None  # the daemon
@@ -131,19 +130,4 @@ class PlainPlane(ControlPlane):
         super().start()
 
 
-def run_all():
-    global PLANE  # pylint: disable=global-statement
-    try:
-        need_launcher()
-    except Skip as lack:
-        print(f"# skip: {lack}\nok 1 - plain_pool # SKIP {lack}\n1..1")
-        return 0
-    with PlainPlane("--stock", "0") as PLANE:
-        try:
-            main()
-        except SystemExit as end:
-            return end.code
-    return 0
-
-
-sys.exit(run_all())
+sys.exit(main_with_plane("plain_pool", "--stock", "0", plane=PlainPlane))

@@ -12,10 +12,9 @@ import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
-from control_plane import NATIVE, ControlPlane, Refused  # noqa: E402
-from launcher import need_launcher  # noqa: E402
+from control_plane import NATIVE, Refused, main_with_plane  # noqa: E402
 from program import wait_until  # noqa: E402
-from tap import Skip, equal, main, test  # noqa: E402
+from tap import Skip, equal, test  # noqa: E402
 
 PLANE = None  # the daemon
 SNAPSHOTS = f"{NATIVE}/snapshots"
@@ -272,19 +271,4 @@ def everything_is_there_after_the_daemon_died():
     equal(read(one["id"], "file"), "one", "file of a fork")
 
 
-def run():
-    global PLANE  # pylint: disable=global-statement
-    try:
-        need_launcher()
-    except Skip as lack:
-        print(f"# skip: {lack}\nok 1 - snapshots # SKIP {lack}\n1..1")
-        return 0
-    with ControlPlane() as PLANE:
-        try:
-            main()
-        except SystemExit as end:
-            return end.code
-    return 0
-
-
-sys.exit(run())
+sys.exit(main_with_plane("snapshots"))

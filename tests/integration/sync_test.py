@@ -12,11 +12,10 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
-from control_plane import NATIVE, ControlPlane, Refused  # noqa: E402
+from control_plane import NATIVE, Refused, main_with_plane  # noqa: E402
 from host_mounts import delete_disk, pool_store  # noqa: E402
-from launcher import need_launcher  # noqa: E402
 from program import wait_until  # noqa: E402
-from tap import Skip, equal, main, test  # noqa: E402
+from tap import equal, test  # noqa: E402
 
 PLANE = None  # the daemon
 SECONDS = 60
@@ -318,19 +317,4 @@ def an_owner_stores_only_so_much_and_others_see_nothing():
     assert float(line.split()[1]) >= 600000, line
 
 
-def serve():
-    global PLANE  # pylint: disable=global-statement
-    try:
-        need_launcher()
-    except Skip as lack:
-        print(f"# skip: {lack}\nok 1 - sync # SKIP {lack}\n1..1")
-        return 0
-    with ControlPlane() as PLANE:
-        try:
-            main()
-        except SystemExit as end:
-            return end.code
-    return 0
-
-
-sys.exit(serve())
+sys.exit(main_with_plane("sync"))

@@ -10,11 +10,10 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
-from control_plane import NATIVE, ControlPlane, Refused  # noqa: E402
+from control_plane import NATIVE, Refused, main_with_plane  # noqa: E402
 from host_mounts import pool_store  # noqa: E402
-from launcher import need_launcher  # noqa: E402
 from program import wait_until  # noqa: E402
-from tap import Skip, equal, main, test  # noqa: E402
+from tap import equal, test  # noqa: E402
 
 PLANE = None  # the daemon
 CACHE = 16 << 20
@@ -343,19 +342,4 @@ def times_and_commands_are_checked_and_shown():
             equal(refusal.status, 400, str(refusal))
 
 
-def run():
-    global PLANE  # pylint: disable=global-statement
-    try:
-        need_launcher()
-    except Skip as lack:
-        print(f"# skip: {lack}\nok 1 - tiers # SKIP {lack}\n1..1")
-        return 0
-    with ControlPlane("--snapshot-cache", str(CACHE), "--squash-above", str(SQUASH_ABOVE)) as PLANE:
-        try:
-            main()
-        except SystemExit as end:
-            return end.code
-    return 0
-
-
-sys.exit(run())
+sys.exit(main_with_plane("tiers", "--snapshot-cache", str(CACHE), "--squash-above", str(SQUASH_ABOVE)))

@@ -16,9 +16,11 @@ import os
 import signal
 from contextlib import suppress
 
+import __main__
 from http_raw import TIMEOUT_SECONDS, request
-from launcher import Service
+from launcher import Service, need_launcher
 from program import admin_key, wait_until
+from tap import Skip, main
 
 NATIVE = "/burrow/v1"
 REVIVAL_SECONDS = 120
@@ -91,3 +93,20 @@ class ControlPlane(Service):
             self.process.wait()
             self.launch()
         wait_until(self.is_ready, "the daemon is ready again", REVIVAL_SECONDS)
+
+
+def main_with_plane(name, *flags, plane=ControlPlane, prepare=lambda: None):
+    """The whole of a program whose tests share one control plane, its PLANE: returns an exit status.
+    Where there cannot be one, it says what is missing."""
+    try:
+        need_launcher()
+    except Skip as lack:
+        print(f"# skip: {lack}\nok 1 - {name} # SKIP {lack}\n1..1")
+        return 0
+    with plane(*flags) as __main__.PLANE:
+        prepare()
+        try:
+            main()
+        except SystemExit as end:
+            return end.code
+    return 0

@@ -1,5 +1,6 @@
 #include "api/agent/repository.h"
 
+#include <limits.h>
 #include <string.h>
 #include <strings.h>
 
@@ -40,29 +41,57 @@ const char *repository_shown(const char *url, struct pool *pool)
     return pool_format(pool, "%.*s%s", (int) (authority - url), url, rest);
 }
 
-bool repository_ask_look(const struct repository *repository, struct pool *pool,
-                         struct agent_request *request)
+int repository_read(struct repository *repository, const struct json_place *body,
+                    const struct repository_fields *fields, struct pool *pool, struct error *err)
 {
+    const char *url = NULL, *branch = NULL, *folder = NULL;
+
+    if (json_field_text(body, fields->url, JSON_OPTIONAL, REPOSITORY_URL_MAX, &url, err) < 0 ||
+        json_field_text(body, fields->branch, JSON_OPTIONAL, REPOSITORY_BRANCH_MAX, &branch, err) <
+            0 ||
+        json_field_text(body, fields->folder, JSON_OPTIONAL, REPOSITORY_FOLDER_MAX, &folder, err) <
+            0)
+        return -1;
+    if (fields->depth && json_field_integer(body, fields->depth, JSON_OPTIONAL, 1, INT_MAX,
+                                            &repository->depth, err) < 0)
+        return -1;
+    repository->folder = folder && folder[0] ? pool_copy_text(pool, folder) : NULL;
+    if (!url || !url[0])
+        return 0;
+    repository->url = pool_copy_text(pool, url);
+    repository->shown = repository_shown(repository->url, pool);
+    repository->branch = branch && branch[0] ? pool_copy_text(pool, branch) : NULL;
+    return 0;
+}
+
+static struct repository *repository_of(struct visit_walk *walk)
+{
+    return &CONTAINER_OF(walk, struct repository_walk, walk)->repository;
+}
+
+bool repository_ask_look(struct visit_walk *walk, struct agent_request *request)
+{
+    const struct repository *repository = repository_of(walk);
     const char *const words[] = {"sh", "-c", look_script, "sh", repository->folder};
     struct agent_body body;
 
     if (!repository->url)
         return false;
     agent_body_begin(&body);
-    json_key(&body.json, "argv");
-    json_begin_array(&body.json);
+    json_begin_array_at(&body.json, "argv");
     for (size_t i = 0; i < ARRAY_COUNT(words); i++)
         json_put_text(&body.json, words[i]);
     json_end_array(&body.json);
     json_add_text(&body.json, "cwd", "/");
-    agent_body_end(&body, pool, "/api/execute", request);
+    agent_body_end(&body, &walk->visit->request->pool, "/api/execute", request);
     request->timeout_ms = LOOK_TIMEOUT_MS;
     return true;
 }
 
-int repository_take_look(struct repository *repository, const struct agent_reply *reply,
+int repository_take_look(struct visit_walk *walk, const struct agent_reply *reply,
                          struct error *err)
 {
+    struct repository *repository = repository_of(walk);
     json_t *code = json_object_get(reply->json, "exitCode");
     const char *url = json_string_value(json_object_get(reply->json, "stdout"));
     size_t length = strlen(repository->shown);
@@ -75,9 +104,9 @@ int repository_take_look(struct repository *repository, const struct agent_reply
     return 0;
 }
 
-bool repository_ask_clone(const struct repository *repository, struct pool *pool,
-                          struct agent_request *request)
+bool repository_ask_clone(struct visit_walk *walk, struct agent_request *request)
 {
+    const struct repository *repository = repository_of(walk);
     struct agent_body body;
 
     if (!repository->url || repository->is_there)
@@ -89,7 +118,7 @@ bool repository_ask_clone(const struct repository *repository, struct pool *pool
         json_add_text(&body.json, "branch", repository->branch);
     if (repository->depth)
         json_add_integer(&body.json, "depth", repository->depth);
-    agent_body_end(&body, pool, "/api/git/checkout", request);
+    agent_body_end(&body, &walk->visit->request->pool, "/api/git/checkout", request);
     request->timeout_ms = CLONE_TIMEOUT_MS;
     return true;
 }

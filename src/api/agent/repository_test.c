@@ -39,13 +39,12 @@ static void what_is_shown_holds_no_credentials(void **state)
 
 static void no_wish_asks_nothing(void **state)
 {
-    const struct repository none = {.url = NULL};
-    AUTO(pool) struct pool pool = POOL_INIT;
+    struct repository_walk none = {.repository = {.url = NULL}};
     struct agent_request request = {.method = NULL};
 
     (void) state;
-    assert_false(repository_ask_look(&none, &pool, &request));
-    assert_false(repository_ask_clone(&none, &pool, &request));
+    assert_false(repository_ask_look(&none.walk, &request));
+    assert_false(repository_ask_clone(&none.walk, &request));
 }
 
 static void only_a_finished_clone_of_the_same_url_is_there(void **state)
@@ -59,7 +58,8 @@ static void only_a_finished_clone_of_the_same_url_is_there(void **state)
         {"https://host/a\n", 1, false},      {"https://host/ab\n", 0, false},
         {"https://host/a/../b\n", 0, false}, {"", 0, false},
     };
-    struct repository repository = {.url = "https://host/a", .shown = "https://host/a"};
+    struct repository_walk mine = {
+        .repository = {.url = "https://host/a", .shown = "https://host/a"}};
     struct error err = ERROR_INIT;
 
     (void) state;
@@ -67,8 +67,8 @@ static void only_a_finished_clone_of_the_same_url_is_there(void **state)
         json_t *json = json_pack("{s:s,s:i}", "stdout", cases[i].output, "exitCode", cases[i].code);
         struct agent_reply reply = {.status = 200, .json = json, .code = "", .message = ""};
 
-        assert_int_equal(repository_take_look(&repository, &reply, &err), 0);
-        assert_int_equal(repository.is_there, cases[i].is_there);
+        assert_int_equal(repository_take_look(&mine.walk, &reply, &err), 0);
+        assert_int_equal(mine.repository.is_there, cases[i].is_there);
         json_decref(json);
     }
 }

@@ -4,7 +4,6 @@
 
 #include "api/agent/agent_body.h"
 #include "api/agent/repository.h"
-#include "api/agent/visit_walk.h"
 #include "api/agentpod/agentpod_config.h"
 #include "api/agentpod/agentpod_internal.h"
 #include "api/http/json_body.h"
@@ -22,8 +21,7 @@ static const char place_credentials[] =
 
 /* In the request's pool. */
 struct preparation {
-    struct visit_walk walk;
-    struct repository repository; /* its folder is the working folder */
+    struct repository_walk base; /* the repository's folder is the working folder */
     struct agentpod_config config;
     const char *id;
     size_t written;
@@ -33,7 +31,7 @@ struct preparation {
 
 static struct preparation *agentpod_create_of(struct visit_walk *walk)
 {
-    return CONTAINER_OF(walk, struct preparation, walk);
+    return CONTAINER_OF(walk, struct preparation, base.walk);
 }
 
 static struct pool *pool_of(struct visit_walk *walk)
@@ -42,21 +40,6 @@ static struct pool *pool_of(struct visit_walk *walk)
 }
 
 /* --- the steps ------------------------------------------------------------------------------- */
-
-static bool ask_look(struct visit_walk *walk, struct agent_request *request)
-{
-    return repository_ask_look(&agentpod_create_of(walk)->repository, pool_of(walk), request);
-}
-
-static int take_look(struct visit_walk *walk, const struct agent_reply *reply, struct error *err)
-{
-    return repository_take_look(&agentpod_create_of(walk)->repository, reply, err);
-}
-
-static bool ask_clone(struct visit_walk *walk, struct agent_request *request)
-{
-    return repository_ask_clone(&agentpod_create_of(walk)->repository, pool_of(walk), request);
-}
 
 static bool ask_file(struct visit_walk *walk, struct agent_request *request)
 {
@@ -68,8 +51,9 @@ static bool ask_file(struct visit_walk *walk, struct agent_request *request)
         return false;
     file = &preparation->config.files[preparation->written++];
     agent_body_begin(&body);
-    json_add_text(&body.json, "path",
-                  pool_format(pool_of(walk), "%s/%s", preparation->repository.folder, file->path));
+    json_add_text(
+        &body.json, "path",
+        pool_format(pool_of(walk), "%s/%s", preparation->base.repository.folder, file->path));
     json_add_text(&body.json, "content", file->content);
     agent_body_end(&body, pool_of(walk), "/api/write", request);
     request->timeout_ms = WRITE_TIMEOUT_MS;
@@ -84,8 +68,7 @@ static bool ask_credentials(struct visit_walk *walk, struct agent_request *reque
     if (!preparation->config.credentials)
         return false;
     agent_body_begin(&body);
-    json_key(&body.json, "argv");
-    json_begin_array(&body.json);
+    json_begin_array_at(&body.json, "argv");
     json_put_text(&body.json, "sh");
     json_put_text(&body.json, "-c");
     json_put_text(&body.json, place_credentials);
@@ -113,8 +96,7 @@ static int take_credentials(struct visit_walk *walk, const struct agent_reply *r
 }
 
 static const struct visit_step steps[] = {
-    {"look for the repository", .ask = ask_look, .take = take_look},
-    {"clone the repository", .ask = ask_clone},
+    REPOSITORY_STEPS,
     {"write the configuration", .ask = ask_file, .repeats = true},
     {"place the credentials", .ask = ask_credentials, .take = take_credentials},
 };
@@ -160,10 +142,10 @@ static void agentpod_create_ready(struct visit *visit)
     struct preparation *preparation = visit->data;
     const char *kept = visit->sandbox->spec.folder;
 
-    if (!preparation->repository.folder) /* where it was made, not where it is usual */
-        preparation->repository.folder =
+    if (!preparation->base.repository.folder) /* where it was made, not where it is usual */
+        preparation->base.repository.folder =
             kept ? pool_copy_text(&visit->request->pool, kept) : AGENTPOD_FOLDER;
-    visit_walk_begin(&preparation->walk, visit, &plan);
+    visit_walk_begin(&preparation->base.walk, visit, &plan);
 }
 
 /* --- create ---------------------------------------------------------------------------------- */
@@ -180,21 +162,12 @@ static int agentpod_create_check_id(const char *id, struct error *err)
 static int read_repository(const struct json_place *body, struct pool *pool,
                            struct repository *repository, struct error *err)
 {
-    const char *url = NULL, *branch = NULL, *folder = NULL;
+    static const struct repository_fields fields = {"gitUrl", "gitBranch", "directory", NULL};
 
-    if (json_field_text(body, "gitUrl", JSON_OPTIONAL, REPOSITORY_URL_MAX, &url, err) < 0 ||
-        json_field_text(body, "gitBranch", JSON_OPTIONAL, REPOSITORY_BRANCH_MAX, &branch, err) <
-            0 ||
-        json_field_text(body, "directory", JSON_OPTIONAL, REPOSITORY_FOLDER_MAX, &folder, err) < 0)
+    if (repository_read(repository, body, &fields, pool, err) < 0)
         return -1;
-    if (folder && folder[0] && folder[0] != '/')
+    if (repository->folder && repository->folder[0] != '/')
         return error_set(err, ERR_INVALID, 0, "directory must begin with '/'");
-    repository->folder = folder && folder[0] ? pool_copy_text(pool, folder) : NULL;
-    if (!url || !url[0])
-        return 0;
-    repository->url = pool_copy_text(pool, url);
-    repository->shown = repository_shown(repository->url, pool);
-    repository->branch = branch && branch[0] ? pool_copy_text(pool, branch) : NULL;
     return 0;
 }
 
@@ -202,7 +175,7 @@ static void agentpod_create_begin(struct http_request *request, struct preparati
                                   const char *user)
 {
     AUTO(sandbox_spec) struct sandbox_spec spec = SANDBOX_SPEC_INIT;
-    const char *folder = preparation->repository.folder;
+    const char *folder = preparation->base.repository.folder;
     struct error not_so = ERROR_INIT;
 
     spec.name = mem_copy_text(preparation->id);
@@ -225,7 +198,7 @@ static int read_create(struct http_request *request, const struct json_place *bo
     if (json_field_text(body, "id", JSON_REQUIRED, SANDBOX_NAME_MAX, &preparation->id, err) < 0 ||
         agentpod_create_check_id(preparation->id, err) < 0 ||
         json_field_text(body, "userId", JSON_OPTIONAL, USER_MAX, &user, err) < 0 ||
-        read_repository(body, &request->pool, &preparation->repository, err) < 0 ||
+        read_repository(body, &request->pool, &preparation->base.repository, err) < 0 ||
         agentpod_config_read(body, &request->pool, &preparation->config, err) < 0)
         return -1;
     preparation->id = pool_copy_text(&request->pool, preparation->id);

@@ -1,11 +1,9 @@
 /* bootstrap: a sandbox with a repository in it, and a marker that says when. Can be asked for
  * again: a clone of the same repository is left alone, and the answer says so. */
-#include <limits.h>
 #include <string.h>
 
 #include "api/agent/agent_body.h"
 #include "api/agent/repository.h"
-#include "api/agent/visit_walk.h"
 #include "api/stackmemory/stackmemory_internal.h"
 #include "base/clock.h"
 
@@ -17,15 +15,14 @@
 
 /* In the request's pool. */
 struct bootstrap {
-    struct visit_walk walk;
-    struct repository repository;
+    struct repository_walk base;
     bool has_mount;
     struct stackmemory_mount mount;
 };
 
 static struct bootstrap *stackmemory_bootstrap_of(struct visit_walk *walk)
 {
-    return CONTAINER_OF(walk, struct bootstrap, walk);
+    return CONTAINER_OF(walk, struct bootstrap, base.walk);
 }
 
 static struct pool *pool_of(struct visit_walk *walk)
@@ -34,22 +31,6 @@ static struct pool *pool_of(struct visit_walk *walk)
 }
 
 /* --- the steps ------------------------------------------------------------------------------- */
-
-static bool ask_look(struct visit_walk *walk, struct agent_request *request)
-{
-    return repository_ask_look(&stackmemory_bootstrap_of(walk)->repository, pool_of(walk), request);
-}
-
-static int take_look(struct visit_walk *walk, const struct agent_reply *reply, struct error *err)
-{
-    return repository_take_look(&stackmemory_bootstrap_of(walk)->repository, reply, err);
-}
-
-static bool ask_clone(struct visit_walk *walk, struct agent_request *request)
-{
-    return repository_ask_clone(&stackmemory_bootstrap_of(walk)->repository, pool_of(walk),
-                                request);
-}
 
 static void write_marker(struct visit_walk *walk, struct text *marker)
 {
@@ -63,7 +44,7 @@ static void write_marker(struct visit_walk *walk, struct text *marker)
     json_add_text(&json, "sandboxId", stackmemory_request_name(visit->request));
     json_add_text(&json, "bootstrappedAt", now);
     json_add_boolean(&json, "mounted", stackmemory_bootstrap_of(walk)->has_mount);
-    json_add_text(&json, "repoUrl", stackmemory_bootstrap_of(walk)->repository.shown);
+    json_add_text(&json, "repoUrl", stackmemory_bootstrap_of(walk)->base.repository.shown);
     json_end_object(&json);
     (void) json_writer_finish(&json); /* it has room for the longest URL */
 }
@@ -83,8 +64,7 @@ static bool ask_marker(struct visit_walk *walk, struct agent_request *request)
 }
 
 static const struct visit_step steps[] = {
-    {"look for the repository", .ask = ask_look, .take = take_look},
-    {"clone the repository", .ask = ask_clone},
+    REPOSITORY_STEPS,
     {"write the marker", .ask = ask_marker},
 };
 
@@ -107,7 +87,7 @@ static json_t *describe_clone(const struct repository *repository)
 
 static void finished(struct visit_walk *walk)
 {
-    const struct repository *repository = &stackmemory_bootstrap_of(walk)->repository;
+    const struct repository *repository = &stackmemory_bootstrap_of(walk)->base.repository;
     struct http_request *request = walk->visit->request;
     json_t *answer = stackmemory_answer(request), *list = json_array(), *marker = json_object();
 
@@ -137,7 +117,7 @@ static void stackmemory_bootstrap_mounted(struct visit *visit, const struct erro
     if (failure)
         http_reply_error(visit->request, failure);
     else
-        visit_walk_begin(&bootstrap->walk, visit, &plan);
+        visit_walk_begin(&bootstrap->base.walk, visit, &plan);
 }
 
 static void stackmemory_bootstrap_ready(struct visit *visit)
@@ -147,7 +127,7 @@ static void stackmemory_bootstrap_ready(struct visit *visit)
     if (bootstrap->has_mount)
         mount_work_add(visit, &bootstrap->mount.spec, stackmemory_bootstrap_mounted);
     else
-        visit_walk_begin(&bootstrap->walk, visit, &plan);
+        visit_walk_begin(&bootstrap->base.walk, visit, &plan);
 }
 
 /* --- the request ----------------------------------------------------------------------------- */
@@ -155,23 +135,14 @@ static void stackmemory_bootstrap_ready(struct visit *visit)
 static int read_repository(struct pool *pool, const struct json_place *body,
                            struct repository *repository, struct error *err)
 {
-    const char *url = NULL, *branch = NULL, *folder = NULL;
+    static const struct repository_fields fields = {"repoUrl", "branch", "targetDir", "depth"};
 
-    if (json_field_text(body, "repoUrl", JSON_OPTIONAL, REPOSITORY_URL_MAX, &url, err) < 0 ||
-        json_field_text(body, "branch", JSON_OPTIONAL, REPOSITORY_BRANCH_MAX, &branch, err) < 0 ||
-        json_field_text(body, "targetDir", JSON_OPTIONAL, REPOSITORY_FOLDER_MAX, &folder, err) <
-            0 ||
-        json_field_integer(body, "depth", JSON_OPTIONAL, 1, INT_MAX, &repository->depth, err) < 0)
+    if (repository_read(repository, body, &fields, pool, err) < 0)
         return -1;
-    if (!url || !url[0])
-        return 0;
-    if (!folder || !folder[0])
-        folder = USUAL_FOLDER;
-    repository->url = pool_copy_text(pool, url);
-    repository->shown = repository_shown(repository->url, pool);
-    repository->branch = branch && branch[0] ? pool_copy_text(pool, branch) : NULL;
-    repository->folder = folder[0] == '/' ? pool_copy_text(pool, folder)
-                                          : pool_format(pool, WORKSPACE "/%s", folder);
+    if (!repository->folder)
+        repository->folder = USUAL_FOLDER;
+    else if (repository->folder[0] != '/')
+        repository->folder = pool_format(pool, WORKSPACE "/%s", repository->folder);
     return 0;
 }
 
@@ -183,7 +154,7 @@ static int stackmemory_bootstrap_read_body(struct http_request *request,
     *bootstrap = (struct bootstrap){.has_mount = false};
     if (json_field_boolean(body, "mountProjectData", JSON_OPTIONAL, &bootstrap->has_mount, err) <
             0 ||
-        read_repository(&request->pool, body, &bootstrap->repository, err) < 0 ||
+        read_repository(&request->pool, body, &bootstrap->base.repository, err) < 0 ||
         (bootstrap->has_mount && stackmemory_read_mount(request, body, &bootstrap->mount, err) < 0))
         return -1;
     stackmemory_visit(request, bootstrap, stackmemory_bootstrap_ready);
