@@ -52,8 +52,7 @@ int api_error_field(struct api_error *error, const char *field, const char *mess
     text_clear(&error->context);
     json_writer_init_text(&json, &error->context);
     json_begin_object(&json);
-    json_key(&json, "validationErrors");
-    json_begin_array(&json);
+    json_begin_array_at(&json, "validationErrors");
     json_begin_object(&json);
     json_add_text(&json, "field", field);
     json_add_text(&json, "message", message);

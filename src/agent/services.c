@@ -97,8 +97,7 @@ static void commands(struct call *call)
     struct json_writer json;
 
     call_begin_success(&json, &body);
-    json_key(&json, "availableCommands");
-    json_begin_array(&json);
+    json_begin_array_at(&json, "availableCommands");
     json_end_array(&json);
     json_add_integer(&json, "count", 0);
     call_finish_success(call, &json, &body);
@@ -119,8 +118,7 @@ static void handshake(struct http_request *request)
     begin(&json, &body);
     json_add_integer(&json, "protocol", AGENT_PROTOCOL);
     json_add_text(&json, "version", BURROW_VERSION);
-    json_key(&json, "capabilities");
-    json_begin_array(&json);
+    json_begin_array_at(&json, "capabilities");
     for (size_t i = 0; i < ARRAY_COUNT(capabilities); i++)
         json_put_text(&json, capabilities[i]);
     json_end_array(&json);

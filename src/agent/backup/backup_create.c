@@ -98,8 +98,7 @@ static void write_reply(struct create *create, uint64_t size)
     json_add_integer(&json, "sizeBytes", (int64_t) size);
     json_add_text(&json, "archivePath", create->request.archive);
     if (create->warning) {
-        json_key(&json, "warnings");
-        json_begin_array(&json);
+        json_begin_array_at(&json, "warnings");
         json_put_text(&json, create->warning);
         json_end_array(&json);
     }

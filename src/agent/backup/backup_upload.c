@@ -47,8 +47,7 @@ static void end(struct upload *upload)
     struct json_writer json;
 
     call_begin_success(&json, &upload->job.reply);
-    json_key(&json, "parts");
-    json_begin_array(&json);
+    json_begin_array_at(&json, "parts");
     for (size_t i = 0; i < upload->request.count; i++) {
         json_begin_object(&json);
         json_add_integer(&json, "partNumber", upload->request.parts[i].number);

@@ -121,8 +121,7 @@ static void write_error(const struct code_frame *frame, struct json_writer *json
 
     write_field(frame, json, "ename", ename);
     write_field(frame, json, "evalue", evalue);
-    json_key(json, "traceback");
-    json_begin_array(json);
+    json_begin_array_at(json, "traceback");
     json_array_foreach (traceback, index, line) {
         if (json_is_string(line))
             put_string(json, line);

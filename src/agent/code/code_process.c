@@ -443,8 +443,7 @@ static int send_place(struct code_process *process, const struct code_place *pla
     json_begin_object(&json);
     json_add_text(&json, "directory", place->directory);
     json_add_boolean(&json, "anyDirectory", place->any_directory);
-    json_key(&json, "environment");
-    json_begin_array(&json);
+    json_begin_array_at(&json, "environment");
     for (const char *const *variable = place->environment; *variable; variable++)
         json_put_text(&json, *variable);
     json_end_array(&json);

@@ -190,8 +190,7 @@ static void list_contexts(struct call *call)
     struct json_writer json;
 
     call_begin_success(&json, &body);
-    json_key(&json, "contexts");
-    json_begin_array(&json);
+    json_begin_array_at(&json, "contexts");
     LIST_EACH (&set->contexts, at) {
         const struct code_context *context = CONTAINER_OF(at, struct code_context, link);
 

@@ -66,8 +66,7 @@ static void put_entrypoint(const struct agent *agent, struct json_writer *json)
 {
     const struct last_words *words = agent->last_words;
 
-    json_key(json, "entrypoint");
-    json_begin_object(json);
+    json_begin_object_at(json, "entrypoint");
     json_add_text(json, "state", words->ended ? "ended" : agent->entrypoint ? "running" : "none");
     if (words->ended) {
         json_add_integer(json, "status", words->status);
@@ -80,8 +79,7 @@ static void put_lines(const struct text *lines, struct json_writer *json)
 {
     const char *at = text_string(lines), *end;
 
-    json_key(json, "log");
-    json_begin_array(json);
+    json_begin_array_at(json, "log");
     while ((end = strchr(at, '\n'))) {
         json_put_bytes(json, at, (size_t) (end - at));
         at = end + 1;

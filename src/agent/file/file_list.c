@@ -245,8 +245,7 @@ static void begin(struct file_list *list, const struct file_place *place)
     file_reply_init(&list->reply, list->call);
     call_begin_success(json, &list->reply.pending);
     json_add_text(json, "path", list->path);
-    json_key(json, "files");
-    json_begin_array(json);
+    json_begin_array_at(json, "files");
 }
 
 void file_list(struct call *call)

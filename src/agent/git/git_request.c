@@ -15,8 +15,7 @@ static void fail_url(struct call *call, const char *reason)
 
     json_writer_init_text(&json, &error.context);
     json_begin_object(&json);
-    json_key(&json, "validationErrors");
-    json_begin_array(&json);
+    json_begin_array_at(&json, "validationErrors");
     json_begin_object(&json);
     json_add_text(&json, "field", "repoUrl");
     json_add_text(&json, "message", reason);

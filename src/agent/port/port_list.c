@@ -172,8 +172,7 @@ static void answer(struct port_list_listing *listing)
     if (table->count)
         qsort(table->entries, table->count, sizeof(*table->entries), compare_ports);
     call_begin_success(&json, &body);
-    json_key(&json, "ports");
-    json_begin_array(&json);
+    json_begin_array_at(&json, "ports");
     for (size_t i = 0; i < table->count; i++)
         put_entry(&json, &table->entries[i]);
     json_end_array(&json);

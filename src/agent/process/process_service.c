@@ -272,8 +272,7 @@ static void process_list(struct call *call)
         return;
     }
     call_begin_success(&json, &body);
-    json_key(&json, "processes");
-    json_begin_array(&json);
+    json_begin_array_at(&json, "processes");
     LIST_EACH (&call->agent->processes->processes, at) {
         const struct process *process = CONTAINER_OF(at, struct process, link);
 

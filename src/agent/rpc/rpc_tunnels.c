@@ -18,8 +18,7 @@ static void list_tunnels(struct call *call)
     struct json_writer json;
 
     call_begin_success(&json, &body);
-    json_key(&json, "tunnels");
-    json_begin_array(&json);
+    json_begin_array_at(&json, "tunnels");
     json_end_array(&json);
     call_finish_success(call, &json, &body);
 }

@@ -41,8 +41,7 @@ static void shell_known(struct session_query *query, const struct session_contex
         return;
     }
     call_begin_success(&json, &body);
-    json_key(&json, "data");
-    json_begin_object(&json);
+    json_begin_object_at(&json, "data");
     json_add_text(&json, "id", creation->id);
     json_end_object(&json);
     json_add_null(&json, "containerPlacementId");
@@ -150,8 +149,7 @@ static void session_service_list(struct call *call)
     struct json_writer json;
 
     call_begin_success(&json, &body);
-    json_key(&json, "data");
-    json_begin_array(&json);
+    json_begin_array_at(&json, "data");
     for (const char *id = session_next(call->agent, NULL); id; id = session_next(call->agent, id))
         json_put_text(&json, id);
     json_end_array(&json);

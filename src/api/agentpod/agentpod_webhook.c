@@ -74,14 +74,11 @@ static bool is_service(const struct agentpod_webhook *webhook, const struct http
 static void write_issue(struct json_writer *json, const char *message)
 {
     json_add_boolean(json, "success", false);
-    json_key(json, "error");
-    json_begin_object(json);
-    json_key(json, "issues");
-    json_begin_array(json);
+    json_begin_object_at(json, "error");
+    json_begin_array_at(json, "issues");
     json_begin_object(json);
     json_add_text(json, "code", "custom");
-    json_key(json, "path");
-    json_begin_array(json);
+    json_begin_array_at(json, "path");
     json_end_array(json);
     json_add_text(json, "message", message);
     json_end_object(json);

@@ -143,8 +143,7 @@ static int read_directory(struct http_request *request, json_t *body,
 
 static void write_arguments(struct json_writer *json, const struct json_texts *arguments)
 {
-    json_key(json, "argv");
-    json_begin_array(json);
+    json_begin_array_at(json, "argv");
     for (size_t i = 0; i < arguments->count; i++)
         json_put_text(json, arguments->items[i]);
     json_end_array(json);

@@ -37,8 +37,7 @@ static void write_figures(struct json_writer *json, const struct bridge_pool_fig
     add_count(json, "warm", pool->warm);
     add_count(json, "assigned", assigned);
     add_count(json, "total", pool->warm + assigned);
-    json_key(json, "config");
-    json_begin_object(json);
+    json_begin_object_at(json, "config");
     add_count(json, "warmTarget", pool->target);
     add_count(json, "refreshInterval", pool->refresh_ms);
     add_count(json, "maxInstances", limit);

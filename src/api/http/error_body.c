@@ -9,8 +9,7 @@ void error_body_write(const struct http_request *request, const struct error *er
 
     json_writer_init_text(&json, body);
     json_begin_object(&json);
-    json_key(&json, "error");
-    json_begin_object(&json);
+    json_begin_object_at(&json, "error");
     json_add_text(&json, "code", error_code_text(error->code));
     json_add_text(&json, "message", error->message);
     json_add_text(&json, "requestId", request->id.text);

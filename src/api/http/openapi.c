@@ -39,8 +39,7 @@ static void write_parameters(struct json_writer *json, const char *pattern, cons
 {
     const char *at = pattern;
 
-    json_key(json, "parameters");
-    json_begin_array(json);
+    json_begin_array_at(json, "parameters");
     while ((at = strchr(at, '{'))) {
         const char *name = at + 1;
         size_t length = strcspn(name, ".}");
@@ -50,8 +49,7 @@ static void write_parameters(struct json_writer *json, const char *pattern, cons
         json_put_bytes(json, name, length);
         json_add_text(json, "in", "path");
         json_add_boolean(json, "required", true);
-        json_key(json, "schema");
-        json_begin_object(json);
+        json_begin_object_at(json, "schema");
         json_add_text(json, "type", "string");
         json_end_object(json);
         json_end_object(json);
@@ -64,10 +62,8 @@ static void write_parameters(struct json_writer *json, const char *pattern, cons
 
 static void write_content(struct json_writer *json, const char *type, const char *schema)
 {
-    json_key(json, "content");
-    json_begin_object(json);
-    json_key(json, type);
-    json_begin_object(json);
+    json_begin_object_at(json, "content");
+    json_begin_object_at(json, type);
     if (schema) {
         json_key(json, "schema");
         json_put_raw(json, schema, strlen(schema));
@@ -87,14 +83,12 @@ static void write_responses(struct json_writer *json, const struct http_mount *m
         return;
     }
     json_begin_object(json);
-    json_key(json, "200");
-    json_begin_object(json);
+    json_begin_object_at(json, "200");
     json_add_text(json, "description", "The answer");
     write_content(json, route->reply_type ? route->reply_type : "application/json",
                   route->reply_schema);
     json_end_object(json);
-    json_key(json, "default");
-    json_begin_object(json);
+    json_begin_object_at(json, "default");
     json_add_text(json, "description", "An error");
     write_content(json, "application/json", mount->error_schema ? mount->error_schema : own_error);
     json_end_object(json);
@@ -107,24 +101,20 @@ static void write_operation(struct json_writer *json, const struct http_mount *m
     char method[16];
 
     lower_case(route->method, method, sizeof(method));
-    json_key(json, method);
-    json_begin_object(json);
-    json_key(json, "tags");
-    json_begin_array(json);
+    json_begin_object_at(json, method);
+    json_begin_array_at(json, "tags");
     json_put_text(json, mount->name);
     json_end_array(json);
     json_add_text(json, "summary", route->summary ? route->summary : "");
     write_parameters(json, route->pattern, route->parameters);
     if (route->request_schema) {
-        json_key(json, "requestBody");
-        json_begin_object(json);
+        json_begin_object_at(json, "requestBody");
         write_content(json, "application/json", route->request_schema);
         json_end_object(json);
     }
     write_responses(json, mount, route);
     if (route->access == ACCESS_PUBLIC) { /* an empty list lifts the document's own requirement */
-        json_key(json, "security");
-        json_begin_array(json);
+        json_begin_array_at(json, "security");
         json_end_array(json);
     }
     json_end_object(json);
@@ -151,8 +141,7 @@ static void write_path_item(struct openapi_document *document, const char *patte
     AUTO(text) struct text path = TEXT_INIT(1024);
 
     write_path(&path, pattern);
-    json_key(&document->json, text_string(&path));
-    json_begin_object(&document->json);
+    json_begin_object_at(&document->json, text_string(&path));
     for (size_t m = 0; m < document->count; m++) {
         const struct http_mount *mount = &document->mounts[m];
 
@@ -166,8 +155,7 @@ static void write_path_item(struct openapi_document *document, const char *patte
 
 static void write_paths(struct openapi_document *document)
 {
-    json_key(&document->json, "paths");
-    json_begin_object(&document->json);
+    json_begin_object_at(&document->json, "paths");
     for (size_t m = 0; m < document->count; m++) {
         for (size_t r = 0; r < document->mounts[m].route_count; r++) {
             if (is_first_of_path(document, m, r))
@@ -201,8 +189,7 @@ int openapi_write(const struct http_mount *mounts, size_t count, const char *tit
     json_writer_init_text(json, out);
     json_begin_object(json);
     json_add_text(json, "openapi", "3.1.0");
-    json_key(json, "info");
-    json_begin_object(json);
+    json_begin_object_at(json, "info");
     json_add_text(json, "title", title);
     json_add_text(json, "version", version);
     json_end_object(json);

@@ -186,8 +186,7 @@ static void forked(void *context, const struct error *failure, struct sandbox *c
     if (!failure) {
         json_writer_init_text(&json, &body);
         json_begin_object(&json);
-        json_key(&json, "sandboxes");
-        json_begin_array(&json);
+        json_begin_array_at(&json, "sandboxes");
         for (size_t i = 0; i < count; i++)
             sandbox_fields_write(&json, sandboxes[i], order_caller(order));
         json_end_array(&json);

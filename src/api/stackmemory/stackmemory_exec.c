@@ -50,8 +50,7 @@ static int stackmemory_exec_add_line(struct agent_body *body, const char *comman
 static void add_arguments(struct agent_body *body, const char *command,
                           const struct json_texts *words)
 {
-    json_key(&body->json, "argv");
-    json_begin_array(&body->json);
+    json_begin_array_at(&body->json, "argv");
     json_put_text(&body->json, command);
     for (size_t i = 0; i < words->count; i++)
         json_put_text(&body->json, words->items[i]);

@@ -116,8 +116,7 @@ static bool ask_ls(struct visit_walk *walk, struct agent_request *request)
     struct agent_body body;
 
     agent_body_begin(&body);
-    json_key(&body.json, "argv");
-    json_begin_array(&body.json);
+    json_begin_array_at(&body.json, "argv");
     json_put_text(&body.json, "/bin/ls");
     json_put_text(&body.json, "-la");
     json_put_text(&body.json, "--");
@@ -149,8 +148,7 @@ static bool ask_entries(struct visit_walk *walk, struct agent_request *request)
         return false;
     agent_body_begin(&body);
     json_add_text(&body.json, "path", listing->path);
-    json_key(&body.json, "options");
-    json_begin_object(&body.json);
+    json_begin_object_at(&body.json, "options");
     json_add_boolean(&body.json, "includeHidden", true);
     json_end_object(&body.json);
     agent_body_end(&body, &walk->visit->request->pool, "/api/list-files", request);

@@ -24,8 +24,7 @@
 
 static void write_variables(const struct run_message_request *request, struct json_writer *json)
 {
-    json_key(json, "env");
-    json_begin_object(json);
+    json_begin_object_at(json, "env");
     for (size_t i = 0; i < request->variable_count; i++)
         json_add_text(json, request->variables[i].name, request->variables[i].value);
     json_end_object(json);
@@ -33,8 +32,7 @@ static void write_variables(const struct run_message_request *request, struct js
 
 static void write_terminal(const struct run_message_request *request, struct json_writer *json)
 {
-    json_key(json, "terminal");
-    json_begin_object(json);
+    json_begin_object_at(json, "terminal");
     json_add_integer(json, "columns", request->columns);
     json_add_integer(json, "rows", request->rows);
     if (request->terminal_name)
@@ -49,8 +47,7 @@ int run_message_write_request(const struct run_message_request *request, struct 
 
     json_writer_init_text(&json, text);
     json_begin_object(&json);
-    json_key(&json, "argv");
-    json_begin_array(&json);
+    json_begin_array_at(&json, "argv");
     for (const char *const *word = request->command; *word; word++)
         json_put_text(&json, *word);
     json_end_array(&json);
