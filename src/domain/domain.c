@@ -6,7 +6,6 @@
 #include "base/auto.h"
 #include "base/memory.h"
 #include "domain/domain_internal.h"
-#include "domain/domain_life.h"
 #include "domain/event/event_log.h"
 #include "domain/inside_call.h"
 #include "domain/sandbox/expiry.h"

@@ -190,3 +190,9 @@ static inline uint64_t domain_id_hash(const struct domain *domain, const struct 
 {
     return table_hash(domain->seed, id->text, __builtin_strlen(id->text));
 }
+
+/* --- the end --------------------------------------------------------------------------------- */
+
+struct domain;
+
+void domain_check_gone(struct domain *domain);

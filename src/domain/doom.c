@@ -5,7 +5,6 @@
 #include "base/auto.h"
 #include "base/memory.h"
 #include "domain/domain_internal.h"
-#include "domain/domain_life.h"
 
 #define AGAIN_NS (UINT64_C(10) * 1000 * 1000 * 1000)
 

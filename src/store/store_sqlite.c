@@ -9,8 +9,7 @@
 
 #include "base/memory.h"
 #include "store/store_engine.h"
-#include "store/store_sqlite_batch.h"
-#include "store/store_sqlite_care.h"
+#include "store/store_sqlite_connection.h"
 
 /* The most that is synced at once, so that nobody waits for a batch without end. */
 #define BATCH_MAX 512

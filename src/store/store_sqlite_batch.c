@@ -1,8 +1,7 @@
-#include "store/store_sqlite_batch.h"
-
 #include <limits.h>
 
 #include "base/crash_point.h"
+#include "store/store_sqlite_connection.h"
 
 /* Run a text without rows; -1 with the error. */
 static int sqlite_batch_perform(struct sqlite_connection *connection, const char *sql,

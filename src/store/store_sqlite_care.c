@@ -1,5 +1,3 @@
-#include "store/store_sqlite_care.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -7,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "store/store_sqlite_connection.h"
 #include "sys/file/sys_file.h"
 
 /* One step of a backup: 1 MiB of pages of 4 KiB. */

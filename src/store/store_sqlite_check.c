@@ -5,7 +5,6 @@
 
 #include "store/store_sqlite.h"
 #include "store/store_sqlite_connection.h"
-#include "store/store_sqlite_migration.h"
 
 struct sqlite_check {
     struct sqlite_connection connection;

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "store/store_sqlite_migration.h"
 #include "sys/file/sys_file.h"
 
 /* A predecessor that was just killed may need a moment to be gone. */

@@ -75,3 +75,36 @@ int sqlite_change_row(struct sqlite_connection *connection, enum store_kind kind
                       enum sqlite_fixed which, const struct store_value *values, struct error *err);
 size_t sqlite_read_row(sqlite3_stmt *statement, int first, enum store_kind kind, struct pool *pool,
                        struct store_value *row);
+
+/* --- store_sqlite_batch.c: several transactions, one sync ------------------------------------- */
+
+/* Run these commits and queries in their order and move them to `finished` (links of struct
+ * store_job), each with its result or its failure. What has no failure is on disk. Returns how many
+ * times it synced. */
+size_t sqlite_batch_run(struct sqlite_connection *connection, struct list *jobs,
+                        struct list *finished);
+
+/* --- store_sqlite_migration.c: from one schema to the next -------------------------------------
+ *
+ * Numbered texts that never change once they were released. The number is the file's PRAGMA
+ * user_version. */
+
+/* The file's version, 0 for an empty one. -1 with ERR_INVALID: newer than we know, or not ours. */
+int sqlite_migration_look(sqlite3 *db, const char *path, struct error *err);
+
+/* Bring a file from `version` to the newest, in one transaction. Returns 0 or -1. */
+int sqlite_migrate(sqlite3 *db, int version, struct error *err);
+
+/* The newest version. */
+int sqlite_migration_newest(void);
+
+/* --- store_sqlite_care.c: long work in small steps, so that commits go on between them ---------- */
+
+struct sqlite_care;
+
+/* Begin what a STORE_JOB_BACKUP or STORE_JOB_RESEAL asks for. Takes the job; never NULL. */
+struct sqlite_care *sqlite_care_new(struct sqlite_connection *connection, struct store_job *job);
+
+/* One step, of some milliseconds. The job when it is finished, with its result or failure, and the
+ * care is gone; NULL: go on. Never while a transaction is open. */
+struct store_job *sqlite_care_step(struct sqlite_care *care);

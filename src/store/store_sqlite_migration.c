@@ -1,4 +1,3 @@
-#include "store/store_sqlite_migration.h"
 
 #include <inttypes.h>
 #include <string.h>

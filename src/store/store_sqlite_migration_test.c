@@ -1,6 +1,6 @@
 /* What the migrations make is what store_schema.h says. */
+#include "store/store_sqlite_connection.h"
 #include "store/store_sqlite_migration.c"
-#include "store/store_sqlite_migration.h"
 #include "store/store_sqlite_testing.h"
 
 /* A file as the first release left it, with a sandbox and its events in it. */

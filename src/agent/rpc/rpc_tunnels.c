@@ -1,6 +1,5 @@
-#include "agent/rpc/rpc_tunnels.h"
-
 #include "agent/call.h"
+#include "agent/rpc/rpc.h"
 #include "base/auto.h"
 #include "json/json_write.h"
 

@@ -7,6 +7,7 @@
 #include <limits.h>
 
 #include "agent/api_error.h"
+#include "agent/operation.h"
 #include "base/list.h"
 #include "net/loop.h"
 
@@ -38,3 +39,10 @@ void session_forget(struct session_query *query);
 /* Where a session is now, for relative paths: at once, without creating one. For unknown sessions
  * where a new one would be. */
 void session_directory(const struct agent *agent, const char *id, char ret_path[static PATH_MAX]);
+
+/* Sessions, as clients and the control plane see them: /api/session/..., utils.createSession and
+ * its like, and /burrow/sessions, which takes what sessions are made of from one agent to the next.
+ *
+ * create answers once the session's shell runs, delete once nothing of it is left. */
+
+extern const struct operation_table session_operations;

@@ -1,11 +1,10 @@
-#include "agent/session/session_service.h"
-
 #include <stdio.h>
 #include <string.h>
 
 #include "agent/agent.h"
 #include "agent/call.h"
 #include "agent/process/process_set.h"
+#include "agent/session/session.h"
 #include "agent/session/session_set.h"
 #include "agent/terminal/terminal.h"
 #include "agent/variables.h"

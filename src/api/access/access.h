@@ -5,6 +5,9 @@
  * for the caller is the domain's to say (caller_sees_*). */
 #pragma once
 
+#include "domain/caller.h"
+#include "net/http/http_request.h"
+
 enum access {
     ACCESS_ADMIN = 0, /* an administrator's key or login */
     ACCESS_WRITE,     /* everything of an owner's: make, change, remove */
@@ -14,3 +17,9 @@ enum access {
     ACCESS_SIGNED_IN, /* any credential that is good, whatever it may do */
     ACCESS_COUNT
 };
+
+/* Who asks, as admission found out: in request->caller from then on. */
+static inline const struct caller *request_caller(const struct http_request *request)
+{
+    return request->caller;
+}

@@ -1,6 +1,5 @@
 #include "api/access/access.h"
 #include "api/access/admission.h"
-#include "api/access/caller.h"
 #include "api/http/request_testing.h"
 #include "domain/identity/identity_testing.h"
 

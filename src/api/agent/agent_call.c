@@ -4,7 +4,7 @@
 #include <strings.h>
 
 #include "api/agent/agents.h"
-#include "api/agent/visit_internal.h"
+#include "api/agent/visit.h"
 #include "base/auto.h"
 #include "base/memory.h"
 #include "json/json_read.h"

@@ -5,7 +5,6 @@
 
 #include "api/agent/agent_call.h"
 #include "api/agent/agents.h"
-#include "api/agent/visit_internal.h"
 #include "base/auto.h"
 #include "base/memory.h"
 #include "domain/sandbox/sandboxes.h"

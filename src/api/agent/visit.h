@@ -89,3 +89,6 @@ void visit_release(struct visit_hold *hold);
 
 /* The sandbox of a hold, and its agent's origin as in agents.h. */
 struct sandbox *visit_hold_sandbox(const struct visit_hold *hold);
+
+/* Forget the exchange under way, if there is one; nobody is called back. */
+void agent_call_drop(struct visit *visit);

@@ -6,7 +6,7 @@
 #include "api/agent/agent_call.h"
 #include "api/agent/agents.h"
 #include "api/agent/visit.h"
-#include "api/http/error_body.h"
+#include "api/http/api.h"
 #include "domain/sandbox/sandboxes.h"
 #include "net/http/http_testing.h"
 

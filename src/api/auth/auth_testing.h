@@ -4,7 +4,7 @@
 
 #include "api/access/admission.h"
 #include "api/auth/auth.h"
-#include "api/http/error_body.h"
+#include "api/http/api.h"
 #include "api/native/native.h"
 #include "domain/identity/identity_testing.h"
 #include "net/http/http_testing.h"

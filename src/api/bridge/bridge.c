@@ -1,9 +1,7 @@
 #include "api/bridge/bridge.h"
 
 #include "api/access/access.h"
-#include "api/bridge/bridge_error.h"
 #include "api/bridge/bridge_internal.h"
-#include "api/bridge/bridge_name.h"
 #include "base/auto.h"
 
 /* --- for the documents ----------------------------------------------------------------------- */

@@ -1,9 +1,7 @@
 /* persist and hydrate: the workspace as a tar archive, both ways. */
 #include <string.h>
 
-#include "api/bridge/bridge_error.h"
 #include "api/bridge/bridge_internal.h"
-#include "api/bridge/bridge_path.h"
 #include "base/auto.h"
 
 #define ARCHIVE "/burrow/archive?path=%2Fworkspace"

@@ -4,9 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/bridge/bridge_error.h"
 #include "api/bridge/bridge_internal.h"
-#include "api/bridge/bridge_path.h"
 #include "api/mount_work.h"
 #include "base/auto.h"
 #include "json/json_read.h"

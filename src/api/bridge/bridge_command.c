@@ -1,6 +1,6 @@
-#include "api/bridge/bridge_command.h"
-
 #include <string.h>
+
+#include "api/bridge/bridge_internal.h"
 
 /* What bash never takes for anything but itself, at any place of a line. */
 static const char plain[] =

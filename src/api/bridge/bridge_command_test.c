@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "api/bridge/bridge_command.h"
+#include "api/bridge/bridge_internal.h"
 #include "base/id.h"
 
 #define LINE_MAX_TEST ((size_t) 4096)

@@ -1,7 +1,6 @@
-#include "api/bridge/bridge_error.h"
-
 #include <stdarg.h>
 
+#include "api/bridge/bridge_internal.h"
 #include "base/auto.h"
 #include "json/json_write.h"
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "api/bridge/bridge_error.h"
+#include "api/bridge/bridge_internal.h"
 #include "base/auto.h"
 #include "base/encoding/encode.h"
 #include "base/memory.h"

@@ -2,11 +2,8 @@
 #include <string.h>
 
 #include "api/agent/agent_body.h"
-#include "api/bridge/bridge_command.h"
-#include "api/bridge/bridge_error.h"
 #include "api/bridge/bridge_event.h"
 #include "api/bridge/bridge_internal.h"
-#include "api/bridge/bridge_path.h"
 #include "base/auto.h"
 #include "json/json_read.h"
 #include "net/http/sse.h"

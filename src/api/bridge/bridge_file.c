@@ -2,9 +2,7 @@
 #include <string.h>
 
 #include "api/agent/agent_body.h"
-#include "api/bridge/bridge_error.h"
 #include "api/bridge/bridge_internal.h"
-#include "api/bridge/bridge_path.h"
 #include "base/auto.h"
 #include "base/encoding/utf8.h"
 

@@ -1,8 +1,15 @@
 /* What the handlers of the bridge share. Nothing outside of this folder includes it. */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "api/agent/agent_call.h"
 #include "api/agent/visit.h"
+#include "base/error.h"
+#include "base/pool.h"
+#include "base/text.h"
+#include "net/http/http_request.h"
 
 #define BRIDGE_JSON "application/json"
 #define BRIDGE_OK   "{\"ok\":true}"
@@ -64,3 +71,51 @@ void bridge_pool_drain(struct http_request *request);
 
 void bridge_document_json(struct http_request *request); /* bridge_document.c */
 void bridge_document_page(struct http_request *request);
+
+/* --- bridge_command.c ------------------------------------------------------------------------ */
+
+void bridge_command_write(struct text *line, const char *const *arguments, size_t count);
+
+/* Whether running `program` needs no shell to mean the same: a path is what bash would execute, a
+ * bare name may be a builtin, and NAME=VALUE is an assignment. */
+bool bridge_command_is_program(const char *program);
+
+/* --- bridge_path.c --------------------------------------------------------------------------- */
+
+#define BRIDGE_ROOT     "/workspace"
+#define BRIDGE_PATH_MAX ((size_t) 4095)
+
+/* `path` as an absolute one without "." and "..", and without a slash at its end; a relative one
+ * begins at the root. In the pool; NULL when it leads out of the root. */
+const char *bridge_path_resolve(struct pool *pool, const char *path);
+
+/* --- bridge_name.c: names that a client may choose ------------------------------------------- */
+
+#define BRIDGE_SANDBOX_MAX ((size_t) 128)
+#define BRIDGE_SESSION_MAX ((size_t) 128)
+#define BRIDGE_TUNNEL_MAX  ((size_t) 63)
+
+/* [a-z2-7]{1,128}: ids as POST /v1/sandbox gives them, and any other text of that alphabet. */
+bool bridge_name_is_sandbox(const char *name);
+
+/* [a-zA-Z0-9._-]{1,128} without "..". */
+bool bridge_name_is_session(const char *name);
+
+/* A DNS label: [a-z0-9] and inner hyphens, 1 to 63. */
+bool bridge_name_is_tunnel(const char *name);
+
+/* --- bridge_error.c: {"error": sentence, "code": word} ----------------------------------------
+ *
+ * Its words are about what was tried, ours about what went wrong; both are kept: the status is the
+ * one of our code, the word is the bridge's where it has one. */
+
+/* For http_mount: words for what goes wrong before a sandbox can be used. */
+void bridge_error_encode(const struct http_request *request, const struct error *error,
+                         struct text *body, const char **ret_content_type);
+
+/* The same text for a word of one's own; in `body`, which must be empty. */
+void bridge_error_write(const char *word, const char *sentence, struct text *body);
+
+/* Answer with a word of one's own. */
+void bridge_error_reply(struct http_request *request, enum err_code code, const char *word,
+                        const char *format, ...) __attribute__((format(printf, 4, 5)));

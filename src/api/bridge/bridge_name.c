@@ -1,6 +1,6 @@
-#include "api/bridge/bridge_name.h"
-
 #include <string.h>
+
+#include "api/bridge/bridge_internal.h"
 
 #define DIGITS      "0123456789"
 #define LOWER       "abcdefghijklmnopqrstuvwxyz"

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "api/bridge/bridge_name.h"
+#include "api/bridge/bridge_internal.h"
 #include "base/id.h"
 
 static void fill(char *name, size_t length)

@@ -1,7 +1,7 @@
-#include "api/bridge/bridge_path.h"
-
 #include <stdbool.h>
 #include <string.h>
+
+#include "api/bridge/bridge_internal.h"
 
 static bool is_step(const char *part, size_t length, const char *step)
 {

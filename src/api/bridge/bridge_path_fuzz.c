@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/bridge/bridge_path.h"
+#include "api/bridge/bridge_internal.h"
 
 static void check(int promise)
 {

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "api/bridge/bridge_path.h"
+#include "api/bridge/bridge_internal.h"
 
 static void paths_inside_are_made_plain(void **state)
 {

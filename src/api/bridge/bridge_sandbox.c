@@ -1,7 +1,6 @@
 /* /v1/sandbox: ids, whether it runs, and its end. */
 #include <stdio.h>
 
-#include "api/bridge/bridge_error.h"
 #include "api/bridge/bridge_internal.h"
 #include "api/http/pending.h"
 #include "domain/sandbox/sandboxes.h"

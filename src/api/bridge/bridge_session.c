@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "api/agent/agent_body.h"
-#include "api/bridge/bridge_error.h"
 #include "api/bridge/bridge_internal.h"
 #include "base/auto.h"
 #include "json/json_read.h"

@@ -2,9 +2,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "api/bridge/bridge_error.h"
 #include "api/bridge/bridge_internal.h"
-#include "api/bridge/bridge_name.h"
 #include "base/auto.h"
 #include "base/number.h"
 

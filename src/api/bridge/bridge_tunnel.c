@@ -3,9 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/bridge/bridge_error.h"
 #include "api/bridge/bridge_internal.h"
-#include "api/bridge/bridge_name.h"
 #include "api/http/pending.h"
 #include "api/preview/preview.h"
 #include "base/auto.h"

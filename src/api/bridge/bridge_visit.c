@@ -1,8 +1,6 @@
 #include <string.h>
 
-#include "api/bridge/bridge_error.h"
 #include "api/bridge/bridge_internal.h"
-#include "api/bridge/bridge_name.h"
 #include "base/auto.h"
 #include "json/json_read.h"
 

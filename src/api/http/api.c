@@ -3,6 +3,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "json/json_write.h"
+
 void api_fail(struct http_request *request, enum err_code code, const char *format, ...)
 {
     struct error error = {.code = code};
@@ -12,4 +14,21 @@ void api_fail(struct http_request *request, enum err_code code, const char *form
     (void) vsnprintf(error.message, sizeof(error.message), format, arguments);
     va_end(arguments);
     http_reply_error(request, &error);
+}
+
+void error_body_write(const struct http_request *request, const struct error *error,
+                      struct text *body, const char **ret_content_type)
+{
+    struct json_writer json;
+
+    json_writer_init_text(&json, body);
+    json_begin_object(&json);
+    json_begin_object_at(&json, "error");
+    json_add_text(&json, "code", error_code_text(error->code));
+    json_add_text(&json, "message", error->message);
+    json_add_text(&json, "requestId", request->id.text);
+    json_end_object(&json);
+    json_end_object(&json);
+    (void) json_writer_finish(&json); /* a message is far smaller than the body may be */
+    *ret_content_type = "application/json";
 }

@@ -6,9 +6,11 @@
  * code of an error does) or talks to an agent by itself (visit.h, agent_call.h do). */
 #pragma once
 
-#include "api/access/caller.h"
+#include "api/access/access.h"
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "domain/domain.h"
 #include "net/http/http_request.h"
 #include "net/http/http_route.h"
@@ -46,3 +48,12 @@ static inline struct api *api_of(const struct http_request *request)
 /* Answer with an error: fills and sends. */
 void api_fail(struct http_request *request, enum err_code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* The body of an error reply in our own shape; dialects with another shape have their own encoder.
+ *
+ *     {"error":{"code":"not_found","message":"no route for this path","requestId":"..."}}
+ *
+ * Fits http_mount and http_server_options. */
+/* Fits http_mount and http_server_options. */
+void error_body_write(const struct http_request *request, const struct error *error,
+                      struct text *body, const char **ret_content_type);

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "api/agent/agents.h"
-#include "api/http/error_body.h"
+#include "api/http/api.h"
 #include "api/http/idempotency.h"
 #include "api/native/native.h"
 #include "domain/domain_testing.h"

@@ -1,7 +1,7 @@
 /* The one route table of our own dialect: what there is under /burrow/v1, who may use it and what
  * the documents say about it. Handlers are in handlers.h, schemas in schemas.h. */
 #include "api/access/access.h"
-#include "api/http/error_body.h"
+#include "api/http/api.h"
 #include "api/native/handlers.h"
 #include "api/native/native.h"
 #include "api/native/schemas.h"

@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 
 #include "api/access/access.h"
-#include "api/http/error_body.h"
+#include "api/http/api.h"
 #include "api/shared/metrics.h"
 #include "base/auto.h"
 #include "json/json_write.h"

@@ -16,6 +16,7 @@
 #include "base/pool.h"
 #include "base/text.h"
 #include "net/http/http_client.h"
+#include "net/http/sse.h"
 #include "net/loop.h"
 #include "net/tls.h"
 
@@ -97,3 +98,13 @@ void client_refusal(int status, const char *body, size_t length, struct error *e
 const char *client_path(struct client *client, const char *kind, const char *name,
                         const char *rest);
 const char *client_sandbox_path(struct client *client, const char *name, const char *rest);
+
+/* --- server-sent events ----------------------------------------------------------------------- */
+
+/* Follow a stream of events until it ends. `on_event` gets the JSON of each (NULL when it is none)
+ * and returns 0, or -1 with an error to stop. Returns 0 at the stream's end or -1; a stream that
+ * breaks off is ERR_UPSTREAM, a daemon that is not there ERR_UNAVAILABLE. */
+int client_events(struct client *client, const char *path,
+                  int (*on_event)(void *context, const struct sse_event *event, json_t *json,
+                                  struct error *err),
+                  void *context, struct error *err);

@@ -1,5 +1,4 @@
-#include "cli/client/client_events.h"
-
+#include "cli/client/client.h"
 #include "json/json_read.h"
 
 struct client_events_following {

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/number.h"
-#include "cli/client/client_events.h"
+#include "cli/client/client.h"
 #include "cli/client/client_sandbox.h"
 #include "cli/verb/verb_client.h"
 #include "cli/verb/verbs.h"

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/client/client_events.h"
+#include "cli/client/client.h"
 #include "cli/client/client_sandbox.h"
 #include "cli/verb/verb_client.h"
 #include "cli/verb/verbs.h"

@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "domain/backup/backup_internal.h"
-#include "domain/domain_life.h"
+#include "domain/domain_internal.h"
 #include "domain/domain_modules.h"
 #include "domain/event/audit.h"
 #include "domain/event/event.h"

@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "domain/backup/backup_internal.h"
-#include "domain/domain_life.h"
+#include "domain/domain_internal.h"
 #include "domain/event/event.h"
 #include "domain/sandbox/sandbox_set.h"
 #include "domain/sandbox/sandbox_use.h"

@@ -5,7 +5,7 @@
 #include "base/auto.h"
 #include "base/memory.h"
 #include "domain/backup/backup_internal.h"
-#include "domain/domain_life.h"
+#include "domain/domain_internal.h"
 #include "domain/sandbox/sandbox_set.h"
 #include "domain/sandbox/sandbox_use.h"
 #include "domain/sequence.h"

@@ -8,7 +8,7 @@
 #include "base/crash_point.h"
 #include "base/memory.h"
 #include "domain/bucket/bucket_mount_internal.h"
-#include "domain/domain_life.h"
+#include "domain/domain_internal.h"
 
 /* --- down ------------------------------------------------------------------------------------ */
 

@@ -5,7 +5,7 @@
 
 #include "base/auto.h"
 #include "base/memory.h"
-#include "domain/domain_life.h"
+#include "domain/domain_internal.h"
 #include "domain/domain_modules.h"
 #include "domain/event/audit.h"
 #include "domain/event/event_log.h"

@@ -4,7 +4,7 @@
 
 #include "base/auto.h"
 #include "base/memory.h"
-#include "domain/domain_life.h"
+#include "domain/domain_internal.h"
 #include "domain/event/event.h"
 #include "domain/inside_call.h"
 #include "domain/sandbox/sandbox_set.h"

@@ -1,7 +1,7 @@
 #include "domain/sandbox/sandbox_use.h"
 
 #include "base/auto.h"
-#include "domain/domain_life.h"
+#include "domain/domain_internal.h"
 #include "domain/sandbox/expiry.h"
 #include "domain/sandbox/sandbox_set.h"
 #include "domain/sandbox/sandbox_wish.h"

@@ -6,7 +6,7 @@
 
 #include "base/auto.h"
 #include "base/memory.h"
-#include "domain/domain_life.h"
+#include "domain/domain_internal.h"
 #include "domain/sandbox/expiry.h"
 #include "domain/sandbox/sandbox_hooks.h"
 #include "domain/sandbox/sandbox_set.h"

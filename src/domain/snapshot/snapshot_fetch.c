@@ -11,7 +11,7 @@
 #include "base/auto.h"
 #include "base/crash_point.h"
 #include "base/memory.h"
-#include "domain/domain_life.h"
+#include "domain/domain_internal.h"
 #include "domain/event/event.h"
 #include "domain/sandbox/sandbox_wish.h"
 #include "domain/snapshot/snapshot_internal.h"

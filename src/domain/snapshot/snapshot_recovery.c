@@ -14,7 +14,7 @@
 
 #include "base/auto.h"
 #include "base/memory.h"
-#include "domain/domain_life.h"
+#include "domain/domain_internal.h"
 #include "domain/event/event.h"
 #include "domain/sandbox/sandbox_set.h"
 #include "domain/snapshot/snapshot_internal.h"

@@ -9,7 +9,6 @@
 #include "base/encoding/uuid.h"
 #include "base/memory.h"
 #include "domain/domain_internal.h"
-#include "domain/domain_life.h"
 #include "domain/domain_modules.h"
 #include "domain/snapshot/snapshot_internal.h"
 #include "domain/snapshot/snapshot_set.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "domain/domain_life.h"
+#include "domain/domain_internal.h"
 #include "domain/sandbox/sandbox_set.h"
 #include "domain/snapshot/snapshot_set.h"
 #include "domain/tiers/inspection_internal.h"

@@ -14,7 +14,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "domain/backup/backup.h"
-#include "domain/domain_life.h"
+#include "domain/domain_internal.h"
 #include "domain/event/event.h"
 #include "domain/identity/owner.h"
 #include "domain/sandbox/sandbox_quota.h"

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "api/access/admission.h"
-#include "api/http/error_body.h"
+#include "api/http/api.h"
 #include "api/shared/operations.h"
 #include "base/auto.h"
 #include "base/memory.h"
