@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "agent/api_error.h"
-#include "agent/control/last_words.h"
+#include "agent/control/diagnostics.h"
 #include "agent/environment.h"
 #include "agent/exec/account.h"
 #include "agent/exec/image_command.h"
@@ -169,7 +169,7 @@ static void entrypoint_ended(struct exec *exec, void *owner, const struct exec_r
 
     (void) exec;
     agent->entrypoint = NULL;
-    last_words_entrypoint(agent, status, result->error ? strerrorname_np(-result->error) : NULL);
+    diagnostics_entrypoint(agent, status, result->error ? strerrorname_np(-result->error) : NULL);
     LOG_INFO(agent->log, "entrypoint ended", log_number("status", status),
              log_text("reason", result->error ? strerrorname_np(-result->error) : NULL));
     if (status || agent->exit_status < 0)
@@ -330,7 +330,7 @@ int agent_run(const struct agent_options *options, struct error *err)
     agent->clock = options->clock;
     agent->log = options->log;
     agent->token = options->token;
-    last_words_begin(agent);
+    diagnostics_begin(agent);
     agent->scratch = (struct text) TEXT_INIT(SCRATCH_MAX);
     agent->born = agent->last_work = loop_now(&agent->loop);
     json_seed();

@@ -39,7 +39,7 @@ struct services;
 struct backup_set;
 struct session_set;
 struct quiesce;
-struct last_words;
+struct diagnostics;
 struct terminal_set;
 
 struct code_set;
@@ -67,7 +67,7 @@ struct agent {
     struct session_set *sessions;
     struct process_set *processes;
     struct quiesce *quiesce; /* made on first use */
-    struct last_words *last_words;
+    struct diagnostics *diagnostics;
     struct terminal_set *terminals;      /* made on first use */
     struct code_set *code;               /* made on first use */
     struct file_watch_set *file_watches; /* made on first use */

@@ -11,7 +11,7 @@
 #include "agent/code/code_service.h"
 #include "agent/command/execute.h"
 #include "agent/command/run.h"
-#include "agent/control/last_words.h"
+#include "agent/control/diagnostics.h"
 #include "agent/control/quiesce.h"
 #include "agent/file/file_operations.h"
 #include "agent/filewatch/file_watch.h"
@@ -232,7 +232,7 @@ static const struct operation_table basic_operations = {basic_rows, ARRAY_COUNT(
 static const struct operation_table *const tables[] = {
     &basic_operations,       &backup_operations, &execute_operations,    &session_operations,
     &code_operations,        &file_operations,   &file_watch_operations, &git_operations,
-    &process_operations,     &port_operations,   &quiesce_operations,    &last_words_operations,
+    &process_operations,     &port_operations,   &quiesce_operations,    &diagnostics_operations,
     &rpc_tunnels_operations,
 };
 

@@ -12,7 +12,8 @@ int list_cursor_read(struct list_cursor *ret_cursor, const char *text, struct er
 
     if (!dot || !id_is_valid(dot + 1) ||
         number_parse_digits(text, (size_t) (dot - text), INT64_MAX, &created) < 0)
-        return error_set(err, ERR_INVALID, 0, "the cursor is none that a list gave out");
+        return error_set(err, ERR_INVALID, 0,
+                         "invalid cursor; use the nextCursor of the page before");
     ret_cursor->created_ms = (int64_t) created;
     memcpy(ret_cursor->id, dot + 1, ID_SIZE);
     return 0;

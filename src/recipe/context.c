@@ -55,7 +55,7 @@ int context_read(const struct context *context, const char *name, size_t limit, 
         return error_set(err, error_code_from_errno(file < 0 ? file : errno),
                          file < 0 ? file : errno, "read '%s'", name);
     if (!S_ISREG(status.st_mode))
-        return error_set(err, ERR_INVALID, 0, "'%s' is no file", name);
+        return error_set(err, ERR_INVALID, 0, "'%s' is not a file", name);
     bytes = mem_alloc(limit + 2);
     got = sys_file_read_full(file, bytes, limit + 1);
     if (got < 0)
@@ -297,8 +297,8 @@ static int copy_entry(struct copying *copying, int folder, const char *name, con
         return copy_link(copying, folder, name, path, &status, to, own);
     if (S_ISREG(status.st_mode))
         return copy_file(copying, folder, name, path, to, own);
-    return error_set(copying->err, ERR_INVALID, 0, "'%.*s' is no file, folder or link", SHOWN_MAX,
-                     path);
+    return error_set(copying->err, ERR_INVALID, 0, "'%.*s' is not a file, folder or link",
+                     SHOWN_MAX, path);
 }
 
 /* All that is in it, to the folder `to` of the archive. */
@@ -422,7 +422,7 @@ static int find_source(struct copying *copying, int folder, const char *path, co
     if (exists(folder, first))
         return take_name(copying, folder, path, first, rest);
     if (ignore_pattern_read(first, length, IGNORE_DOCKER, &pattern) < 0)
-        return error_set(copying->err, ERR_INVALID, 0, "'%.*s' is no pattern", SHOWN_MAX, first);
+        return error_set(copying->err, ERR_INVALID, 0, "'%.*s' is not a pattern", SHOWN_MAX, first);
     if (pattern.is_literal)
         return 0;
     if (read_names(folder, path, &names, copying->err) < 0)

@@ -65,7 +65,7 @@ static int add_rule(struct context_ignore *ignore, const char *line, size_t leng
     if (ignore->count == CONTEXT_IGNORE_RULES_MAX)
         return error_set(err, ERR_TOO_LARGE, 0, "more than %zu patterns", CONTEXT_IGNORE_RULES_MAX);
     if (ignore_pattern_read(line, length, IGNORE_DOCKER, &rule.pattern) < 0)
-        return error_set(err, ERR_INVALID, 0, "'%.*s' is no pattern",
+        return error_set(err, ERR_INVALID, 0, "'%.*s' is not a pattern",
                          (int) (length < 80 ? length : 80), line);
     ignore->rules = mem_resize(ignore->rules, (ignore->count + 1) * sizeof(*ignore->rules));
     ignore->rules[ignore->count++] = rule;
@@ -79,7 +79,7 @@ struct context_ignore *context_ignore_read(const char *bytes, size_t length, str
     const char *end = bytes + length;
 
     if (length > CONTEXT_IGNORE_SIZE_MAX || memchr(bytes, '\0', length)) {
-        (void) error_set(err, ERR_TOO_LARGE, 0, "it is no text, or too long");
+        (void) error_set(err, ERR_TOO_LARGE, 0, "it is not a text, or too long");
         return NULL;
     }
     for (size_t number = 1; bytes < end; number++) {

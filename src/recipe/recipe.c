@@ -159,7 +159,7 @@ static int read_words(struct recipe_step *step, struct pool *pool, struct error 
 
     if (kind->takes_json && step->rest[0] == '[') {
         if (!read_json(step, pool) && !kind->is_command)
-            return error_set(err, ERR_INVALID, 0, "this is no JSON array of texts");
+            return error_set(err, ERR_INVALID, 0, "this is not a JSON array of texts");
     }
     if (!step->is_json && kind->words_max &&
         recipe_text_split(step->rest, kind->words_max, pool, &step->words, &step->word_count, err) <
@@ -253,7 +253,7 @@ static int check_bytes(const char *bytes, size_t length, struct error *err)
     if (length > RECIPE_SIZE_MAX)
         return error_set(err, ERR_TOO_LARGE, 0, "it is larger than %zu bytes", RECIPE_SIZE_MAX);
     if (memchr(bytes, '\0', length) || !utf8_is_valid(bytes, length))
-        return error_set(err, ERR_INVALID, 0, "it is no UTF-8 text");
+        return error_set(err, ERR_INVALID, 0, "it is not UTF-8");
     return 0;
 }
 
@@ -288,7 +288,7 @@ int recipe_read(const char *bytes, size_t length, struct pool *pool, struct reci
     if (!recipe.count ||
         (recipe.steps[recipe.count - 1].kind == RECIPE_ARG &&
          check_place(&recipe, &(struct recipe_step){.kind = RECIPE_RUN}, NULL) < 0))
-        return error_set(err, ERR_INVALID, 0, "there is no FROM in it");
+        return error_set(err, ERR_INVALID, 0, "it has no FROM");
     *ret_recipe = recipe;
     return 0;
 }

@@ -97,13 +97,13 @@ static void everything_else_is_refused_with_its_line(void **state)
     assert_refused("FROM a\nRUN <<EOF\nx\nEOF\n", "line 2: here-documents");
     assert_refused("FROM a\nCOPY <<EOF /x\n", "line 2: here-documents");
     assert_refused("FROM a\nCOPY x\n", "line 2: COPY needs something to copy and a place");
-    assert_refused("FROM a\nCOPY [\"x\", 1]\n", "line 2: this is no JSON array of texts");
+    assert_refused("FROM a\nCOPY [\"x\", 1]\n", "line 2: this is not a JSON array of texts");
     assert_refused("FROM a\nCOPY \"x y\n", "line 2: a quote has no end");
     assert_refused("FROM a\nRUN []\n", "line 2: RUN needs a program");
     assert_refused("FROM a\nUSER\n", "line 2: USER needs more words");
     assert_refused("FROM a b\n", "line 1: FROM takes the name");
     assert_refused("# escape=`\nFROM a\n", "another escape character");
-    assert_refused("FROM a\nRUN \xff\n", "it is no UTF-8 text");
+    assert_refused("FROM a\nRUN \xff\n", "it is not UTF-8");
 }
 
 int main(void)

@@ -214,7 +214,7 @@ def a_fifo_where_git_reads_holds_no_backup():
         status, document = call("/api/backup/create", dir=folder, gitignore=True,
                                 archivePath="/var/backups/fifo.sqsh")
         equal((status, document["code"]), (500, "BACKUP_CREATE_FAILED"), str(document))
-        assert f"./{name} is no regular file" in document["message"], document
+        assert f"./{name} is not a regular file" in document["message"], document
         status, document = call("/api/backup/create", dir=folder,
                                 archivePath="/var/backups/fifo.sqsh")
         equal(status, 200, f"without gitignore: {document}")

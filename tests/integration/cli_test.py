@@ -74,7 +74,7 @@ def lists_are_filtered():
     equal([box["name"] for box in listed("--label", "team=blue")], ["demo"], "by label")
     equal([box["name"] for box in listed("--prefix", "ot")], ["other"], "by prefix")
     equal(listed("--status", "stopped"), [], "by status")
-    refused(1, "is no status", "ls", "--status", "tired")
+    refused(1, "unknown status 'tired'; one of ", "ls", "--status", "tired")
 
 
 @test
@@ -212,7 +212,7 @@ def ports_get_a_url_that_works():
     equal(good("port", "rm", "demo", "8000"), "8000\n", "rm")
     equal(json.loads(good("port", "ls", "demo", "--json"))["ports"], [], "ports")
     refused(1, "not exposed", "port", "rm", "demo", "8000")
-    refused(1, "'many' is no port", "port", "expose", "demo", "many")
+    refused(1, "'many' is not a port from 1 to 65535", "port", "expose", "demo", "many")
 
 
 @test

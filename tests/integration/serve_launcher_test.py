@@ -144,7 +144,7 @@ def a_descriptor_that_is_no_launcher_is_refused():
             status, output = run_burrow("serve", "--data", folder, "--listen", "127.0.0.1:0",
                                         environment={"BURROW_LAUNCHER_FD": value})
         equal(status, 2, f"status with '{value}'")
-        assert f"'{value}', which is no socket of a launcher" in output, output
+        assert f"'{value}', which is not a launcher's socket" in output, output
 
 
 main()

@@ -282,7 +282,7 @@ static void searched(struct tool *tool, const struct exec_result *result)
 
     if (tool->output.length)
         backup_job_fail(&create->job, API_BACKUP_CREATE_FAILED, &context,
-                        "gitignore cannot be applied: %s is no regular file",
+                        "gitignore cannot be applied: %s is not a regular file",
                         text_string(&tool->output));
     else if (result->timed_out)
         backup_job_fail_tool(&create->job, API_BACKUP_CREATE_FAILED, "find", "findutils", &context);

@@ -79,7 +79,7 @@ static void send_exit(struct viewer *viewer)
     if (code >= 0)
         text_format(&words, "Process completed with exit code %d", code);
     else
-        text_append(&words, "Process ended, nobody knows with which exit code");
+        text_append(&words, "Process ended with an unknown exit code");
     if (!is_rpc(viewer))
         json_add_text(&json, "data", text_string(&words));
     process_stream_send_event(viewer, &json, &event, "exit");

@@ -22,9 +22,9 @@ int trusted_proxies_read(struct trusted_proxies *proxies, const char *text, stru
             return error_set(err, ERR_INVALID, 0, "more than %d trusted proxies",
                              TRUSTED_PROXIES_MAX);
         else if (cidr_parse(word, &proxies->ranges[proxies->count++]) < 0)
-            return error_set(err, ERR_INVALID, 0,
-                             "trusted proxy '%s' is no address, range such as 10.0.0.0/8, or unix",
-                             word);
+            return error_set(
+                err, ERR_INVALID, 0,
+                "trusted proxy '%s' is not an address, a range such as 10.0.0.0/8, or unix", word);
         text += length + (text[length] == ',');
     }
     return 0;

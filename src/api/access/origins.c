@@ -42,8 +42,9 @@ int origins_read(struct origins *origins, const char *text, struct error *err)
         else if (origins->count == ORIGINS_MAX)
             return error_set(err, ERR_INVALID, 0, "more than %d origins", ORIGINS_MAX);
         else if (normalize(text, length, &item) < 0)
-            return error_set(err, ERR_INVALID, 0, "'%.*s' is no origin such as https://app.example",
-                             (int) length, text);
+            return error_set(err, ERR_INVALID, 0,
+                             "'%.*s' is not an origin such as https://app.example", (int) length,
+                             text);
         else
             origins->items[origins->count++] = text_take(&item);
         text += length + (text[length] == ',');

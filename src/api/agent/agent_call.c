@@ -223,7 +223,8 @@ static void event_arrived(struct sse_reader *reader, const struct sse_event *eve
         return; /* the rest of a piece whose beginning ended the visit */
     json = json_read(event->data, event->length, &limits, NULL);
     if (!json || !json_is_object(json)) {
-        call_fail(call, ERR_UPSTREAM, "the sandbox's agent sent an event that is no JSON object");
+        call_fail(call, ERR_UPSTREAM,
+                  "the sandbox's agent sent an event that is not a JSON object");
         return;
     }
     type = json_string_value(json_object_get(json, "type"));

@@ -128,14 +128,17 @@ static void agentpod_webhook_kept(void *context, const struct error *failure)
 
 static int find_event(const char *name, struct remote_event *event, struct error *err)
 {
+    AUTO(text) struct text known = TEXT_INIT(ERROR_MESSAGE_MAX);
+
     for (size_t i = 0; i < ARRAY_COUNT(known_events); i++) {
         if (strcmp(known_events[i].name, name) == 0) {
             event->name = known_events[i].name;
             event->is_activity = known_events[i].is_activity;
             return 0;
         }
+        text_format(&known, "%s%s", i ? ", " : "", known_events[i].name);
     }
-    return error_set(err, ERR_INVALID, 0, "field 'event' is none that is known");
+    return error_set(err, ERR_INVALID, 0, "field 'event' must be one of %s", text_string(&known));
 }
 
 static int copy_texts(const struct json_place *data, struct json_writer *json, struct error *err)

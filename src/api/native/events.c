@@ -190,7 +190,7 @@ static int read_cursor(struct http_request *request, bool streams, int64_t *ret_
 
     *ret_after = streams ? -1 : 0;
     if (last && number_parse(last, 0, INT64_MAX, ret_after) < 0)
-        return error_set(err, ERR_INVALID, 0, "Last-Event-ID is no cursor of this log");
+        return error_set(err, ERR_INVALID, 0, "Last-Event-ID must be a cursor of this log");
     return last ? 0 : events_read_number(request, "after", -1, INT64_MAX, ret_after, err);
 }
 

@@ -180,7 +180,7 @@ void native_close_port(struct http_request *request)
     if (!sandbox)
         return;
     if (number_parse(text, 1, UINT16_MAX, &number) < 0) {
-        api_fail(request, ERR_INVALID, "'%s' is no port", text);
+        api_fail(request, ERR_INVALID, "'%s' is not a port from 1 to 65535", text);
         return;
     }
     closing = mem_alloc(sizeof(*closing));

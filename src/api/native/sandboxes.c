@@ -143,13 +143,18 @@ static void sandboxes_list_one(void *context, struct sandbox *sandbox)
 
 static int sandboxes_read_status(const char *text, struct sandbox_filter *filter, struct error *err)
 {
+    AUTO(text) struct text known = TEXT_INIT(ERROR_MESSAGE_MAX);
+
     if (strcmp(text, "sleeping") == 0) {
         filter->is_asleep = true;
         return 0;
     }
-    if (sandbox_status_from_text(text, &filter->status) < 0)
-        return error_set(err, ERR_INVALID, 0, "'%.32s' is no status", text);
-    return 0;
+    if (sandbox_status_from_text(text, &filter->status) == 0)
+        return 0;
+    for (unsigned int i = 0; i < SANDBOX_STATUS_COUNT; i++)
+        text_format(&known, "%s%s", i ? ", " : "", sandbox_status_text((enum sandbox_status) i));
+    return error_set(err, ERR_INVALID, 0, "unknown status '%.32s'; one of %s or sleeping", text,
+                     text_string(&known));
 }
 
 /* "name" or "name=value". */

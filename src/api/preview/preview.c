@@ -35,7 +35,7 @@ struct viewing {
     struct http_request *request; /* NULL: it is a tunnel */
     struct preview_name name;
     struct sandbox_use use;
-    struct preview_wish wish;
+    struct preview_lease lease;
     struct tunnel_watch watch;
     const char *target; /* NULL: the request's own */
     bool is_by_path;
@@ -118,7 +118,7 @@ static void refuse_stale(struct http_request *request)
 
 static void viewing_end(struct viewing *viewing)
 {
-    preview_wish_end(&viewing->wish);
+    preview_lease_end(&viewing->lease);
     sandbox_use_end(&viewing->use);
 }
 
@@ -140,9 +140,9 @@ static void tunnel_ended(struct tunnel_watch *watch)
     free(viewing);
 }
 
-static void cut_tunnel(struct preview_wish *wish)
+static void cut_tunnel(struct preview_lease *lease)
 {
-    struct viewing *viewing = CONTAINER_OF(wish, struct viewing, wish);
+    struct viewing *viewing = CONTAINER_OF(lease, struct viewing, lease);
 
     if (viewing->watch.tunnel)
         tunnel_cut(viewing->watch.tunnel);
@@ -155,7 +155,7 @@ static void nothing_ready(struct sandbox_use *use, const struct error *failure)
 }
 
 /* The request's memory goes with the upgrade: what the tunnel needs moves to the heap, with a use
- * and a wish of its own. */
+ * and a lease of its own. */
 static struct tunnel_watch *watch_tunnel(struct http_request *request)
 {
     struct viewing *before = request->ended_data;
@@ -165,8 +165,8 @@ static struct tunnel_watch *watch_tunnel(struct http_request *request)
     viewing->watch.ended = tunnel_ended;
     sandbox_use_begin(before->preview->domain, before->use.sandbox, &viewing->use,
                       SANDBOX_USE_QUIET, nothing_ready);
-    preview_wish_join(&viewing->wish, &before->wish);
-    viewing->wish.cut = cut_tunnel;
+    preview_lease_join(&viewing->lease, &before->lease);
+    viewing->lease.cut = cut_tunnel;
     return &viewing->watch;
 }
 
@@ -206,12 +206,12 @@ static void preview_pass_on(struct viewing *viewing)
                              viewing->is_by_path ? "no-referrer" : "same-origin");
     if (viewing->is_by_path)
         (void) http_reply_header(request, "Content-Security-Policy", PATH_POLICY);
-    http_proxy(request, preview_wish_origin(&viewing->wish), &options);
+    http_proxy(request, preview_lease_origin(&viewing->lease), &options);
 }
 
-static void wish_ready(struct preview_wish *wish, const struct error *failure)
+static void lease_ready(struct preview_lease *lease, const struct error *failure)
 {
-    struct viewing *viewing = CONTAINER_OF(wish, struct viewing, wish);
+    struct viewing *viewing = CONTAINER_OF(lease, struct viewing, lease);
 
     if (failure)
         http_reply_error(viewing->request, failure);
@@ -238,8 +238,8 @@ static void sandbox_ready(struct sandbox_use *use, const struct error *failure)
     else if (!is_open(viewing)) /* it was closed while the sandbox woke */
         refuse_access(viewing->request);
     else
-        preview_wish_begin(viewing->preview->origins, use->sandbox, viewing->name.number,
-                           &viewing->wish, wish_ready);
+        preview_lease_begin(viewing->preview->origins, use->sandbox, viewing->name.number,
+                            &viewing->lease, lease_ready);
 }
 
 static void view(struct preview *preview, struct http_request *request,

@@ -29,11 +29,11 @@ struct preview_origin {
     struct http_origin *http;
     int stock[STOCK_MAX]; /* unconnected sockets inside */
     size_t stock_count;
-    struct list waiting; /* of preview_wish */
+    struct list waiting; /* of preview_lease */
     size_t waiting_count;
-    unsigned int wishes; /* that hold it */
+    unsigned int leases; /* that hold it */
     bool is_asking;      /* for sockets */
-    struct list holders; /* of preview_wish: those that were granted */
+    struct list holders; /* of preview_lease: those that were granted */
     bool is_stale;       /* in no table: goes with the last that holds it */
     bool is_closed;      /* its connections are */
 };
@@ -162,7 +162,7 @@ static void preview_origin_release(struct preview_origin *origin)
 {
     struct preview_origins *origins = origin->origins;
 
-    if (!origin->is_stale || origin->wishes || origin->is_asking)
+    if (!origin->is_stale || origin->leases || origin->is_asking)
         return;
     if (!origin->is_closed) {
         close_http(origin);
@@ -241,7 +241,7 @@ static void preview_origin_make_room(struct preview_origins *origins)
     LIST_EACH (&origins->all, at) {
         struct preview_origin *origin = CONTAINER_OF(at, struct preview_origin, link);
 
-        if (origin->wishes || origin->waiting_count)
+        if (origin->leases || origin->waiting_count)
             continue;
         make_stale(origin);
         return;
@@ -266,33 +266,33 @@ static struct preview_origin *preview_origin_get(struct preview_origins *origins
     return origin;
 }
 
-/* --- wishes ---------------------------------------------------------------------------------- */
+/* --- leases ---------------------------------------------------------------------------------- */
 
 /* A kept connection that nobody uses, or a socket to make one with. Connections in use are at most
- * as many as wishes: the rest is idle. */
+ * as many as leases: the rest is idle. */
 static bool has_way(const struct preview_origin *origin)
 {
-    return origin->stock_count || http_origin_connections(origin->http) > origin->wishes;
+    return origin->stock_count || http_origin_connections(origin->http) > origin->leases;
 }
 
-static void grant(struct preview_origin *origin, struct preview_wish *wish)
+static void grant(struct preview_origin *origin, struct preview_lease *lease)
 {
-    origin->wishes++;
-    wish->origin = origin;
-    wish->is_granted = true;
-    list_append(&origin->holders, &wish->link);
-    wish->ready(wish, NULL);
+    origin->leases++;
+    lease->origin = origin;
+    lease->is_granted = true;
+    list_append(&origin->holders, &lease->link);
+    lease->ready(lease, NULL);
 }
 
 static void refuse_waiting(struct preview_origin *origin, const struct error *failure)
 {
     for (struct list *at; (at = list_first(&origin->waiting));) {
-        struct preview_wish *wish = CONTAINER_OF(at, struct preview_wish, link);
+        struct preview_lease *lease = CONTAINER_OF(at, struct preview_lease, link);
 
         list_remove(at);
         origin->waiting_count--;
-        wish->origin = NULL;
-        wish->ready(wish, failure);
+        lease->origin = NULL;
+        lease->ready(lease, failure);
     }
 }
 
@@ -314,7 +314,7 @@ static void serve_waiting(struct preview_origin *origin, const struct error *fai
     struct error gone;
 
     (void) error_set(&gone, ERR_UNAVAILABLE, 0, "the preview was closed");
-    origin->wishes++; /* stays while its wishes are served */
+    origin->leases++; /* stays while its leases are served */
     if (failure || origin->is_stale)
         refuse_waiting(origin, failure ? failure : &gone);
     while (origin->stock_count && origin->waiting_count) {
@@ -322,65 +322,65 @@ static void serve_waiting(struct preview_origin *origin, const struct error *fai
 
         list_remove(at);
         origin->waiting_count--;
-        grant(origin, CONTAINER_OF(at, struct preview_wish, link));
+        grant(origin, CONTAINER_OF(at, struct preview_lease, link));
     }
     if (origin->waiting_count)
         ask_again(origin);
-    origin->wishes--;
+    origin->leases--;
 }
 
-void preview_wish_begin(struct preview_origins *origins, struct sandbox *sandbox, uint16_t number,
-                        struct preview_wish *wish,
-                        void (*ready)(struct preview_wish *wish, const struct error *failure))
+void preview_lease_begin(struct preview_origins *origins, struct sandbox *sandbox, uint16_t number,
+                         struct preview_lease *lease,
+                         void (*ready)(struct preview_lease *lease, const struct error *failure))
 {
     struct preview_origin *origin = preview_origin_get(origins, sandbox, number);
     struct error error;
 
-    *wish = (struct preview_wish){.ready = ready};
-    list_init(&wish->link);
+    *lease = (struct preview_lease){.ready = ready};
+    list_init(&lease->link);
     if (has_way(origin)) {
         if (origin->stock_count < STOCK_LOW)
             preview_origin_ask(origin, sandbox);
-        grant(origin, wish);
+        grant(origin, lease);
         return;
     }
     if (origin->waiting_count >= PREVIEW_WAITING_MAX) {
         (void) error_set(&error, ERR_UNAVAILABLE, 0, "more than %d requests wait for this port",
                          PREVIEW_WAITING_MAX);
-        ready(wish, &error);
+        ready(lease, &error);
         return;
     }
-    list_append(&origin->waiting, &wish->link);
+    list_append(&origin->waiting, &lease->link);
     origin->waiting_count++;
-    wish->origin = origin;
+    lease->origin = origin;
     preview_origin_ask(origin, sandbox);
 }
 
-void preview_wish_join(struct preview_wish *wish, struct preview_wish *granted)
+void preview_lease_join(struct preview_lease *lease, struct preview_lease *granted)
 {
-    *wish = (struct preview_wish){.origin = granted->origin, .is_granted = true};
-    list_init(&wish->link);
-    list_append(&granted->origin->holders, &wish->link);
-    granted->origin->wishes++;
+    *lease = (struct preview_lease){.origin = granted->origin, .is_granted = true};
+    list_init(&lease->link);
+    list_append(&granted->origin->holders, &lease->link);
+    granted->origin->leases++;
 }
 
-void preview_wish_end(struct preview_wish *wish)
+void preview_lease_end(struct preview_lease *lease)
 {
-    struct preview_origin *origin = TAKE_PTR(wish->origin);
+    struct preview_origin *origin = TAKE_PTR(lease->origin);
 
     if (!origin)
         return;
-    list_remove(&wish->link);
-    if (wish->is_granted)
-        origin->wishes--;
+    list_remove(&lease->link);
+    if (lease->is_granted)
+        origin->leases--;
     else
         origin->waiting_count--;
     preview_origin_release(origin);
 }
 
-struct http_origin *preview_wish_origin(struct preview_wish *wish)
+struct http_origin *preview_lease_origin(struct preview_lease *lease)
 {
-    return wish->origin->http;
+    return lease->origin->http;
 }
 
 /* --- life ------------------------------------------------------------------------------------ */
@@ -392,7 +392,7 @@ static void swept(uv_timer_t *timer)
     LIST_EACH (&origins->all, at) {
         struct preview_origin *origin = CONTAINER_OF(at, struct preview_origin, link);
 
-        if (!origin->wishes && !origin->waiting_count && !http_origin_connections(origin->http))
+        if (!origin->leases && !origin->waiting_count && !http_origin_connections(origin->http))
             make_stale(origin);
     }
 }
@@ -418,16 +418,16 @@ void preview_origins_forget(struct preview_origins *origins, const struct id *sa
 
     if (!origin)
         return;
-    origin->wishes++; /* stays until all are cut */
+    origin->leases++; /* stays until all are cut */
     make_stale(origin);
     close_http(origin);
     LIST_EACH (&origin->holders, at) {
-        struct preview_wish *wish = CONTAINER_OF(at, struct preview_wish, link);
+        struct preview_lease *lease = CONTAINER_OF(at, struct preview_lease, link);
 
-        if (wish->cut)
-            wish->cut(wish);
+        if (lease->cut)
+            lease->cut(lease);
     }
-    origin->wishes--;
+    origin->leases--;
     preview_origin_release(origin);
 }
 

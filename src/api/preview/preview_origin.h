@@ -26,28 +26,28 @@ struct preview_origin;
 struct preview_origins *preview_origins_new(struct loop *loop, struct domain *domain);
 
 /* A request that wants to reach a port; in its pool. */
-struct preview_wish {
+struct preview_lease {
     struct list link;
-    struct preview_origin *origin; /* from `ready` without a failure on: the wish holds it */
-    void (*ready)(struct preview_wish *wish, const struct error *failure);
-    void (*cut)(struct preview_wish *wish); /* the port was closed: end tunnels; may be NULL */
+    struct preview_origin *origin; /* from `ready` without a failure on: the lease holds it */
+    void (*ready)(struct preview_lease *lease, const struct error *failure);
+    void (*cut)(struct preview_lease *lease); /* the port was closed: end tunnels; may be NULL */
     bool is_granted;
 };
 
 /* `ready` is called once, perhaps from inside. Afterwards, and to give up waiting,
- * preview_wish_end. */
-void preview_wish_begin(struct preview_origins *origins, struct sandbox *sandbox, uint16_t number,
-                        struct preview_wish *wish,
-                        void (*ready)(struct preview_wish *wish, const struct error *failure));
-void preview_wish_end(struct preview_wish *wish);
+ * preview_lease_end. */
+void preview_lease_begin(struct preview_origins *origins, struct sandbox *sandbox, uint16_t number,
+                         struct preview_lease *lease,
+                         void (*ready)(struct preview_lease *lease, const struct error *failure));
+void preview_lease_end(struct preview_lease *lease);
 
-/* A second wish that holds what the first, a granted one, holds: for a tunnel that outlives its
+/* A second lease that holds what the first, a granted one, holds: for a tunnel that outlives its
  * request.
  */
-void preview_wish_join(struct preview_wish *wish, struct preview_wish *granted);
+void preview_lease_join(struct preview_lease *lease, struct preview_lease *granted);
 
 /* Where to send the request, good for this turn and as long as the exchange lasts. */
-struct http_origin *preview_wish_origin(struct preview_wish *wish);
+struct http_origin *preview_lease_origin(struct preview_lease *lease);
 
 /* Cut everything to that port. */
 void preview_origins_forget(struct preview_origins *origins, const struct id *sandbox,

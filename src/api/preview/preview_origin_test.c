@@ -6,7 +6,7 @@
 #define PORT 8080
 
 struct wanting {
-    struct preview_wish wish;
+    struct preview_lease lease;
     int ready, cut;
     bool failed;
     bool ends_at_once;
@@ -33,26 +33,26 @@ static size_t count_descriptors(void)
     return count;
 }
 
-static void on_ready(struct preview_wish *wish, const struct error *failure)
+static void on_ready(struct preview_lease *lease, const struct error *failure)
 {
-    struct wanting *wanting = CONTAINER_OF(wish, struct wanting, wish);
+    struct wanting *wanting = CONTAINER_OF(lease, struct wanting, lease);
 
     wanting->ready++;
     wanting->failed = failure != NULL;
     if (failure)
         wanting->failure = *failure;
     if (wanting->ends_at_once)
-        preview_wish_end(wish);
+        preview_lease_end(lease);
 }
 
-static void on_cut(struct preview_wish *wish)
+static void on_cut(struct preview_lease *lease)
 {
-    CONTAINER_OF(wish, struct wanting, wish)->cut++;
+    CONTAINER_OF(lease, struct wanting, lease)->cut++;
 }
 
 static void begin(struct house *house, struct wanting *wanting)
 {
-    preview_wish_begin(house->origins, house->sandbox, PORT, &wanting->wish, on_ready);
+    preview_lease_begin(house->origins, house->sandbox, PORT, &wanting->lease, on_ready);
 }
 
 static int setup(void **state)
@@ -94,7 +94,7 @@ static int teardown(void **state)
 
 /* --- waiting --------------------------------------------------------------------------------- */
 
-static void a_wish_waits_for_sockets_and_the_next_ones_do_not(void **state)
+static void a_lease_waits_for_sockets_and_the_next_ones_do_not(void **state)
 {
     struct house *house = *state;
     struct wanting first = {.ready = 0}, second = {.ready = 0};
@@ -103,30 +103,30 @@ static void a_wish_waits_for_sockets_and_the_next_ones_do_not(void **state)
     assert_int_equal(first.ready, 0);
     TURN_UNTIL(&house->world->loop, first.ready);
     assert_false(first.failed);
-    assert_non_null(preview_wish_origin(&first.wish));
+    assert_non_null(preview_lease_origin(&first.lease));
     begin(house, &second);
     assert_int_equal(second.ready, 1);
-    assert_ptr_equal(preview_wish_origin(&first.wish), preview_wish_origin(&second.wish));
-    preview_wish_end(&first.wish);
-    preview_wish_end(&second.wish);
-    preview_wish_end(&second.wish); /* does nothing */
+    assert_ptr_equal(preview_lease_origin(&first.lease), preview_lease_origin(&second.lease));
+    preview_lease_end(&first.lease);
+    preview_lease_end(&second.lease);
+    preview_lease_end(&second.lease); /* does nothing */
     world_wait(house->world);
 }
 
-static void a_wish_that_is_given_up_is_not_answered(void **state)
+static void a_lease_that_is_given_up_is_not_answered(void **state)
 {
     struct house *house = *state;
     struct wanting gone = {.ready = 0}, stays = {.ready = 0};
 
     begin(house, &gone);
     begin(house, &stays);
-    preview_wish_end(&gone.wish);
+    preview_lease_end(&gone.lease);
     TURN_UNTIL(&house->world->loop, stays.ready);
     assert_int_equal(gone.ready, 0);
-    preview_wish_end(&stays.wish);
+    preview_lease_end(&stays.lease);
 }
 
-static void wishes_may_end_while_they_are_told(void **state)
+static void leases_may_end_while_they_are_told(void **state)
 {
     struct house *house = *state;
     struct wanting many[20];
@@ -139,7 +139,7 @@ static void wishes_may_end_while_they_are_told(void **state)
         TURN_UNTIL(&house->world->loop, many[i].ready);
     for (size_t i = 0; i < ARRAY_COUNT(many); i++) {
         assert_int_equal(many[i].ready, 1);
-        preview_wish_end(&many[i].wish);
+        preview_lease_end(&many[i].lease);
     }
 }
 
@@ -153,7 +153,7 @@ static void a_provider_that_fails_is_told_to_all_who_wait(void **state)
     begin(house, &two);
     TURN_UNTIL(&house->world->loop, one.ready && two.ready);
     assert_true(one.failed && two.failed);
-    preview_wish_end(&two.wish);
+    preview_lease_end(&two.lease);
 }
 
 static void only_so_many_may_wait(void **state)
@@ -166,7 +166,7 @@ static void only_so_many_may_wait(void **state)
     assert_int_equal(many[PREVIEW_WAITING_MAX].ready, 1);
     assert_int_equal(many[PREVIEW_WAITING_MAX].failure.code, ERR_UNAVAILABLE);
     for (size_t i = 0; i <= PREVIEW_WAITING_MAX; i++)
-        preview_wish_end(&many[i].wish);
+        preview_lease_end(&many[i].lease);
     world_wait(house->world);
 }
 
@@ -179,20 +179,20 @@ static void a_port_that_is_closed_refuses_those_who_wait_and_cuts_tunnels(void *
 
     begin(house, &granted);
     TURN_UNTIL(&house->world->loop, granted.ready);
-    preview_wish_join(&tunnel.wish, &granted.wish);
-    tunnel.wish.cut = on_cut;
-    preview_wish_end(&granted.wish); /* as after an upgrade */
+    preview_lease_join(&tunnel.lease, &granted.lease);
+    tunnel.lease.cut = on_cut;
+    preview_lease_end(&granted.lease); /* as after an upgrade */
     preview_origins_forget(house->origins, &house->sandbox->id, PORT);
     assert_int_equal(tunnel.cut, 1);
     preview_origins_forget(house->origins, &house->sandbox->id, PORT);
     assert_int_equal(tunnel.cut, 1);
-    preview_wish_end(&tunnel.wish);
+    preview_lease_end(&tunnel.lease);
 
     begin(house, &waits);
     preview_origins_forget(house->origins, &house->sandbox->id, PORT);
     TURN_UNTIL(&house->world->loop, waits.ready);
     assert_true(waits.failed);
-    preview_wish_end(&waits.wish);
+    preview_lease_end(&waits.lease);
 }
 
 static void another_run_of_the_sandbox_has_sockets_of_its_own(void **state)
@@ -209,9 +209,9 @@ static void another_run_of_the_sandbox_has_sockets_of_its_own(void **state)
     assert_int_equal(after.ready, 0); /* what is in stock leads to the run before */
     TURN_UNTIL(&house->world->loop, after.ready);
     assert_false(after.failed);
-    assert_ptr_not_equal(preview_wish_origin(&before.wish), preview_wish_origin(&after.wish));
-    preview_wish_end(&before.wish);
-    preview_wish_end(&after.wish);
+    assert_ptr_not_equal(preview_lease_origin(&before.lease), preview_lease_origin(&after.lease));
+    preview_lease_end(&before.lease);
+    preview_lease_end(&after.lease);
 }
 
 static void nobody_waits_for_ever_for_a_sandbox_that_goes(void **state)
@@ -226,7 +226,7 @@ static void nobody_waits_for_ever_for_a_sandbox_that_goes(void **state)
         TURN_UNTIL(&house->world->loop, many[i].ready);
     for (size_t i = 0; i < ARRAY_COUNT(many); i++) {
         assert_int_equal(many[i].ready, 1); /* granted before that, or refused: but told */
-        preview_wish_end(&many[i].wish);
+        preview_lease_end(&many[i].lease);
     }
 }
 
@@ -237,15 +237,15 @@ static void closing_waits_for_those_who_hold_something(void **state)
 
     begin(house, &holds);
     TURN_UNTIL(&house->world->loop, holds.ready);
-    preview_wish_begin(house->origins, house->sandbox, PORT + 1, &waits.wish, on_ready);
+    preview_lease_begin(house->origins, house->sandbox, PORT + 1, &waits.lease, on_ready);
     preview_origins_close(house->origins, on_closed, house);
     house->origins = NULL;
     TURN_UNTIL(&house->world->loop, waits.ready);
     assert_true(waits.failed);
-    preview_wish_end(&waits.wish);
+    preview_lease_end(&waits.lease);
     world_wait(house->world);
     assert_false(house->is_closed);
-    preview_wish_end(&holds.wish);
+    preview_lease_end(&holds.lease);
     TURN_UNTIL(&house->world->loop, house->is_closed);
 }
 
@@ -254,9 +254,9 @@ static void closing_waits_for_those_who_hold_something(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        HOUSE_TEST(a_wish_waits_for_sockets_and_the_next_ones_do_not),
-        HOUSE_TEST(a_wish_that_is_given_up_is_not_answered),
-        HOUSE_TEST(wishes_may_end_while_they_are_told),
+        HOUSE_TEST(a_lease_waits_for_sockets_and_the_next_ones_do_not),
+        HOUSE_TEST(a_lease_that_is_given_up_is_not_answered),
+        HOUSE_TEST(leases_may_end_while_they_are_told),
         HOUSE_TEST(a_provider_that_fails_is_told_to_all_who_wait),
         HOUSE_TEST(only_so_many_may_wait),
         HOUSE_TEST(a_port_that_is_closed_refuses_those_who_wait_and_cuts_tunnels),

@@ -101,7 +101,7 @@ void stackmemory_reply(struct http_request *request, json_t *answer)
     if (text)
         http_reply_text(request, 200, CONTENT_TYPE, text);
     else
-        api_fail(request, ERR_INTERNAL, "the answer is no JSON");
+        api_fail(request, ERR_INTERNAL, "the answer cannot be written as JSON");
 }
 
 bool stackmemory_is_good(struct visit *visit, const struct agent_reply *reply,

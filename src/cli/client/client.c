@@ -344,7 +344,7 @@ json_t *client_list(struct client *client, const char *path, const char *name, s
         if (client_call(client, "GET", page, NULL, &reply, err) < 0)
             return NULL;
         if (json_array_extend(all, json_object_get(reply.json, name)) < 0) {
-            (void) error_set(err, ERR_UPSTREAM, 0, "the daemon's list is none");
+            (void) error_set(err, ERR_UPSTREAM, 0, "the daemon sent something that is not a list");
             return NULL;
         }
         next = json_string_value(json_object_get(reply.json, "next"));

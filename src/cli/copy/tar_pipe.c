@@ -79,7 +79,8 @@ int tar_pipe_finish(struct tar_pipe *pipe_end, struct error *err)
     pipe_end->fd = fd_close(pipe_end->fd);
     (void) sys_process_wait(pipe_end->pidfd, -1, &end);
     if (end.kind == SYS_EXIT_STATUS && end.value == 127)
-        return error_set(err, ERR_NOT_FOUND, 0, "folders need the program tar, and there is none");
+        return error_set(err, ERR_NOT_FOUND, 0,
+                         "copying folders needs the program tar; install it");
     if (end.kind != SYS_EXIT_STATUS || end.value != 0)
         return error_set(err, ERR_INTERNAL, 0, "tar did not copy everything");
     return 0;

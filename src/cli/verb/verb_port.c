@@ -29,7 +29,7 @@ static int expose(struct verb_call *call, struct client *client, struct error *e
     int64_t number;
 
     if (number_parse(call->words[1], 1, UINT16_MAX, &number) < 0)
-        return error_set(err, ERR_INVALID, 0, "'%s' is no port", call->words[1]);
+        return error_set(err, ERR_INVALID, 0, "'%s' is not a port from 1 to 65535", call->words[1]);
     (void) json_object_set_new(body, "port", json_integer(number));
     (void) json_object_set_new(body, "wake", json_boolean(verb_flag(call, "wake")));
     verb_set_text(body, "name", verb_value(call, "name"));
@@ -59,7 +59,7 @@ static int remove_port(struct verb_call *call, struct client *client, struct err
     int64_t number;
 
     if (number_parse(call->words[1], 1, UINT16_MAX, &number) < 0)
-        return error_set(err, ERR_INVALID, 0, "'%s' is no port", call->words[1]);
+        return error_set(err, ERR_INVALID, 0, "'%s' is not a port from 1 to 65535", call->words[1]);
     if (client_sandbox_call(client, "DELETE", call->words[0],
                             pool_format(&client->pool, "/ports/%lld", (long long) number), NULL,
                             &reply, err) < 0)

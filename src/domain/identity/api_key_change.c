@@ -186,7 +186,8 @@ static int plan_key(struct api_key_change *change, const struct api_key_spec *sp
     if (!domain_is_open(change->base.domain, err))
         return -1;
     if (!caller_may_write(caller) || (spec->scope == CALLER_ADMIN && caller->scope < CALLER_ADMIN))
-        return error_set(err, ERR_FORBIDDEN, 0, "nobody makes a key wider than the own one");
+        return error_set(err, ERR_FORBIDDEN, 0,
+                         "a key cannot have a wider scope than the one that makes it");
     if (domain_check_name(spec->name, API_KEY_NAME_MAX, "a key's name", err) < 0 ||
         key_change_check_place(spec, err) < 0)
         return -1;

@@ -258,7 +258,8 @@ static int port_check_spec(const struct domain *domain, const struct caller *cal
         return -1;
     if (!find_any(domain, &sandbox->id, spec->number) &&
         count_of(domain, &sandbox->id) >= PORTS_PER_SANDBOX)
-        return error_set(err, ERR_QUOTA, 0, "%d ports of this sandbox are exposed, the most",
+        return error_set(err, ERR_QUOTA, 0,
+                         "this sandbox has %d exposed ports, which is the limit; close one",
                          PORTS_PER_SANDBOX);
     return 0;
 }

@@ -228,7 +228,7 @@ struct webhook *webhook_find(struct domain *domain, const struct caller *caller,
             return webhook;
         is_hidden = webhook->is_made && !webhook->is_gone;
     }
-    (void) error_set(err, ERR_NOT_FOUND, 0, "there is no such webhook");
+    (void) error_set(err, ERR_NOT_FOUND, 0, "no such webhook");
     if (is_hidden && err)
         audit_add(domain, caller, "webhook.find", id, err);
     return NULL;
@@ -439,7 +439,8 @@ void webhook_create(struct domain *domain, const struct caller *caller,
 
     if (check_caller(domain, caller, failure) == 0 && webhook_check_spec(spec, failure) == 0 &&
         count_of(domain, &caller->owner) >= WEBHOOKS_PER_OWNER)
-        (void) error_set(failure, ERR_QUOTA, 0, "there are %d webhooks already, the most",
+        (void) error_set(failure, ERR_QUOTA, 0,
+                         "there are %d webhooks already, which is the limit; delete one",
                          WEBHOOKS_PER_OWNER);
     if (failure->code != ERR_NONE) {
         domain_change_refuse(&change->base);

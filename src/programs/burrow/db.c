@@ -62,7 +62,7 @@ static struct keyring *open_ring(const char *data)
         ring = keyring_open(folder, DATA_FOLDER_KEYRING, &err);
     if (!ring)
         (void) fprintf(stderr, "burrow: whether secrets open is not checked: %s\n",
-                       *err.message ? err.message : "there is no ring of keys");
+                       *err.message ? err.message : "there is no key ring");
     return ring;
 }
 

@@ -365,7 +365,7 @@ static int run_loop(struct run *run)
     int r = loop_init(&run->loop, NULL);
 
     if (r < 0)
-        return complain(STATUS_FAILURE, "there is no event loop to be had");
+        return complain(STATUS_FAILURE, "cannot make an event loop");
     r = run_signals_open(&run->signals, &run->loop, signal_arrived, run);
     if (r < 0)
         (void) error_set(&err, ERR_INTERNAL, r, "listen for signals");

@@ -26,7 +26,7 @@ static int take_descriptor(struct error *err)
         fcntl((int) fd, F_SETFD, FD_CLOEXEC) < 0 ||
         getsockopt((int) fd, SOL_SOCKET, SO_TYPE, &type, &size) < 0 || type != SOCK_SEQPACKET)
         return error_set(err, ERR_INVALID, 0,
-                         LAUNCHER_VARIABLE " is '%s', which is no socket of a launcher", text);
+                         LAUNCHER_VARIABLE " is '%s', which is not a launcher's socket", text);
     (void) unsetenv(LAUNCHER_VARIABLE); /* ours alone */
     return (int) fd;
 }

@@ -1,4 +1,4 @@
-#include "agent/control/last_words.h"
+#include "agent/control/diagnostics.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #define KEEP_MAX    ((size_t) 7 * 1024)
 #define REASON_SIZE 64
 
-struct last_words {
+struct diagnostics {
     struct text lines; /* each with its '\n' */
     int status;        /* of the entrypoint */
     bool ended;
@@ -30,7 +30,7 @@ static void forget_oldest(struct text *lines, size_t room)
 
 static void line_written(void *data, const char *message, const char *line, size_t length)
 {
-    struct last_words *words = data;
+    struct diagnostics *diagnostics = data;
 
     if (strcmp(message, "request") == 0) /* these would push out everything else */
         return;
@@ -38,39 +38,42 @@ static void line_written(void *data, const char *message, const char *line, size
         length--;
     if (length > KEEP_MAX / 2)
         length = KEEP_MAX / 2;
-    forget_oldest(&words->lines, length + 1);
-    text_append_bytes(&words->lines, line, length);
-    text_append_char(&words->lines, '\n');
+    forget_oldest(&diagnostics->lines, length + 1);
+    text_append_bytes(&diagnostics->lines, line, length);
+    text_append_char(&diagnostics->lines, '\n');
 }
 
-void last_words_begin(struct agent *agent)
+void diagnostics_begin(struct agent *agent)
 {
-    struct last_words *words = mem_alloc(sizeof(*words));
+    struct diagnostics *diagnostics = mem_alloc(sizeof(*diagnostics));
 
-    words->lines = (struct text) TEXT_INIT(KEEP_MAX);
-    agent->last_words = words;
+    diagnostics->lines = (struct text) TEXT_INIT(KEEP_MAX);
+    agent->diagnostics = diagnostics;
     if (agent->log)
-        log_listen(agent->log, line_written, words);
+        log_listen(agent->log, line_written, diagnostics);
 }
 
-void last_words_entrypoint(struct agent *agent, int status, const char *reason)
+void diagnostics_entrypoint(struct agent *agent, int status, const char *reason)
 {
-    struct last_words *words = agent->last_words;
+    struct diagnostics *diagnostics = agent->diagnostics;
 
-    words->ended = true;
-    words->status = status;
-    (void) snprintf(words->reason, sizeof(words->reason), "%s", reason ? reason : "");
+    diagnostics->ended = true;
+    diagnostics->status = status;
+    (void) snprintf(diagnostics->reason, sizeof(diagnostics->reason), "%s", reason ? reason : "");
 }
 
 static void put_entrypoint(const struct agent *agent, struct json_writer *json)
 {
-    const struct last_words *words = agent->last_words;
+    const struct diagnostics *diagnostics = agent->diagnostics;
 
     json_begin_object_at(json, "entrypoint");
-    json_add_text(json, "state", words->ended ? "ended" : agent->entrypoint ? "running" : "none");
-    if (words->ended) {
-        json_add_integer(json, "status", words->status);
-        json_add_text(json, "reason", words->reason[0] ? words->reason : NULL);
+    json_add_text(json, "state",
+                  diagnostics->ended  ? "ended"
+                  : agent->entrypoint ? "running"
+                                      : "none");
+    if (diagnostics->ended) {
+        json_add_integer(json, "status", diagnostics->status);
+        json_add_text(json, "reason", diagnostics->reason[0] ? diagnostics->reason : NULL);
     }
     json_end_object(json);
 }
@@ -87,23 +90,23 @@ static void put_lines(const struct text *lines, struct json_writer *json)
     json_end_array(json);
 }
 
-static void last_words_run(struct call *call)
+static void diagnostics_run(struct call *call)
 {
-    AUTO(text) struct text body = TEXT_INIT(LAST_WORDS_MAX);
+    AUTO(text) struct text body = TEXT_INIT(DIAGNOSTICS_MAX);
     struct json_writer json;
 
     call_begin_success(&json, &body);
     put_entrypoint(call->agent, &json);
-    put_lines(&call->agent->last_words->lines, &json);
+    put_lines(&call->agent->diagnostics->lines, &json);
     call_finish_success(call, &json, &body);
 }
 
 static const struct operation rows[] = {
     {.method = "GET",
      .path = "/burrow/last-words",
-     .run = last_words_run,
+     .run = diagnostics_run,
      .name = "burrow.lastWords",
      .summary = "The latest lines of the log, and how the entrypoint ended"},
 };
 
-const struct operation_table last_words_operations = {rows, ARRAY_COUNT(rows)};
+const struct operation_table diagnostics_operations = {rows, ARRAY_COUNT(rows)};

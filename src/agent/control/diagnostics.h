@@ -1,22 +1,23 @@
-/* What the agent would say if it died now: GET /burrow/last-words, for whoever wonders why.
+/* The last lines of the agent's log and the state of the entrypoint: GET /burrow/last-words, which the
+ * daemon asks when a sandbox ended and nobody knows why.
  *
  *     {"success":true,"entrypoint":{"state":"ended","status":1,"reason":null},"log":["..."],...}
  *
  * The entrypoint's state is "none", "running" or "ended"; the log's lines are the latest ones,
  * oldest first, without those about requests. The ends of the worker are among them. The answer has
- * at most LAST_WORDS_MAX bytes. */
+ * at most DIAGNOSTICS_MAX bytes. */
 #pragma once
 
 #include "agent/operation.h"
 
 struct agent;
 
-#define LAST_WORDS_MAX ((size_t) 16 * 1024)
+#define DIAGNOSTICS_MAX ((size_t) 16 * 1024)
 
-extern const struct operation_table last_words_operations;
+extern const struct operation_table diagnostics_operations;
 
 /* Start to listen to the agent's log. */
-void last_words_begin(struct agent *agent);
+void diagnostics_begin(struct agent *agent);
 
 /* The entrypoint ended. `reason` (may be NULL) is copied. */
-void last_words_entrypoint(struct agent *agent, int status, const char *reason);
+void diagnostics_entrypoint(struct agent *agent, int status, const char *reason);
