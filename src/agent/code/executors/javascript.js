@@ -9,7 +9,7 @@
 
 (() => { // the code shares our global scope, and shall find none of these names in it
 
-const {stripTypes, translateImports} = globalThis.__burrow_syntax__; // typescript.js, before this
+const loadSyntax = globalThis.__burrow_syntax__; // typescript.js, before this
 delete globalThis.__burrow_syntax__;
 
 const fs = require('fs');
@@ -270,8 +270,13 @@ async function evaluateUnlessInterrupted(source, name) {
 
 let count = 0;
 
+let syntax;
+
+/* What V8's console takes. */
 function prepareSource(code, language) {
-  return language === 'typescript' ? stripTypes(code) : translateImports(code);
+  if (language !== 'typescript' && !/\b(import|export)\b/.test(code)) return code;
+  syntax ??= loadSyntax();
+  return language === 'typescript' ? syntax.stripTypes(code) : syntax.translateImports(code);
 }
 
 async function run(request) {

@@ -24,13 +24,17 @@ await build({
   entryPoints: [here('entry.js')],
   bundle: true,
   format: 'iife',
+  globalName: 'syntax',
   platform: 'neutral',
   target: 'node16', // contexts run in whatever Node their image has
   charset: 'ascii',
   minify: true,
   legalComments: 'none',
+  // A function, so that contexts whose code has neither types nor imports need not run it.
   banner: {js: `/* Made by typescript/build.mjs of typescript/entry.js and sucrase ${version}:\n\n` +
-               `${licence.trim()}\n*/`},
+               `${licence.trim()}\n*/\n'use strict';\n` +
+               'globalThis.__burrow_syntax__ = () => {'},
+  footer: {js: 'return syntax;\n};'},
   outfile: process.argv[2] ?? here('../typescript.js'),
   plugins: [leaveOut],
 });

@@ -179,4 +179,4 @@ function stripTypes(code) {
   }
 }
 
-globalThis.__burrow_syntax__ = {stripTypes, translateImports};
+export {stripTypes, translateImports};
