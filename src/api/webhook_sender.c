@@ -15,7 +15,7 @@
 #define CONNECT_MS    ((uint64_t) 5 * 1000)
 #define TOTAL_MS      ((uint64_t) 15 * 1000)
 #define ANSWER_MAX    ((size_t) 64 * 1024)
-#define SIGNATURE_MAX (64 + 2 * HASH_SIZE)
+#define SIGNATURE_MAX (64 + 2 * SHA256_SIZE)
 #define SIGNED_MAX    (WEBHOOK_BODY_MAX + 64)
 
 struct webhook_sender {
@@ -77,8 +77,8 @@ static void sign(const struct webhook_delivery *delivery, int64_t seconds,
                  char ret_text[static SIGNATURE_MAX])
 {
     AUTO(text) struct text text = TEXT_INIT(SIGNED_MAX);
-    uint8_t digest[HASH_SIZE];
-    char hex[2 * HASH_SIZE + 1];
+    uint8_t digest[SHA256_SIZE];
+    char hex[2 * SHA256_SIZE + 1];
 
     text_format(&text, "%lld.%s", (long long) seconds, delivery->body);
     hash_hmac(delivery->webhook->secret, strlen(delivery->webhook->secret), text_string(&text),

@@ -5,7 +5,7 @@
 #include <ftw.h>
 #include <unistd.h>
 
-#include "base/encoding/hash.h"
+#include "base/encoding/sha256.h"
 #include "domain/snapshot/snapshot_testing.h"
 #include "domain/stored_disk.h"
 #include "domain/tiers/collector.h"
@@ -164,9 +164,9 @@ static inline void care_insert(struct care *care, enum store_kind kind,
 static inline void care_add_layer(struct care *care, const char *owner, const char *bytes)
 {
     struct store_value values[STORE_LAYER_COLUMN_COUNT];
-    uint8_t sum[HASH_SIZE];
+    uint8_t sum[SHA256_SIZE];
 
-    hash_bytes(bytes, strlen(bytes), sum);
+    sha256_bytes(bytes, strlen(bytes), sum);
     values[STORE_LAYER_OWNER] = store_text(owner);
     values[STORE_LAYER_ID] = store_text(CARE_LAYER);
     values[STORE_LAYER_SIZE] = store_integer((int64_t) strlen(bytes));
@@ -189,7 +189,7 @@ static inline void care_store(struct care *care, struct sandbox *sandbox, const 
     struct vault_layer layer = {.id = CARE_LAYER, .size = strlen(bytes)};
 
     (void) care;
-    hash_bytes(bytes, strlen(bytes), layer.sum);
+    sha256_bytes(bytes, strlen(bytes), layer.sum);
     stored_disk_write(&(struct stored_disk){.layers = &layer, .count = 1}, &text);
     sandbox->stored = mem_copy_text(text_string(&text));
 }
@@ -198,9 +198,9 @@ static inline void care_add_backup(struct care *care, const char *id, const char
                                    const char *bytes)
 {
     struct store_value values[STORE_BACKUP_COLUMN_COUNT];
-    uint8_t sum[HASH_SIZE];
+    uint8_t sum[SHA256_SIZE];
 
-    hash_bytes(bytes, strlen(bytes), sum);
+    sha256_bytes(bytes, strlen(bytes), sum);
     values[STORE_BACKUP_ID] = store_text(id);
     values[STORE_BACKUP_OWNER] = values[STORE_BACKUP_SANDBOX] =
         store_text(care->world->caller.owner.text);

@@ -14,16 +14,17 @@ static size_t large_of(const struct contract *contract)
 
 static void sum_of(int file, uint8_t ret_sum[static OBJECTS_SUM_SIZE])
 {
-    AUTO(hash) struct hash *hash = hash_new();
+    struct sha256 sum;
     AUTO(free) char *bytes = mem_alloc(1 << 20);
     off_t done = 0;
     ssize_t count;
 
+    sha256_init(&sum);
     while ((count = pread(file, bytes, 1 << 20, done)) > 0) {
-        hash_add(hash, bytes, (size_t) count);
+        sha256_add(&sum, bytes, (size_t) count);
         done += count;
     }
-    hash_finish(hash, ret_sum);
+    sha256_finish(&sum, ret_sum);
 }
 
 /* --- files ------------------------------------------------------------------------------------ */

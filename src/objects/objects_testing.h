@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/encoding/hash.h"
+#include "base/encoding/sha256.h"
 #include "base/memory.h"
 #include "base/pool.h"
 #include "net/net_testing.h"

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/encoding/encode.h"
-#include "base/encoding/hash.h"
+#include "base/encoding/sha256.h"
 #include "sys/file/sys_file.h"
 
 #define BLOBS         "blobs/sha256"
@@ -30,15 +30,14 @@ struct pulling {
 /* A blob on its way: into a file, or into memory. */
 struct arriving {
     struct pulling *pulling;
-    struct hash *hash; /* owned */
-    int file;          /* owned; -EBADF: into the text */
+    struct sha256 hash;
+    int file; /* owned; -EBADF: into the text */
     struct text text;
     uint64_t received;
 };
 
 static void arriving_done(struct arriving *arriving)
 {
-    hash_free(arriving->hash);
     arriving->file = fd_close(arriving->file);
     text_done(&arriving->text);
 }
@@ -49,8 +48,7 @@ static int restart(void *context, struct error *err)
 {
     struct arriving *arriving = context;
 
-    hash_free(arriving->hash);
-    arriving->hash = hash_new();
+    sha256_init(&arriving->hash);
     arriving->received = 0;
     text_clear(&arriving->text);
     if (arriving->file >= 0 &&
@@ -65,7 +63,7 @@ static int take(void *context, const char *bytes, size_t length, struct error *e
     const struct registry_pull *pull = arriving->pulling->pull;
     int r = 0;
 
-    hash_add(arriving->hash, bytes, length);
+    sha256_add(&arriving->hash, bytes, length);
     arriving->received += length;
     if (arriving->file < 0) {
         text_append_bytes(&arriving->text, bytes, length);
@@ -92,13 +90,13 @@ static int get(struct arriving *arriving, const char *kind, const char *name, ui
         .take = take,
         .context = arriving,
     };
-    uint8_t sum[HASH_SIZE];
+    uint8_t sum[SHA256_SIZE];
 
     /* An empty answer begins nothing. */
     if (restart(arriving, err) < 0 ||
         registry_client_get(arriving->pulling->client, &wanted, err) < 0)
         return -1;
-    hash_finish(arriving->hash, sum);
+    sha256_finish(&arriving->hash, sum);
     (void) hex_encode(sum, sizeof(sum), ret_digest);
     return 0;
 }

@@ -6,6 +6,7 @@
 #include "api/access/access.h"
 #include "api/http/json_body.h"
 #include "api/http/pending.h"
+#include "base/encoding/hash.h"
 #include "domain/remote_event.h"
 #include "json/json_write.h"
 
@@ -51,7 +52,7 @@ int agentpod_webhook_init(struct agentpod_webhook *webhook, struct domain *domai
     if (strlen(token) < AGENTPOD_TOKEN_MIN)
         return error_set(err, ERR_INVALID, 0, "the service token is shorter than %d characters",
                          AGENTPOD_TOKEN_MIN);
-    hash_bytes(token, strlen(token), webhook->token_hash);
+    sha256_bytes(token, strlen(token), webhook->token_hash);
     return 0;
 }
 
@@ -60,13 +61,13 @@ static bool is_service(const struct agentpod_webhook *webhook, const struct http
 {
     static const char scheme[] = "Bearer ";
     const char *value = http_request_header(request, "authorization");
-    uint8_t hash[HASH_SIZE];
+    uint8_t hash[SHA256_SIZE];
 
     if (!webhook->has_token || !value || strncasecmp(value, scheme, sizeof(scheme) - 1) != 0)
         return false;
     value += sizeof(scheme) - 1;
-    hash_bytes(value, strlen(value), hash);
-    return hash_equal(hash, webhook->token_hash, HASH_SIZE);
+    sha256_bytes(value, strlen(value), hash);
+    return hash_equal(hash, webhook->token_hash, SHA256_SIZE);
 }
 
 /* --- answers --------------------------------------------------------------------------------- */

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/encoding/hash.h"
+#include "base/encoding/sha256.h"
 #include "domain/domain.h"
 #include "net/http/http_route.h"
 
@@ -22,7 +22,7 @@
 struct agentpod_webhook {
     struct domain *domain; /* borrowed */
     bool has_token;        /* none: nothing is accepted */
-    uint8_t token_hash[HASH_SIZE];
+    uint8_t token_hash[SHA256_SIZE];
 };
 
 /* `token` may be NULL or "": every webhook is refused. Returns 0, or -1 with ERR_INVALID when it is

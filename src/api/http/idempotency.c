@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/auto.h"
-#include "base/encoding/hash.h"
+#include "base/encoding/sha256.h"
 #include "base/list.h"
 #include "base/memory.h"
 #include "base/table.h"
@@ -34,8 +34,8 @@ struct idempotency_entry {
     void (*go)(struct http_request *request);
     enum entry_state state;
     struct id owner;
-    uint8_t digest[HASH_SIZE]; /* of the request */
-    char *reply;               /* owned: held back until it is kept */
+    uint8_t digest[SHA256_SIZE]; /* of the request */
+    char *reply;                 /* owned: held back until it is kept */
     size_t reply_length;
     int status;
     bool is_adopted;
@@ -123,7 +123,7 @@ static void idempotency_keep_row(struct idempotency_entry *entry, int status, co
     struct store_value values[STORE_IDEMPOTENCY_COLUMN_COUNT] = {
         [STORE_IDEMPOTENCY_OWNER] = store_text(entry->owner.text),
         [STORE_IDEMPOTENCY_KEY] = store_text(entry->key),
-        [STORE_IDEMPOTENCY_REQUEST] = store_bytes(entry->digest, HASH_SIZE),
+        [STORE_IDEMPOTENCY_REQUEST] = store_bytes(entry->digest, SHA256_SIZE),
         [STORE_IDEMPOTENCY_STATUS] = store_integer(status),
         [STORE_IDEMPOTENCY_REPLY] = store_bytes(body, length),
         [STORE_IDEMPOTENCY_CREATED] = store_integer(clock_wall_ms(idempotency->clock)),
@@ -180,7 +180,7 @@ static void replay(struct idempotency_entry *entry, const struct store_value *ro
 
     entry->state = ENTRY_OVER;
     idempotency_leave(entry);
-    if (digest->length == HASH_SIZE && memcmp(digest->bytes, entry->digest, HASH_SIZE) == 0) {
+    if (digest->length == SHA256_SIZE && memcmp(digest->bytes, entry->digest, SHA256_SIZE) == 0) {
         (void) http_reply_header(request, "Idempotency-Replayed", "true");
         http_reply(request, (int) row[STORE_IDEMPOTENCY_STATUS].integer, "application/json",
                    row[STORE_IDEMPOTENCY_REPLY].bytes, row[STORE_IDEMPOTENCY_REPLY].length);
@@ -255,7 +255,7 @@ static void digest_request(struct idempotency_entry *entry, const struct http_re
     text_format(&all, "%s %.*s\n", request->head->method, (int) request->target.path.length,
                 request->target.path.text);
     text_append_bytes(&all, body, length);
-    hash_bytes(text_string(&all), all.length, entry->digest);
+    sha256_bytes(text_string(&all), all.length, entry->digest);
 }
 
 static struct idempotency_entry *entry_new(struct idempotency *idempotency, const char *key,

@@ -1,6 +1,6 @@
 /* SHA-1, for the one protocol that asks for it: the WebSocket handshake (RFC 6455, section 4.2.2).
  *
- * Broken as a hash for signatures: use base/encoding/hash.h for everything that must resist
+ * Broken as a hash for signatures: use base/encoding/sha256.h for everything that must resist
  * somebody. It is written out here because the agent is a static program without OpenSSL. Pure, any
  * thread. */
 #pragma once

@@ -1,10 +1,9 @@
-/* SHA-256 (FIPS 180-4), written out for programs that do without OpenSSL.
+/* SHA-256 (FIPS 180-4), written out: the one digest of all our programs.
  *
- * For the launcher, which wants one digest, at its start: loading OpenSSL for it took 2 ms and left
- * a big library in a process that is root. And for the keeper, which is static and parses what
- * strangers made. A program that has OpenSSL anyway uses base/encoding/hash.h. With the SHA
- * instructions of the processor both are as fast; without them this does 200 MB/s, half of OpenSSL.
- * The digests are the same. Pure, any thread, nothing fails. */
+ * The launcher wants one digest, at its start: loading OpenSSL for it took 2 ms and left a big
+ * library in a process that is root. The keeper is static and parses what strangers made. With the
+ * SHA instructions of the processor it is as fast as OpenSSL; without them it does 200 MB/s, half
+ * as much. Pure, any thread, nothing fails. */
 #pragma once
 
 #include <stddef.h>

@@ -1,3 +1,4 @@
+#include <openssl/evp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,7 +9,6 @@
 #include <cmocka.h>
 
 #include "base/encoding/encode.h"
-#include "base/encoding/hash.h"
 
 static void assert_hex(const uint8_t digest[static SHA256_SIZE], const char *expected)
 {
@@ -62,13 +62,13 @@ static void fill(uint8_t *bytes, size_t count)
 /* Every place where the end of a message can lie within its blocks. */
 static void all_lengths_agree_with_openssl(void **state)
 {
-    uint8_t bytes[300], ours[SHA256_SIZE], theirs[HASH_SIZE];
+    uint8_t bytes[300], ours[SHA256_SIZE], theirs[SHA256_SIZE];
 
     (void) state;
     fill(bytes, sizeof(bytes));
     for (size_t length = 0; length <= sizeof(bytes); length++) {
         sha256_bytes(bytes, length, ours);
-        hash_bytes(bytes, length, theirs);
+        assert_int_equal(EVP_Digest(bytes, length, theirs, NULL, EVP_sha256(), NULL), 1);
         assert_memory_equal(ours, theirs, SHA256_SIZE);
     }
 }

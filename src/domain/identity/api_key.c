@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/encoding/hash.h"
 #include "base/memory.h"
 #include "domain/domain_internal.h"
 #include "domain/domain_modules.h"
@@ -32,18 +33,18 @@ int api_key_scope_from_text(const char *text, enum caller_scope *ret_scope, stru
 
 /* --- looking --------------------------------------------------------------------------------- */
 
-static uint64_t hash_of_hash(const struct domain *domain, const uint8_t hash[HASH_SIZE])
+static uint64_t hash_of_hash(const struct domain *domain, const uint8_t hash[SHA256_SIZE])
 {
-    return table_hash(domain->seed, hash, HASH_SIZE);
+    return table_hash(domain->seed, hash, SHA256_SIZE);
 }
 
-struct api_key *api_key_find_hash(const struct domain *domain, const uint8_t hash[HASH_SIZE])
+struct api_key *api_key_find_hash(const struct domain *domain, const uint8_t hash[SHA256_SIZE])
 {
     for (struct table_link *at = table_find(&domain->api_keys->by_hash, hash_of_hash(domain, hash));
          at; at = table_next(at)) {
         struct api_key *key = CONTAINER_OF(at, struct api_key, by_hash);
 
-        if (hash_equal(key->hash, hash, HASH_SIZE))
+        if (hash_equal(key->hash, hash, SHA256_SIZE))
             return key;
     }
     return NULL;
@@ -126,11 +127,11 @@ int api_key_check(struct domain *domain, const char *secret, struct caller *call
                   struct error *err)
 {
     int64_t now_ms = domain_wall_ms(domain);
-    uint8_t hash[HASH_SIZE];
+    uint8_t hash[SHA256_SIZE];
     struct api_key *key;
     const struct owner *owner;
 
-    hash_bytes(secret, strlen(secret), hash);
+    sha256_bytes(secret, strlen(secret), hash);
     key = api_key_find_hash(domain, hash);
     owner = key ? owner_find(domain, &key->owner) : NULL;
     if (!owner || owner->is_disabled || !is_good(key, now_ms))
@@ -201,7 +202,7 @@ void api_key_put(struct store_transaction *transaction, const struct api_key *ke
         [STORE_API_KEY_OWNER] = store_text(key->owner.text),
         [STORE_API_KEY_NAME] = store_text(key->name),
         [STORE_API_KEY_PREFIX] = store_text(key->prefix),
-        [STORE_API_KEY_HASH] = store_bytes(key->hash, HASH_SIZE),
+        [STORE_API_KEY_HASH] = store_bytes(key->hash, SHA256_SIZE),
         [STORE_API_KEY_SCOPE] = store_text(api_key_scope_text(key->scope)),
         [STORE_API_KEY_SANDBOX] = has_sandbox ? store_text(key->sandbox.text) : store_null(),
         [STORE_API_KEY_PORT] = key->port ? store_integer(key->port) : store_null(),
@@ -243,11 +244,11 @@ static int load_row(struct domain *domain, const struct store_value *row, struct
     key->id = domain_row_id(&row[STORE_API_KEY_ID]);
     key->owner = domain_row_id(&row[STORE_API_KEY_OWNER]);
     key->name = mem_copy_text(row[STORE_API_KEY_NAME].bytes);
-    if (row[STORE_API_KEY_HASH].length != HASH_SIZE || strlen(prefix) >= sizeof(key->prefix) ||
+    if (row[STORE_API_KEY_HASH].length != SHA256_SIZE || strlen(prefix) >= sizeof(key->prefix) ||
         api_key_scope_from_text(row[STORE_API_KEY_SCOPE].bytes, &key->scope, err) < 0)
         return error_set(err, ERR_INTERNAL, 0, "the row of key %s is damaged", key->id.text);
     memcpy(key->prefix, prefix, strlen(prefix) + 1);
-    memcpy(key->hash, row[STORE_API_KEY_HASH].bytes, HASH_SIZE);
+    memcpy(key->hash, row[STORE_API_KEY_HASH].bytes, SHA256_SIZE);
     key->sandbox = domain_row_id(&row[STORE_API_KEY_SANDBOX]);
     key->port = (uint16_t) row[STORE_API_KEY_PORT].integer;
     key->expires_ms = row[STORE_API_KEY_EXPIRES].integer;

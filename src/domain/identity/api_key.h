@@ -3,7 +3,7 @@
  * and a comparison. */
 #pragma once
 
-#include "base/encoding/hash.h"
+#include "base/encoding/sha256.h"
 #include "base/list.h"
 #include "base/table.h"
 #include "domain/caller.h"
@@ -26,7 +26,7 @@ struct api_key {
     struct id id, owner;
     char *name; /* owned */
     char prefix[16];
-    uint8_t hash[HASH_SIZE];
+    uint8_t hash[SHA256_SIZE];
     enum caller_scope scope; /* CALLER_ADMIN, _WRITE, _READ, _SANDBOX, _PORT */
     struct id sandbox;
     uint16_t port;

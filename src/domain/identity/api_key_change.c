@@ -93,7 +93,7 @@ static void key_keep(struct api_key_change *change)
 
 static void set_secret(struct api_key *key, const char *secret)
 {
-    hash_bytes(secret, strlen(secret), key->hash);
+    sha256_bytes(secret, strlen(secret), key->hash);
     (void) snprintf(key->prefix, sizeof(key->prefix), "%s", secret);
 }
 
@@ -229,9 +229,9 @@ void api_key_adopt(struct domain *domain, const struct id *owner, const char *na
     struct api_key_change *change = key_change_new(domain, &system, key_created, done, context);
     struct error *failure = &change->base.failure;
     const struct api_key *known;
-    uint8_t hash[HASH_SIZE];
+    uint8_t hash[SHA256_SIZE];
 
-    hash_bytes(secret, strlen(secret), hash);
+    sha256_bytes(secret, strlen(secret), hash);
     known = api_key_find_hash(domain, hash);
     if (known)
         change->id = known->id;

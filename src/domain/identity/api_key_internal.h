@@ -16,7 +16,7 @@ AUTO_DEFINE_PTR(api_key, struct api_key, api_key_free);
 /* One more key, which is taken. */
 void api_key_remember(struct domain *domain, struct api_key *key);
 
-struct api_key *api_key_find_hash(const struct domain *domain, const uint8_t hash[HASH_SIZE]);
+struct api_key *api_key_find_hash(const struct domain *domain, const uint8_t hash[SHA256_SIZE]);
 struct api_key *api_key_find_id(const struct domain *domain, const struct id *id);
 
 /* The whole row into the transaction. */

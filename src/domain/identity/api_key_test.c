@@ -41,14 +41,14 @@ static void the_secret_is_kept_nowhere(void **state)
 {
     struct house house;
     struct owner *ada;
-    uint8_t hash[HASH_SIZE];
+    uint8_t hash[SHA256_SIZE];
 
     (void) state;
     house_begin(&house);
     ada = house_owner(&house, "Ada", NULL, true);
     (void) house_key(&house, ada, CALLER_WRITE);
-    hash_bytes(house.secret, strlen(house.secret), hash);
-    assert_memory_equal(house.key->hash, hash, HASH_SIZE);
+    sha256_bytes(house.secret, strlen(house.secret), hash);
+    assert_memory_equal(house.key->hash, hash, SHA256_SIZE);
     assert_string_not_equal(house.key->prefix, house.secret);
     house_end(&house);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/encoding/encode.h"
+#include "base/encoding/hash.h"
 #include "base/memory.h"
 #include "domain/domain_change.h"
 #include "domain/domain_modules.h"
@@ -30,18 +31,18 @@ static void login_free(struct login *login)
     free(login);
 }
 
-static uint64_t hash_of_hash(const struct domain *domain, const uint8_t hash[HASH_SIZE])
+static uint64_t hash_of_hash(const struct domain *domain, const uint8_t hash[SHA256_SIZE])
 {
-    return table_hash(domain->seed, hash, HASH_SIZE);
+    return table_hash(domain->seed, hash, SHA256_SIZE);
 }
 
-static struct login *find_hash(const struct domain *domain, const uint8_t hash[HASH_SIZE])
+static struct login *find_hash(const struct domain *domain, const uint8_t hash[SHA256_SIZE])
 {
     for (struct table_link *at = table_find(&domain->logins->by_hash, hash_of_hash(domain, hash));
          at; at = table_next(at)) {
         struct login *login = CONTAINER_OF(at, struct login, by_hash);
 
-        if (hash_equal(login->hash, hash, HASH_SIZE))
+        if (hash_equal(login->hash, hash, SHA256_SIZE))
             return login;
     }
     return NULL;
@@ -76,7 +77,7 @@ void login_forget_all(struct domain *domain, const struct id *owner)
 static void login_put(struct store_transaction *transaction, const struct login *login, bool is_new)
 {
     const struct store_value row[STORE_LOGIN_COLUMN_COUNT] = {
-        [STORE_LOGIN_HASH] = store_bytes(login->hash, HASH_SIZE),
+        [STORE_LOGIN_HASH] = store_bytes(login->hash, SHA256_SIZE),
         [STORE_LOGIN_OWNER] = store_text(login->owner.text),
         [STORE_LOGIN_ID] = store_text(login->id.text),
         [STORE_LOGIN_ADDRESS] = store_text(login->address),
@@ -96,7 +97,7 @@ static void delete_row(struct store_transaction *transaction, const struct login
 {
     const struct store_condition it = {.column = STORE_LOGIN_HASH,
                                        .comparison = STORE_EQUAL,
-                                       .value = store_bytes(login->hash, HASH_SIZE)};
+                                       .value = store_bytes(login->hash, SHA256_SIZE)};
 
     store_delete(transaction, STORE_LOGIN, &it, 1);
 }
@@ -105,10 +106,10 @@ static int load_row(struct domain *domain, const struct store_value *row, struct
 {
     struct login *login;
 
-    if (row[STORE_LOGIN_HASH].length != HASH_SIZE)
+    if (row[STORE_LOGIN_HASH].length != SHA256_SIZE)
         return error_set(err, ERR_INTERNAL, 0, "the row of a login is damaged");
     login = mem_alloc(sizeof(*login));
-    memcpy(login->hash, row[STORE_LOGIN_HASH].bytes, HASH_SIZE);
+    memcpy(login->hash, row[STORE_LOGIN_HASH].bytes, SHA256_SIZE);
     login->id = domain_row_id(&row[STORE_LOGIN_ID]);
     login->owner = domain_row_id(&row[STORE_LOGIN_OWNER]);
     login->address = mem_copy_text(row[STORE_LOGIN_ADDRESS].bytes);
@@ -144,11 +145,11 @@ int login_check(struct domain *domain, const char *token, struct caller *caller,
                 struct login **ret_login, struct error *err)
 {
     int64_t now_ms = domain_wall_ms(domain);
-    uint8_t hash[HASH_SIZE];
+    uint8_t hash[SHA256_SIZE];
     struct login *login;
     const struct owner *owner;
 
-    hash_bytes(token, strlen(token), hash);
+    sha256_bytes(token, strlen(token), hash);
     login = find_hash(domain, hash);
     owner = login ? owner_find(domain, &login->owner) : NULL;
     if (!owner || owner->is_disabled || login->is_ended || now_ms >= login->expires_ms)
@@ -166,8 +167,8 @@ int login_check(struct domain *domain, const char *token, struct caller *caller,
 
 struct login_change {
     struct domain_change base;
-    struct login *made;      /* owned, until it is kept */
-    uint8_t hash[HASH_SIZE]; /* of the one that ends, or is one too many */
+    struct login *made;        /* owned, until it is kept */
+    uint8_t hash[SHA256_SIZE]; /* of the one that ends, or is one too many */
     char token[LOGIN_TOKEN_SIZE];
     login_done *done;
     void *context;
@@ -251,11 +252,11 @@ void login_create(struct domain *domain, const struct caller *caller, struct own
     random_bytes(random, sizeof(random));
     (void) hex_encode(random, sizeof(random), change->token);
     explicit_bzero(random, sizeof(random));
-    hash_bytes(change->token, strlen(change->token), change->made->hash);
+    sha256_bytes(change->token, strlen(change->token), change->made->hash);
     rows = store_begin(domain->options.store);
     login_put(rows, change->made, true);
     if (oldest) {
-        memcpy(change->hash, oldest->hash, HASH_SIZE);
+        memcpy(change->hash, oldest->hash, SHA256_SIZE);
         delete_row(rows, oldest);
     }
     domain_change_commit(&change->base, rows);
@@ -289,7 +290,7 @@ void login_end(struct domain *domain, struct login *login, login_done *done, voi
         return;
     }
     login->is_ended = true; /* from now on, not from the commit on */
-    memcpy(change->hash, login->hash, HASH_SIZE);
+    memcpy(change->hash, login->hash, SHA256_SIZE);
     rows = store_begin(domain->options.store);
     delete_row(rows, login);
     domain_change_commit(&change->base, rows);

@@ -2,7 +2,7 @@
  */
 #pragma once
 
-#include "base/encoding/hash.h"
+#include "base/encoding/sha256.h"
 #include "base/list.h"
 #include "base/table.h"
 #include "domain/caller.h"
@@ -18,7 +18,7 @@ struct login {
     struct table_link by_hash;
     struct list link;
     struct id id, owner;
-    uint8_t hash[HASH_SIZE];
+    uint8_t hash[SHA256_SIZE];
     int64_t created_ms, expires_ms;
     char *address, *program; /* owned */
     bool is_ended;           /* its end is on its way to the store */

@@ -86,11 +86,11 @@ static void port_release(struct domain *domain, struct port *port)
 
 bool port_opens(const struct domain *domain, const struct port *port, const char *token)
 {
-    uint8_t given[HASH_SIZE], right[HASH_SIZE];
+    uint8_t given[SHA256_SIZE], right[SHA256_SIZE];
 
     /* Of their hashes, so that neither content nor length tells by time. */
-    hash_bytes(token, strlen(token), given);
-    hash_bytes(port->token, strlen(port->token), right);
+    sha256_bytes(token, strlen(token), given);
+    sha256_bytes(port->token, strlen(port->token), right);
     return hash_equal(given, right, sizeof(given)) &&
            (!port->expires_ms || port->expires_ms > domain_wall_ms(domain));
 }

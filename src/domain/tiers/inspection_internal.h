@@ -1,7 +1,7 @@
 /* What the files of domain/inspection share. */
 #pragma once
 
-#include "base/encoding/hash.h"
+#include "base/encoding/sha256.h"
 #include "domain/domain_internal.h"
 #include "domain/tiers/inspection.h"
 #include "domain/tiers/layer_marks.h"
@@ -39,10 +39,10 @@ struct probe {
     char *key;  /* owned, may be NULL: none */
     bool has_size, has_sum;
     uint64_t size;
-    uint8_t sum[HASH_SIZE];
+    uint8_t sum[SHA256_SIZE];
     enum finding_kind weight; /* of a missing object */
 
-    struct hash *hash; /* owned; while its bytes are read */
+    struct sha256 hash; /* while its bytes are read */
     uint64_t offset;
     char tag[OBJECTS_TAG_SIZE];
     char problem[FINDING_DETAIL_MAX];

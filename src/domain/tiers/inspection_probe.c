@@ -45,8 +45,6 @@ static void page_over(struct domain_task *task)
 
 static void probe_end(struct probe *probe)
 {
-    hash_free(probe->hash);
-    probe->hash = NULL;
     probe->inspection->probing--;
     pump(probe->inspection);
 }
@@ -186,9 +184,9 @@ static void failed(struct probe *probe, const struct error *failure)
 
 static void finish_reading(struct probe *probe)
 {
-    uint8_t sum[HASH_SIZE];
+    uint8_t sum[SHA256_SIZE];
 
-    hash_finish(probe->hash, sum);
+    sha256_finish(&probe->hash, sum);
     if (!probe->has_sum || memcmp(sum, probe->sum, sizeof(sum)) == 0) {
         probe_end(probe);
         return;
@@ -206,7 +204,7 @@ static void on_piece(void *context, const struct error *failure, const void *byt
         failed(probe, failure);
         return;
     }
-    hash_add(probe->hash, bytes, length);
+    sha256_add(&probe->hash, bytes, length);
     probe->offset += length;
     probe->inspection->inspected.bytes += length;
     if (length == 0)
@@ -237,7 +235,7 @@ static void begin_reading(struct probe *probe, const struct object_info *info)
         memcpy(probe->sum, info->sum, sizeof(probe->sum));
     }
     memcpy(probe->tag, info->tag, sizeof(probe->tag));
-    probe->hash = hash_new();
+    sha256_init(&probe->hash);
     read_on(probe);
 }
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/auto.h"
-#include "base/encoding/hash.h"
+#include "base/encoding/sha256.h"
 #include "base/memory.h"
 #include "objects/folder/objects_folder_internal.h"
 #include "objects/objects_transfer.h"
@@ -50,8 +50,8 @@ struct delivery {
     int file;
     struct object_range range;
     struct objects_sink *sink;
-    struct hash *hash; /* borrowed; NULL: no sum is wanted */
-    char *buffer;      /* all of it, or a block */
+    struct sha256 *hash; /* borrowed; NULL: no sum is wanted */
+    char *buffer;        /* all of it, or a block */
 };
 
 static int deliver_block(const struct delivery *delivery, uint64_t done, char *buffer, size_t size,
@@ -68,7 +68,7 @@ static int deliver_block(const struct delivery *delivery, uint64_t done, char *b
     if (count < 0)
         return folder_failure(delivery->folder, "read", delivery->key, (int) count, err);
     if (delivery->hash)
-        hash_add(delivery->hash, buffer, size);
+        sha256_add(delivery->hash, buffer, size);
     if (delivery->sink->fd < 0)
         return 0;
     return objects_sink_write(delivery->work, delivery->sink, buffer, size, done, err);
@@ -97,7 +97,7 @@ static int check_sum(const struct delivery *delivery, const struct folder_label 
 
     if (!delivery->hash)
         return 0;
-    hash_finish(delivery->hash, sum);
+    sha256_finish(delivery->hash, sum);
     if (label->has_sum && memcmp(sum, label->sum, sizeof(sum)) != 0)
         return error_set(err, ERR_UPSTREAM, 0,
                          "'%.100s' in %.120s is damaged: it is not what was put", delivery->key,
@@ -132,7 +132,7 @@ int folder_get(void *self, struct objects_work *work, const char *key,
 {
     struct folder *folder = self;
     AUTO(close) int file = -EBADF;
-    AUTO(hash) struct hash *hash = NULL;
+    struct sha256 hash;
     struct folder_label label;
     struct stat status;
     struct delivery delivery = {.folder = folder, .work = work, .key = key, .sink = sink};
@@ -145,9 +145,9 @@ int folder_get(void *self, struct objects_work *work, const char *key,
     if (fit(range, (uint64_t) status.st_size, &delivery.range, err) < 0)
         return -1;
     if (delivery.range.length == (uint64_t) status.st_size && (label.has_sum || sink->sum))
-        hash = hash_new();
+        delivery.hash = &hash;
+    sha256_init(&hash);
     delivery.file = file;
-    delivery.hash = hash;
     if (get_room(&delivery, work->pool, err) < 0 || deliver(&delivery, err) < 0 ||
         check_sum(&delivery, &label, err) < 0)
         return -1;

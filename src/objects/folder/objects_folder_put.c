@@ -9,7 +9,7 @@
 
 #include "base/auto.h"
 #include "base/crash_point.h"
-#include "base/encoding/hash.h"
+#include "base/encoding/sha256.h"
 #include "base/memory.h"
 #include "objects/folder/objects_folder_internal.h"
 #include "objects/objects_transfer.h"
@@ -62,10 +62,11 @@ static int take_bytes(struct draft *draft, const struct objects_work *work,
                       struct folder_label *label, uint64_t *ret_total, struct error *err)
 {
     AUTO(free) char *buffer = mem_alloc(OBJECTS_BLOCK);
-    AUTO(hash) struct hash *hash = hash_new();
+    struct sha256 sum;
     uint64_t total = 0;
     ssize_t count;
 
+    sha256_init(&sum);
     do {
         int r = 0;
 
@@ -76,10 +77,10 @@ static int take_bytes(struct draft *draft, const struct objects_work *work,
             r = sys_file_pwrite_full(draft->file, buffer, (size_t) count, (off_t) total);
         if (r < 0)
             return folder_failure(draft->folder, "write", draft->name, r, err);
-        hash_add(hash, buffer, (size_t) count);
+        sha256_add(&sum, buffer, (size_t) count);
         total += (uint64_t) count;
     } while (count == (ssize_t) OBJECTS_BLOCK);
-    hash_finish(hash, label->sum);
+    sha256_finish(&sum, label->sum);
     label->has_sum = true;
     *ret_total = total;
     return 0;

@@ -17,12 +17,12 @@ struct get {
     const struct object_range *range;
     struct objects_sink *sink;
     struct object_info info;
-    bool is_known;    /* info, first and last: an answer has come */
-    uint64_t first;   /* of the bytes wanted */
-    uint64_t length;  /* of them, once known */
-    uint64_t got;     /* of them, so far */
-    char *memory;     /* of the pool, when there is no descriptor */
-    struct hash *sum; /* NULL: only a part is read */
+    bool is_known;      /* info, first and last: an answer has come */
+    uint64_t first;     /* of the bytes wanted */
+    uint64_t length;    /* of them, once known */
+    uint64_t got;       /* of them, so far */
+    char *memory;       /* of the pool, when there is no descriptor */
+    struct sha256 *sum; /* borrowed; NULL: only a part is read */
 };
 
 /* "bytes 0-9/443" */
@@ -105,7 +105,7 @@ static int take_bytes(void *context, const void *bytes, size_t length, struct er
     else if (objects_sink_write(get->work, get->sink, bytes, length, get->got, err) < 0)
         return -1;
     if (get->sum)
-        hash_add(get->sum, bytes, length);
+        sha256_add(get->sum, bytes, length);
     get->got += length;
     return 0;
 }
@@ -178,13 +178,13 @@ static int receive(struct get *get, const char *only_tag, struct error *err)
 
 static int check_whole(struct get *get, struct error *err)
 {
-    uint8_t digest[HASH_SIZE];
+    uint8_t digest[SHA256_SIZE];
 
     if (get->got != get->length)
         return error_set(err, ERR_UPSTREAM, 0, "%s: the object ended too early", get->client->text);
     if (!get->sum || !get->info.has_sum)
         return 0;
-    hash_finish(get->sum, digest);
+    sha256_finish(get->sum, digest);
     if (!hash_equal(digest, get->info.sum, sizeof(digest)))
         return error_set(err, ERR_UPSTREAM, 0,
                          "%s: the bytes are not those that were put (their sum differs)",
@@ -196,16 +196,17 @@ int s3_get(struct s3_client *client, struct objects_work *work, const char *key,
            const struct object_range *range, const char *only_tag, struct objects_sink *sink,
            struct object_info *ret_info, struct error *err)
 {
-    AUTO(hash) struct hash *sum = range ? NULL : hash_new();
+    struct sha256 sum;
     struct get get = {
         .client = client,
         .work = work,
         .range = range,
         .first = range ? range->offset : 0,
         .sink = sink,
-        .sum = sum,
+        .sum = range ? NULL : &sum,
     };
 
+    sha256_init(&sum);
     if (range && range->offset > INT64_MAX)
         return error_set(err, ERR_RANGE, 0, "the range lies behind the end of the object");
     if (s3_client_key(client, work->pool, key, &get.key, err) < 0 ||

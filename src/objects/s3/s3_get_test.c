@@ -1,6 +1,6 @@
 /* Reads from stores that break off, lie, or have other bytes than were put. */
 #include "base/encoding/encode.h"
-#include "base/encoding/hash.h"
+#include "base/encoding/sha256.h"
 #include "objects/s3/s3_testing.h"
 
 #define CONTENT "0123456789"
@@ -8,10 +8,10 @@
 /* The head of an object of ten bytes, with the sum of `of`. */
 static void answer_object(struct text *answer, const char *tag, const char *of, const char *body)
 {
-    char hex[HEX_TEXT_SIZE(HASH_SIZE)];
-    uint8_t sum[HASH_SIZE];
+    char hex[HEX_TEXT_SIZE(SHA256_SIZE)];
+    uint8_t sum[SHA256_SIZE];
 
-    hash_bytes(of, strlen(of), sum);
+    sha256_bytes(of, strlen(of), sum);
     (void) hex_encode(sum, sizeof(sum), hex);
     text_format(answer,
                 "HTTP/1.1 200 OK\r\nETag: \"%s\"\r\nx-amz-meta-burrow-sha256: %s\r\n"

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/encoding/encode.h"
-#include "base/encoding/hash.h"
+#include "base/encoding/sha256.h"
 #include "base/id.h"
 #include "base/memory.h"
 #include "objects/objects_transfer.h"
@@ -207,11 +207,12 @@ static int end_upload(struct put *put, struct s3_upload_parts *upload, int resul
 static int sum_parts(struct put *put, uint64_t total, uint64_t part_size, uint8_t *ret_sums,
                      struct error *err)
 {
-    AUTO(hash) struct hash *whole = hash_new(), *part = hash_new();
+    struct sha256 whole, part;
     AUTO(free) char *buffer = mem_alloc(OBJECTS_BLOCK);
     const struct objects_source *source = put->source;
     uint64_t at = 0;
 
+    sha256_init(&whole);
     while (at < total) {
         uint64_t in_part = part_size - at % part_size;
         size_t step = OBJECTS_BLOCK;
@@ -230,15 +231,17 @@ static int sum_parts(struct put *put, uint64_t total, uint64_t part_size, uint8_
                 return error_set(err, ERR_INTERNAL, got < 0 ? (int) got : 0,
                                  "read what is to be put");
         }
-        hash_add(whole, bytes, step);
-        hash_add(part, bytes, step);
+        if (at % part_size == 0)
+            sha256_init(&part);
+        sha256_add(&whole, bytes, step);
+        sha256_add(&part, bytes, step);
         at += step;
         if (at == total || at % part_size == 0)
-            hash_finish(part, ret_sums + (at - 1) / part_size * HASH_SIZE);
+            sha256_finish(&part, ret_sums + (at - 1) / part_size * SHA256_SIZE);
         if (objects_work_go_on(put->work, err) < 0)
             return -1;
     }
-    hash_finish(whole, put->info.sum);
+    sha256_finish(&whole, put->info.sum);
     set_sum(put);
     return 0;
 }
@@ -255,13 +258,13 @@ static struct outbound_body piece(const struct objects_source *source, uint64_t 
 static int send_parts(struct put *put, struct s3_upload_parts *upload, uint64_t total,
                       uint64_t part_size, const uint8_t *sums, struct error *err)
 {
-    char sum[HEX_TEXT_SIZE(HASH_SIZE)];
+    char sum[HEX_TEXT_SIZE(SHA256_SIZE)];
 
     for (uint64_t at = 0; at < total; at += part_size) {
         uint64_t length = total - at < part_size ? total - at : part_size;
         struct outbound_body body = piece(put->source, at, length);
 
-        (void) hex_encode(sums + at / part_size * HASH_SIZE, HASH_SIZE, sum);
+        (void) hex_encode(sums + at / part_size * SHA256_SIZE, SHA256_SIZE, sum);
         if (s3_upload_part(upload, &body, sum, err) < 0)
             return -1;
         count_done(put, length);
@@ -273,7 +276,7 @@ static int put_known(struct put *put, uint64_t total, struct error *err)
 {
     uint64_t part_size = s3_part_size(put->client, total);
     size_t parts = (size_t) ((total + part_size - 1) / part_size);
-    AUTO(free) uint8_t *sums = mem_alloc_array(parts ? parts : 1, HASH_SIZE);
+    AUTO(free) uint8_t *sums = mem_alloc_array(parts ? parts : 1, SHA256_SIZE);
     struct outbound_body body = piece(put->source, 0, total);
     struct s3_upload_parts upload;
 
@@ -298,14 +301,14 @@ static int send_stream(struct put *put, struct s3_upload_parts *upload, char *bu
                        struct error *err)
 {
     size_t part_size = (size_t) put->client->limits.part_size;
-    char sum[HEX_TEXT_SIZE(HASH_SIZE)];
-    uint8_t digest[HASH_SIZE];
+    char sum[HEX_TEXT_SIZE(SHA256_SIZE)];
+    uint8_t digest[SHA256_SIZE];
 
     while (length) {
         struct outbound_body body = {.bytes = buffer, .length = length};
         ssize_t got;
 
-        hash_bytes(buffer, length, digest);
+        sha256_bytes(buffer, length, digest);
         (void) hex_encode(digest, sizeof(digest), sum);
         if (s3_upload_part(upload, &body, sum, err) < 0)
             return -1;
@@ -331,7 +334,7 @@ static int put_stream(struct put *put, struct error *err)
     if ((size_t) got < part_size) { /* it ended: now it is known */
         struct outbound_body body = {.bytes = buffer, .length = (uint64_t) got};
 
-        hash_bytes(buffer, (size_t) got, put->info.sum);
+        sha256_bytes(buffer, (size_t) got, put->info.sum);
         set_sum(put);
         return put_whole(put, &body, err);
     }

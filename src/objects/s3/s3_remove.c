@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/encoding/encode.h"
-#include "base/encoding/hash.h"
+#include "base/encoding/sha256.h"
 #include "objects/s3/s3_operations.h"
 
 #define MD5_SIZE    16
@@ -44,16 +44,16 @@ static void write_keys(struct text *out, const char **keys, size_t count)
 
 /* This one request needs an MD5 beside the signed sum; a system that forbids MD5 deletes singly. */
 static bool digest_keys(const struct text *keys, char ret_md5[static BASE64_TEXT_SIZE(MD5_SIZE)],
-                        char ret_sum[static HEX_TEXT_SIZE(HASH_SIZE)])
+                        char ret_sum[static HEX_TEXT_SIZE(SHA256_SIZE)])
 {
-    uint8_t md5[EVP_MAX_MD_SIZE], sum[HASH_SIZE];
+    uint8_t md5[EVP_MAX_MD_SIZE], sum[SHA256_SIZE];
     size_t length = 0;
 
     if (EVP_Q_digest(NULL, "MD5", NULL, text_string(keys), keys->length, md5, &length) != 1 ||
         length != MD5_SIZE)
         return false;
     (void) base64_encode(BASE64_STANDARD, md5, MD5_SIZE, ret_md5);
-    hash_bytes(text_string(keys), keys->length, sum);
+    sha256_bytes(text_string(keys), keys->length, sum);
     (void) hex_encode(sum, sizeof(sum), ret_sum);
     return true;
 }
@@ -73,7 +73,7 @@ static int remove_together(struct s3_client *client, struct objects_work *work, 
     struct s3_request request = {.method = "POST", .has_body = true};
     AUTO(s3_answer) struct s3_answer answer = S3_ANSWER_INIT;
     AUTO(text) struct text body = TEXT_INIT(REQUEST_MAX);
-    char md5[BASE64_TEXT_SIZE(MD5_SIZE)], sum[HEX_TEXT_SIZE(HASH_SIZE)];
+    char md5[BASE64_TEXT_SIZE(MD5_SIZE)], sum[HEX_TEXT_SIZE(SHA256_SIZE)];
     struct error failure = ERROR_INIT;
     struct s3_undeleted undeleted;
 

@@ -1,7 +1,7 @@
 #include <inttypes.h>
 
 #include "base/encoding/encode.h"
-#include "base/encoding/hash.h"
+#include "base/encoding/sha256.h"
 #include "base/number.h"
 #include "objects/s3/s3_operations.h"
 
@@ -114,13 +114,13 @@ int s3_upload_complete(struct s3_upload_parts *upload, const struct sigv4_pair *
     struct s3_request request = {
         .method = "POST", .key = upload->key, .has_body = true, .is_slow = true};
     AUTO(text) struct text parts = TEXT_INIT(COMPLETE_MAX);
-    char sum[HEX_TEXT_SIZE(HASH_SIZE)];
-    uint8_t digest[HASH_SIZE];
+    char sum[HEX_TEXT_SIZE(SHA256_SIZE)];
+    uint8_t digest[SHA256_SIZE];
     const char *tag;
     int64_t when;
 
     write_parts(upload, &parts);
-    hash_bytes(text_string(&parts), parts.length, digest);
+    sha256_bytes(text_string(&parts), parts.length, digest);
     (void) hex_encode(digest, sizeof(digest), sum);
     request.body = (struct outbound_body){.bytes = text_string(&parts), .length = parts.length};
     request.body_sum = sum;

@@ -122,17 +122,17 @@ static void append_scope(struct text *out, const struct sigv4_key *key, const ch
     text_format(out, "%.*s/%s/%s/aws4_request", DAY_LENGTH, date, key->region, key->service);
 }
 
-static void next_key(uint8_t key[HASH_SIZE], const char *text)
+static void next_key(uint8_t key[SHA256_SIZE], const char *text)
 {
-    uint8_t made[HASH_SIZE];
+    uint8_t made[SHA256_SIZE];
 
-    hash_hmac(key, HASH_SIZE, text, strlen(text), made);
+    hash_hmac(key, SHA256_SIZE, text, strlen(text), made);
     memcpy(key, made, sizeof(made));
     explicit_bzero(made, sizeof(made));
 }
 
 /* The key of one day, region and service. */
-static void derive_key(const struct sigv4_key *key, const char *date, uint8_t ret_key[HASH_SIZE])
+static void derive_key(const struct sigv4_key *key, const char *date, uint8_t ret_key[SHA256_SIZE])
 {
     AUTO(text) struct text first = TEXT_INIT(TEXT_MAX);
 
@@ -152,19 +152,19 @@ static void append_signature(struct text *out, const struct sigv4_key *key,
 {
     AUTO(text) struct text canonical = TEXT_INIT(TEXT_MAX);
     AUTO(text) struct text to_sign = TEXT_INIT(TEXT_MAX);
-    uint8_t digest[HASH_SIZE], signing[HASH_SIZE];
-    char hex[HEX_TEXT_SIZE(HASH_SIZE)];
+    uint8_t digest[SHA256_SIZE], signing[SHA256_SIZE];
+    char hex[HEX_TEXT_SIZE(SHA256_SIZE)];
 
     append_canonical(&canonical, request, headers, query);
-    hash_bytes(text_string(&canonical), canonical.length, digest);
-    (void) hex_encode(digest, HASH_SIZE, hex);
+    sha256_bytes(text_string(&canonical), canonical.length, digest);
+    (void) hex_encode(digest, SHA256_SIZE, hex);
     text_format(&to_sign, ALGORITHM "\n%s\n", date);
     append_scope(&to_sign, key, date);
     text_format(&to_sign, "\n%s", hex);
     derive_key(key, date, signing);
-    hash_hmac(signing, HASH_SIZE, text_string(&to_sign), to_sign.length, digest);
+    hash_hmac(signing, SHA256_SIZE, text_string(&to_sign), to_sign.length, digest);
     explicit_bzero(signing, sizeof(signing));
-    (void) hex_encode(digest, HASH_SIZE, hex);
+    (void) hex_encode(digest, SHA256_SIZE, hex);
     text_append(out, hex);
     out->overflowed |= canonical.overflowed | to_sign.overflowed;
 }
