@@ -77,7 +77,7 @@ static ssize_t send_parts(struct stream *stream, struct iovec *parts, int count)
             sent = -errno;
     }
     if (sent > 0)
-        stream->given += (uint64_t) sent;
+        stream->bytes_sent += (uint64_t) sent;
     stream->blocked = sent == -EAGAIN;
     return sent;
 }
@@ -239,7 +239,7 @@ static void read_some(struct stream *stream)
             stream->events->on_end(stream);
             return;
         }
-        stream->taken += (uint64_t) got;
+        stream->bytes_received += (uint64_t) got;
         stream->events->on_data(stream, stream->loop->scratch, (size_t) got);
         if (got < LOOP_SCRATCH_SIZE && !stream->tls)
             return; /* a short read means the socket is empty */

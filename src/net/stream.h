@@ -53,12 +53,12 @@ struct stream {
     struct loop_task settle; /* end of turn: send, report failures, read what TLS holds */
     uv_poll_t poll;
     void (*on_closed)(struct stream *stream);
-    uint64_t taken;    /* bytes read from the peer so far */
-    uint64_t given;    /* bytes the kernel accepted so far */
-    int fd;            /* owned */
-    int watched;       /* UV_READABLE | UV_WRITABLE now polled for */
-    int pending_error; /* a failure met while writing, reported at the end of the turn */
-    bool opening : 1;  /* connecting or shaking hands */
+    uint64_t bytes_received; /* read from the peer so far */
+    uint64_t bytes_sent;     /* accepted by the kernel so far */
+    int fd;                  /* owned */
+    int watched;             /* UV_READABLE | UV_WRITABLE now polled for */
+    int pending_error;       /* a failure met while writing, reported at the end of the turn */
+    bool opening : 1;        /* connecting or shaking hands */
     bool paused : 1;
     bool full : 1;            /* above high water: on_drain is owed */
     bool ended : 1;           /* the peer's end was delivered */

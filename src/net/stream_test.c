@@ -207,8 +207,8 @@ static void move_both_ways(struct bench *bench, bool tls, uint64_t seed)
         assert_int_equal(ends[i].got, SERIES);
         assert_int_equal(ends[i].shut, 1);
         assert_int_equal(ends[i].opened, tls);
-        assert_int_equal(ends[i].stream.taken, SERIES);
-        assert_int_equal(ends[i].stream.given, SERIES);
+        assert_int_equal(ends[i].stream.bytes_received, SERIES);
+        assert_int_equal(ends[i].stream.bytes_sent, SERIES);
     }
     pair_close(ends, bench);
 }
@@ -441,7 +441,7 @@ static void nothing_comes_after_close(void **state)
     pair_start(ends, bench, false, false);
     stream_pause(&ends[1].stream);
     end_write(&ends[0], 10);
-    TURN_UNTIL(&bench->loop, ends[0].stream.given == 10);
+    TURN_UNTIL(&bench->loop, ends[0].stream.bytes_sent == 10);
     stream_close(&ends[1].stream, end_closed); /* the bytes are there, but not wanted any more */
     end_write(&ends[1], 10);
     stream_shut_write(&ends[1].stream);

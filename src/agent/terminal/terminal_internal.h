@@ -45,7 +45,7 @@ struct terminal_viewer {
     struct websocket *ws;
     struct text control;  /* a text message as far as it came */
     uint64_t position;    /* in the ring: what was sent */
-    uint64_t given_then;  /* bytes that had left at the last tick */
+    uint64_t sent_then;   /* bytes that had left at the last tick */
     uint64_t relieved_at; /* loop_now() when `stalled_ms` was last reduced */
     uint64_t stalled_ms;  /* how long it held the terminal up, less what is forgiven */
     bool ready;           /* it was greeted */

@@ -131,10 +131,10 @@ bool terminal_viewer_lags(const struct terminal_viewer *viewer)
 
 void terminal_viewer_tick(struct terminal_viewer *viewer, uint64_t elapsed_ms)
 {
-    uint64_t given = viewer->ws->stream->given;
-    uint64_t pace = (given - viewer->given_then) * 1000;
+    uint64_t sent = viewer->ws->stream->bytes_sent;
+    uint64_t pace = (sent - viewer->sent_then) * 1000;
 
-    viewer->given_then = given;
+    viewer->sent_then = sent;
     relieve(viewer);
     if (terminal_viewer_lags(viewer) && pace < TERMINAL_PACE * elapsed_ms) {
         viewer->stalled_ms += elapsed_ms;

@@ -72,16 +72,17 @@ void http_connection_settle(struct http_connection *connection)
     if (wait == connection->wait && (wait == HTTP_WAIT_HEAD || wait == HTTP_WAIT_CLOSE))
         return;
     connection->wait = wait;
-    connection->given_before = connection->stream->given;
+    connection->sent_before = connection->stream->bytes_sent;
     deadline_set(&connection->deadline, wait_limit(connection, wait));
 }
 
 /* A client that is slow to read the end of its last reply is not an idle one. */
 static bool still_takes_bytes(struct http_connection *connection)
 {
-    if (!stream_queued(connection->stream) || connection->stream->given == connection->given_before)
+    if (!stream_queued(connection->stream) ||
+        connection->stream->bytes_sent == connection->sent_before)
         return false;
-    connection->given_before = connection->stream->given;
+    connection->sent_before = connection->stream->bytes_sent;
     deadline_set(&connection->deadline, connection->server->options.stall_timeout_ms);
     return true;
 }
@@ -100,7 +101,7 @@ static void time_is_up(struct deadline *deadline)
         return;
     case HTTP_WAIT_REPLY:
         if (!stream_queued(connection->stream) ||
-            connection->stream->given != connection->given_before) {
+            connection->stream->bytes_sent != connection->sent_before) {
             http_connection_settle(connection); /* the handler takes its time, the client is fine */
             return;
         }
@@ -184,7 +185,7 @@ static void close_gently(struct http_connection *connection)
     text_done(&connection->early);
     stream_resume(connection->stream);
     stream_shut_write(connection->stream);
-    connection->given_before = connection->stream->given;
+    connection->sent_before = connection->stream->bytes_sent;
     deadline_set(&connection->deadline, connection->server->options.stall_timeout_ms);
 }
 

@@ -35,7 +35,7 @@ struct http_connection {
     struct text early;            /* bytes that arrived before we could use them */
     const char *feed_at;          /* borrowed: what the running feed has not used yet */
     size_t feed_left;
-    uint64_t given_before; /* stream->given when the stall timer was set */
+    uint64_t sent_before; /* stream->bytes_sent when the stall timer was set */
     enum http_wait wait;
     bool is_tls : 1;
     bool is_unix : 1;

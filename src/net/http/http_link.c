@@ -79,7 +79,7 @@ void http_link_expect(struct http_link *link)
     uint64_t limit;
 
     link->awaits_answer = false;
-    link->given_before = link->stream->given;
+    link->sent_before = link->stream->bytes_sent;
     if (!link->connected) {
         limit = options->connect_timeout_ms;
     } else if (!link->exchange) {
@@ -103,7 +103,7 @@ void http_link_expect(struct http_link *link)
 static bool peer_is_late(const struct http_link *link)
 {
     if (stream_queued(link->stream))
-        return link->stream->given == link->given_before;
+        return link->stream->bytes_sent == link->sent_before;
     return link->awaits_answer;
 }
 

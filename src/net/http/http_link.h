@@ -22,7 +22,7 @@ struct http_link {
     struct http_parser parser;
     struct pool pool;               /* of the response's head */
     struct http_exchange *exchange; /* NULL while idle */
-    uint64_t given_before;
+    uint64_t sent_before;
     unsigned int interim;
     uint8_t handles;
     bool connected : 1;

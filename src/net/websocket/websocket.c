@@ -290,7 +290,7 @@ static void on_failure(struct stream *stream, int error)
 static void expect_pong(struct websocket *ws)
 {
     ws->pinged_at = loop_now(ws->stream->loop);
-    ws->given_then = ws->stream->given;
+    ws->sent_then = ws->stream->bytes_sent;
     deadline_set(&ws->deadline, ws->options.pong_timeout_ms);
 }
 
@@ -299,7 +299,7 @@ static void expect_pong(struct websocket *ws)
  * unread may have answered already. */
 static bool may_be_alive(const struct websocket *ws)
 {
-    bool takes_output = stream_queued(ws->stream) && ws->stream->given > ws->given_then;
+    bool takes_output = stream_queued(ws->stream) && ws->stream->bytes_sent > ws->sent_then;
 
     return ws->paused || takes_output;
 }

@@ -101,10 +101,10 @@ struct websocket {
     struct loop_task replay;  /* end of turn: read on in `held` */
     char *held;               /* owned: bytes read but not looked at, or NULL */
     size_t held_length;
-    size_t held_at;      /* bytes of `held` done with */
-    uint64_t heard_at;   /* loop_now() when the peer last sent something */
-    uint64_t pinged_at;  /* loop_now() of the ping not answered yet; 0: none */
-    uint64_t given_then; /* stream's `given` when we last looked for signs of life */
+    size_t held_at;     /* bytes of `held` done with */
+    uint64_t heard_at;  /* loop_now() when the peer last sent something */
+    uint64_t pinged_at; /* loop_now() of the ping not answered yet; 0: none */
+    uint64_t sent_then; /* stream's `given` when we last looked for signs of life */
     enum websocket_state state;
     uint8_t handles;         /* stream and deadline still open */
     bool paused : 1;         /* by the consumer */
