@@ -8,20 +8,6 @@
 
 /* --- the domain ------------------------------------------------------------------------------ */
 
-void sandbox_spec_done(struct sandbox_spec *spec)
-{
-    free(spec->name);
-    free(spec->kind);
-    free(spec->folder);
-}
-
-void sandbox_pairs_set(struct sandbox_pairs *pairs, const char *name, const char *value)
-{
-    (void) pairs;
-    (void) name;
-    (void) value;
-}
-
 static int destroyed_count;
 
 void sandbox_destroy(struct domain *domain, const struct caller *caller, struct sandbox *sandbox,

@@ -35,7 +35,7 @@ static void load(struct world *world, int nth)
     model->status = SANDBOX_FROZEN;
     model->created_ms = WORLD_START_MS + nth;
     sandbox_set_reason(model, "idle");
-    sandbox_row_init(&row, model);
+    sandbox_row_init(&row, model, NULL);
     sandbox = sandbox_from_row(row.values, &err);
     assert_non_null(sandbox);
     sandbox_ref(sandbox);

@@ -519,7 +519,7 @@ static inline void do_ask(struct world *world, sandbox_call *call, struct sandbo
 }
 
 static inline struct told ask_update(struct world *world, struct sandbox *sandbox,
-                                     const struct sandbox_update *update)
+                                     const struct sandbox_change *update)
 {
     struct told told = {.times = 0};
 

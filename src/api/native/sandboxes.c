@@ -1,6 +1,7 @@
 /* Sandboxes as objects: made, listed, changed, put to sleep, destroyed. */
 #include "domain/sandbox/sandboxes.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/http/idempotency.h"
@@ -11,6 +12,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "domain/snapshot/template.h"
+#include "model/spec_json.h"
 
 #define LIST_DEFAULT 100
 
@@ -103,14 +105,17 @@ static int read_create(struct http_request *request, const struct json_place *bo
 {
     const struct caller *caller = request_caller(request);
     struct domain *domain = api_of(request)->domain;
+    static const char *const more[] = {"template", NULL};
     AUTO(sandbox_spec) struct sandbox_spec spec = SANDBOX_SPEC_INIT;
     struct snapshot *snapshot = NULL;
     struct sandbox_creation_answer *creation;
 
     (void) argument;
     if (read_template(request, body, &spec, &snapshot, err) < 0 ||
-        sandbox_fields_read(body, &spec, err) < 0)
+        sandbox_spec_read_api(body, SPEC_CREATE, more, &spec, NULL, err) < 0)
         return -1;
+    free(spec.kind);
+    spec.kind = mem_copy_text("native");
     creation = mem_alloc(sizeof(*creation));
     creation->caller = *caller;
     creation->entry = idempotency_adopt(request);
@@ -249,15 +254,15 @@ static int sandboxes_read_change(struct http_request *request, const struct json
 {
     struct api *api = api_of(request);
     const struct caller *caller = request_caller(request);
-    AUTO(sandbox_fields_change) struct sandbox_fields_change change = {.spec = SANDBOX_SPEC_INIT};
+    AUTO(sandbox_change) struct sandbox_change change = {.spec = SANDBOX_SPEC_INIT};
     struct sandbox *sandbox =
         sandbox_find(api->domain, caller, http_request_parameter(request, "id"), err);
 
     (void) argument;
-    if (!sandbox || sandbox_fields_read_change(body, sandbox, &change, err) < 0)
+    if (!sandbox ||
+        sandbox_spec_read_api(body, SPEC_CHANGE, NULL, &change.spec, &change.fields, err) < 0)
         return -1;
-    sandbox_update(api->domain, caller, sandbox, &change.update, sandboxes_done,
-                   pending_new(request));
+    sandbox_update(api->domain, caller, sandbox, &change, sandboxes_done, pending_new(request));
     return 0;
 }
 

@@ -1,6 +1,8 @@
 /* The bodies of this dialect as JSON schemas, for the OpenAPI document. */
 #pragma once
 
+#include "model/spec.def"
+
 /* A duration: "30s", "5m" or seconds. A size: "512M" or bytes. */
 #define DURATION_SCHEMA                                                                            \
     "{\"oneOf\":[{\"type\":\"string\",\"examples\":[\"30s\",\"5m\",\"1h\"]},{\"type\":\"num"       \
@@ -15,25 +17,91 @@
 #define CHANGES_SCHEMA                                                                             \
     "{\"type\":\"object\",\"additionalProperties\":{\"type\":[\"string\",\"null\"]}}"
 
-#define LIMITS_SCHEMA                                                                              \
-    "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{\"memory\":" SIZE_SCHEMA  \
-    ",\"swap\":" SIZE_SCHEMA ",\"disk\":" SIZE_SCHEMA                                              \
-    ",\"cpu\":{\"type\":\"number\"},\"pids\":{\"type\":\"integer\"},\"files\":{\"type\":\"i"       \
-    "nteger\"}}}"
+/* --- specs: made from the rows of model/spec.def ---------------------------------------------- */
 
-#define SNAPSHOT_FIELDS_SCHEMA                                                                     \
-    ",\"sync\":{\"type\":\"boolean\"},\"snapshotEvery\":" DURATION_SCHEMA                          \
-    ",\"snapshotKeep\":{\"type\":\"integer\"},\"snapshotKeepFor\":" DURATION_SCHEMA
+#define OBJECT_SCHEMA(properties)                                                                  \
+    "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{" properties "}}"
 
-#define TIERS_SCHEMA(duration)                                                                     \
-    ",\"freezeFor\":" duration ",\"hibernateAfter\":" duration ",\"offloadAfter\":" duration       \
-    ",\"startup\":{\"type\":\"array\",\"maxItems\":16,\"items\":{\"type\":\"string\"}}"
+#define PROPERTY_SCHEMA(name, schema) "\"" name "\":" schema
 
-#define TIER_FIELDS_SCHEMA TIERS_SCHEMA(DURATION_SCHEMA)
+#define STRING_SCHEMA  "{\"type\":\"string\"}"
+#define INTEGER_SCHEMA "{\"type\":\"integer\"}"
+#define NUMBER_SCHEMA  "{\"type\":\"number\"}"
+#define BOOLEAN_SCHEMA "{\"type\":\"boolean\"}"
+#define TEXT_OR_NULL   "{\"type\":[\"string\",\"null\"]}"
 
-#define TIER_CHANGES_SCHEMA                                                                        \
-    TIERS_SCHEMA("{\"oneOf\":[{\"type\":\"string\"},{\"type\":\"number\"},{\"type\":\"null\"}],"   \
-                 "\"description\":\"a duration; null: the default again\"}")
+#define LIMIT_SCHEMA_SIZE   SIZE_SCHEMA
+#define LIMIT_SCHEMA_NUMBER INTEGER_SCHEMA
+#define LIMIT_SCHEMA_SHARE  NUMBER_SCHEMA
+
+#define LIMIT_PROPERTY(member, TYPE, limit, name, ...) PROPERTY_SCHEMA(name, LIMIT_SCHEMA_##TYPE)
+#define LIMIT_NEXT(...)                                "," LIMIT_PROPERTY(__VA_ARGS__)
+#define LIMITS_SCHEMA                                  OBJECT_SCHEMA(LIMIT_FIRST(LIMIT_PROPERTY) LIMIT_OTHERS(LIMIT_NEXT))
+
+#define NETWORK_SCHEMA "{\"enum\":[\"none\",\"nat\"]}"
+#define RULES_SCHEMA                                                                               \
+    "{\"type\":\"array\",\"items\":{\"type\":\"object\",\"additionalProperties\":false,"           \
+    "\"properties\":{\"allow\":{\"type\":\"boolean\"},\"to\":{\"type\":\"string\"},\"protocol\":"  \
+    "{\"enum\":[\"any\",\"tcp\",\"udp\"]},\"ports\":{\"type\":\"string\"}},\"required\":["         \
+    "\"allow\"]}}"
+#define COMMANDS_SCHEMA "{\"type\":\"array\",\"maxItems\":16,\"items\":{\"type\":\"string\"}}"
+
+/* When something is made, and when it is changed. */
+#define NEW_SCHEMA_NAME         STRING_SCHEMA
+#define NEW_SCHEMA_TEXT         STRING_SCHEMA
+#define NEW_SCHEMA_FOLDER       STRING_SCHEMA
+#define NEW_SCHEMA_VARIABLES    PAIRS_SCHEMA
+#define NEW_SCHEMA_LABELS       PAIRS_SCHEMA
+#define NEW_SCHEMA_BINDS        PAIRS_SCHEMA
+#define NEW_SCHEMA_COMMANDS     COMMANDS_SCHEMA
+#define NEW_SCHEMA_DURATION     DURATION_SCHEMA
+#define NEW_SCHEMA_TIER         DURATION_SCHEMA
+#define NEW_SCHEMA_COUNT        INTEGER_SCHEMA
+#define NEW_SCHEMA_FLAG         BOOLEAN_SCHEMA
+#define NEW_SCHEMA_LIMITS       LIMITS_SCHEMA
+#define NEW_SCHEMA_NETWORK      NETWORK_SCHEMA
+#define NEW_SCHEMA_RULES        RULES_SCHEMA
+#define CHANGE_SCHEMA_NAME      STRING_SCHEMA
+#define CHANGE_SCHEMA_VARIABLES CHANGES_SCHEMA
+#define CHANGE_SCHEMA_LABELS    CHANGES_SCHEMA
+#define CHANGE_SCHEMA_COMMANDS  COMMANDS_SCHEMA
+#define CHANGE_SCHEMA_DURATION  DURATION_SCHEMA
+#define CHANGE_SCHEMA_TIER                                                                         \
+    "{\"oneOf\":[{\"type\":\"string\"},{\"type\":\"number\"},{\"type\":\"null\"}],"                \
+    "\"description\":\"a duration; null: the default again\"}"
+#define CHANGE_SCHEMA_COUNT  INTEGER_SCHEMA
+#define CHANGE_SCHEMA_FLAG   BOOLEAN_SCHEMA
+#define CHANGE_SCHEMA_LIMITS LIMITS_SCHEMA
+
+/* As it is shown. */
+#define SHOWN_SCHEMA_TEXT      TEXT_OR_NULL
+#define SHOWN_SCHEMA_FOLDER    STRING_SCHEMA
+#define SHOWN_SCHEMA_VARIABLES CHANGES_SCHEMA
+#define SHOWN_SCHEMA_LABELS    PAIRS_SCHEMA
+#define SHOWN_SCHEMA_BINDS     PAIRS_SCHEMA
+#define SHOWN_SCHEMA_COMMANDS  COMMANDS_SCHEMA
+#define SHOWN_SCHEMA_DURATION  NUMBER_SCHEMA
+#define SHOWN_SCHEMA_TIER      NUMBER_SCHEMA
+#define SHOWN_SCHEMA_COUNT     INTEGER_SCHEMA
+#define SHOWN_SCHEMA_FLAG      BOOLEAN_SCHEMA
+#define SHOWN_SCHEMA_LIMITS    "{\"type\":\"object\"}"
+#define SHOWN_SCHEMA_NETWORK   NETWORK_SCHEMA
+#define SHOWN_SCHEMA_RULES     RULES_SCHEMA
+
+#define NAME_PROPERTY(member, TYPE, name, ...) PROPERTY_SCHEMA(name, NEW_SCHEMA_##TYPE)
+#define CREATE_NEXT(member, TYPE, name, row, least, most, WHERE, ...)                              \
+    SPEC_IN_CREATE_##WHERE("," PROPERTY_SCHEMA(name, NEW_SCHEMA_##TYPE))
+#define TEMPLATE_NEXT(member, TYPE, name, row, least, most, WHERE, ...)                            \
+    SPEC_IN_TEMPLATE_##WHERE("," PROPERTY_SCHEMA(name, NEW_SCHEMA_##TYPE))
+#define CHANGE_NEXT(member, TYPE, name, row, least, most, WHERE, ...)                              \
+    SPEC_IN_CHANGE_##WHERE("," PROPERTY_SCHEMA(name, CHANGE_SCHEMA_##TYPE))
+#define SHOWN_NEXT(member, TYPE, name, ...) "," PROPERTY_SCHEMA(name, SHOWN_SCHEMA_##TYPE)
+
+#define SPEC_SCHEMA                                                                                \
+    OBJECT_SCHEMA(SPEC_FIRST(NAME_PROPERTY)                                                        \
+                      SPEC_OTHERS(CREATE_NEXT) "," PROPERTY_SCHEMA("template", STRING_SCHEMA))
+
+#define CHANGE_SCHEMA OBJECT_SCHEMA(SPEC_FIRST(NAME_PROPERTY) SPEC_OTHERS(CHANGE_NEXT))
 
 #define COLLECT_SCHEMA                                                                             \
     "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{"                         \
@@ -43,24 +111,7 @@
     "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{"                         \
     "\"deep\":{\"type\":\"boolean\"}}}"
 
-#define SPEC_SCHEMA                                                                                \
-    "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{\"name\":{\"type\""       \
-    ":\"string\"},\"template\":{\"type\":\"string\"},\"image\":{\"type\":\"string\"},"             \
-    "\"labels\":" PAIRS_SCHEMA ",\"env\":" PAIRS_SCHEMA ",\"limits\":" LIMITS_SCHEMA               \
-    ",\"network\":{\"enum\":[\"none\",\"nat\"]},\"rules\":{\"type\":\"array\",\"items\":{\""       \
-    "type\":\"object\",\"additionalProperties\":false,\"properties\":{\"allow\":{\"type\":"        \
-    "\"boolean\"},\"to\":{\"type\":\"string\"},\"protocol\":{\"enum\":[\"any\",\"tcp\",\"ud"       \
-    "p\"]},\"ports\":{\"type\":\"string\"}},\"required\":[\"allow\"]}},\"binds\":" PAIRS_SCHEMA    \
-    ",\"folder\":{\"type\":\"string\"},\"sleepAfter\":" DURATION_SCHEMA                            \
-    ",\"keepAlive\":{\"type\":\"boolean\"},\"maxRuntime\":" DURATION_SCHEMA                        \
-    ",\"lifetime\":" DURATION_SCHEMA SNAPSHOT_FIELDS_SCHEMA TIER_FIELDS_SCHEMA "}}"
-
-#define CHANGE_SCHEMA                                                                              \
-    "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{\"name\":{\"type\""       \
-    ":\"string\"},\"labels\":" CHANGES_SCHEMA ",\"env\":" CHANGES_SCHEMA                           \
-    ",\"limits\":" LIMITS_SCHEMA ",\"sleepAfter\":" DURATION_SCHEMA                                \
-    ",\"keepAlive\":{\"type\":\"boolean\"},\"maxRuntime\":" DURATION_SCHEMA                        \
-    ",\"lifetime\":" DURATION_SCHEMA SNAPSHOT_FIELDS_SCHEMA TIER_CHANGES_SCHEMA "}}"
+#define TIME_SCHEMA "{\"type\":[\"string\",\"null\"],\"format\":\"date-time\"}"
 
 #define SANDBOX_SCHEMA                                                                             \
     "{\"type\":\"object\",\"required\":[\"id\",\"status\"],\"properties\":{\"id\":{\"type\""       \
@@ -68,16 +119,10 @@
     ",\"status\":{\"enum\":[\"creating\",\"starting\",\"running\",\"frozen\",\"hibernated\""       \
     ",\"waking\",\"stopping\",\"stopped\",\"error\",\"destroyed\",\"unknown\"]},\"tier\":{"        \
     "\"enum\":[\"running\",\"frozen\",\"reclaimed\",\"hibernated\",\"offloaded\"]},\"reason\":"    \
-    "{\"type\":\"string\"},\"image\":{\"type\":[\"string\",\"null\"]},\"kind\":{\"type\":\""       \
-    "string\"},\"folder\":{\"type\":\"string\"},\"labels\":" PAIRS_SCHEMA                          \
-    ",\"env\":" CHANGES_SCHEMA                                                                     \
-    ",\"limits\":{\"type\":\"object\"},\"unenforced\":{\"type\":\"array\",\"items\":{\"type"       \
-    "\":\"string\"}},\"network\":{\"type\":\"string\"},\"sleepAfter\":{\"type\":\"number\"}"       \
-    ",\"keepAlive\":{\"type\":\"boolean\"},\"maxRuntime\":{\"type\":\"number\"},\"lifetime"        \
-    "\":{\"type\":\"number\"},\"createdAt\":{\"type\":[\"string\",\"null\"],\"format\":\"da"       \
-    "te-time\"},\"updatedAt\":{\"type\":[\"string\",\"null\"],\"format\":\"date-time\"},\"a"       \
-    "ctiveAt\":{\"type\":[\"string\",\"null\"],\"format\":\"date-time\"},\"startedAt\":{\"t"       \
-    "ype\":[\"string\",\"null\"],\"format\":\"date-time\"}}}"
+    "{\"type\":\"string\"},\"unenforced\":{\"type\":\"array\",\"items\":{\"type"                   \
+    "\":\"string\"}},\"createdAt\":" TIME_SCHEMA ",\"updatedAt\":" TIME_SCHEMA                     \
+    ",\"activeAt\":" TIME_SCHEMA ",\"startedAt\":" TIME_SCHEMA                                     \
+    SPEC_OTHERS(SHOWN_NEXT) "}}"
 
 #define SANDBOXES_SCHEMA                                                                           \
     "{\"type\":\"object\",\"properties\":{\"sandboxes\":{\"type\":\"array\",\"items\":{\"ty"       \
@@ -170,12 +215,9 @@
     "\"items\":" SNAPSHOT_SCHEMA "},\"nextCursor\":{\"type\":[\"string\",\"null\"]}}}"
 
 #define FORK_SCHEMA                                                                                \
-    "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{\"count\":{\"type\""      \
-    ":\"integer\",\"minimum\":1,\"maximum\":1000},\"freeze\":" FREEZE_SCHEMA                       \
-    ",\"name\":{\"type\":\"string\"},\"labels\":" CHANGES_SCHEMA ",\"env\":" CHANGES_SCHEMA        \
-    ",\"limits\":" LIMITS_SCHEMA ",\"sleepAfter\":" DURATION_SCHEMA                                \
-    ",\"keepAlive\":{\"type\":\"boolean\"},\"maxRuntime\":" DURATION_SCHEMA                        \
-    ",\"lifetime\":" DURATION_SCHEMA SNAPSHOT_FIELDS_SCHEMA TIER_CHANGES_SCHEMA "}}"
+    OBJECT_SCHEMA(SPEC_FIRST(NAME_PROPERTY)                                                        \
+                      SPEC_OTHERS(CHANGE_NEXT) ",\"count\":{\"type\":\"integer\",\"minimum\":1,"   \
+                                               "\"maximum\":1000},\"freeze\":" FREEZE_SCHEMA)
 
 #define FORKED_SCHEMA                                                                              \
     "{\"type\":\"object\",\"properties\":{\"sandboxes\":{\"type\":\"array\",\"items\":{\"type"     \
@@ -194,12 +236,7 @@
     ":\"object\"}},\"totals\":{\"type\":\"object\"},\"truncated\":{\"type\":\"boolean\"}}}"
 
 #define TEMPLATE_ORDER_SCHEMA                                                                      \
-    "{\"type\":\"object\",\"properties\":{\"snapshot\":{\"type\":\"string\"},\"image\":{\"type"    \
-    "\":\"string\"},\"labels\":" PAIRS_SCHEMA ",\"env\":" PAIRS_SCHEMA                             \
-    ",\"limits\":" LIMITS_SCHEMA                                                                   \
-    ",\"network\":{\"enum\":[\"none\",\"nat\"]},\"folder\":{\"type\":\"string\"},\"sleepAfter\""   \
-    ":" DURATION_SCHEMA ",\"keepAlive\":{\"type\":\"boolean\"},\"maxRuntime\":" DURATION_SCHEMA    \
-    ",\"lifetime\":" DURATION_SCHEMA SNAPSHOT_FIELDS_SCHEMA TIER_FIELDS_SCHEMA "}}"
+    OBJECT_SCHEMA(PROPERTY_SCHEMA("snapshot", STRING_SCHEMA) SPEC_OTHERS(TEMPLATE_NEXT))
 
 #define TEMPLATE_SCHEMA                                                                            \
     "{\"type\":\"object\",\"required\":[\"name\"],\"properties\":{\"name\":{\"type\":\"string\""   \

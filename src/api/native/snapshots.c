@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "domain/snapshot/snapshot.h"
 #include "json/json_measure.h"
+#include "model/spec_json.h"
 
 #define LIST_DEFAULT   100
 #define DIFF_BYTES_MAX ((size_t) 8 * 1024 * 1024) /* of an answer; more is left out, and said */
@@ -201,23 +202,23 @@ static void forked(void *context, const struct error *failure, struct sandbox *c
 static int read_fork(struct http_request *request, const struct json_place *body,
                      const void *argument, struct error *err)
 {
-    AUTO(sandbox_fields_change) struct sandbox_fields_change change = {.spec = SANDBOX_SPEC_INIT};
+    static const char *const more[] = {"count", "freeze", NULL};
+    AUTO(sandbox_change) struct sandbox_change change = {.spec = SANDBOX_SPEC_INIT};
     struct domain *domain = api_of(request)->domain;
     const struct caller *caller = request_caller(request);
-    struct fork_options options = {.changes = &change.update};
+    struct fork_options options = {.change = &change};
     struct snapshot *snapshot = NULL;
     struct sandbox *sandbox = NULL;
     int64_t count = 1;
     bool freeze = true;
 
-    if (sandbox_fields_read_fork(body, &change, err) < 0 ||
+    if (sandbox_spec_read_api(body, SPEC_CHANGE, more, &change.spec, &change.fields, err) < 0 ||
         json_field_integer(body, "count", JSON_OPTIONAL, 1, SNAPSHOT_FORKS_MAX, &count, err) < 0 ||
         json_field_boolean(body, "freeze", JSON_OPTIONAL, &freeze, err) < 0)
         return -1;
     options.no_freeze = !freeze;
     options.count = (size_t) count;
     options.name = change.spec.name;
-    change.update.changes &= ~(unsigned int) SANDBOX_CHANGE_NAME;
     if (argument)
         sandbox = sandbox_find(domain, caller, http_request_parameter(request, "id"), err);
     else

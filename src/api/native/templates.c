@@ -3,10 +3,10 @@
 #include "api/http/pending.h"
 #include "api/native/body.h"
 #include "api/native/handlers.h"
-#include "api/native/sandbox_fields.h"
 #include "api/native/schemas.h"
 #include "base/auto.h"
 #include "domain/snapshot/template.h"
+#include "model/spec_json.h"
 
 /* --- shown ----------------------------------------------------------------------------------- */
 
@@ -19,7 +19,7 @@ static void write_template(struct json_writer *json, const struct template *temp
     json_add_text(json, "name", template->name);
     json_add_text(json, "snapshot", *template->snapshot.text ? template->snapshot.text : NULL);
     if (template_spec(template, &spec, NULL) == 0)
-        sandbox_fields_write_spec(json, &spec, caller_may_enter(caller));
+        sandbox_spec_write_api(json, &spec, caller_may_enter(caller));
     native_add_time(json, "createdAt", template->created_ms);
     native_add_time(json, "updatedAt", template->updated_ms);
     json_end_object(json);
@@ -83,6 +83,7 @@ static void templates_put(void *context, const struct error *failure,
 static int read_put(struct http_request *request, const struct json_place *body,
                     const void *argument, struct error *err)
 {
+    static const char *const more[] = {"snapshot", NULL};
     AUTO(sandbox_spec) struct sandbox_spec spec = SANDBOX_SPEC_INIT;
     struct domain *domain = api_of(request)->domain;
     const struct caller *caller = request_caller(request);
@@ -90,7 +91,7 @@ static int read_put(struct http_request *request, const struct json_place *body,
     const char *name = NULL;
 
     (void) argument;
-    if (sandbox_fields_read_template(body, &spec, err) < 0 ||
+    if (sandbox_spec_read_api(body, SPEC_TEMPLATE, more, &spec, NULL, err) < 0 ||
         json_field_text(body, "snapshot", JSON_OPTIONAL, SNAPSHOT_NAME_MAX, &name, err) < 0)
         return -1;
     if (name) {

@@ -8,8 +8,7 @@
 
 static const struct verb_option options[] = {
     {"template", 0, "NAME", "begin with what this one says: `burrow template ls`", false},
-    VERB_SPEC_OPTIONS,
-    {NULL, 0, NULL, NULL, false},
+    VERB_SPEC_OPTIONS{NULL, 0, NULL, NULL, false},
 };
 
 static void warn_of_limits(json_t *sandbox)

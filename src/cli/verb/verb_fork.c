@@ -19,8 +19,7 @@ static const struct verb_option fork_options[] = {
     {"name", 0, "TEXT", "of the new one; several are TEXT-1, TEXT-2, ...", false},
     {"snapshot", 0, "SNAPSHOT", "of this snapshot, instead of a sandbox as it is now", false},
     VERB_FREEZE_OPTION,
-    VERB_CHANGE_OPTIONS,
-    {NULL, 0, NULL, NULL, false},
+    VERB_CHANGE_OPTIONS{NULL, 0, NULL, NULL, false},
 };
 
 /* --- fork ------------------------------------------------------------------------------------ */

@@ -10,8 +10,7 @@
 
 static const struct verb_option set_options[] = {
     {"snapshot", 0, "SNAPSHOT", "begin with this disk", false},
-    VERB_SPEC_OPTIONS,
-    {NULL, 0, NULL, NULL, false},
+    VERB_SPEC_OPTIONS{NULL, 0, NULL, NULL, false},
 };
 
 static const struct verb_column columns[] = {

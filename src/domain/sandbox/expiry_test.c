@@ -170,8 +170,7 @@ static void a_changed_sleep_after_holds_at_once(void **state)
 {
     struct world *world = *state;
     struct sandbox *sandbox = world_create(world, "demo");
-    struct sandbox_spec spec = sleepy(5000);
-    struct sandbox_update update = {.spec = &spec, .changes = SANDBOX_CHANGE_SLEEP_AFTER};
+    struct sandbox_change update = {.fields = SPEC_BIT(sleep_after_ms), .spec = sleepy(5000)};
     struct told told = ask_update(world, sandbox, &update);
 
     expect_ok(&told);

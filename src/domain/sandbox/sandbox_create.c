@@ -220,18 +220,12 @@ static void on_made(void *context, const struct error *failure, const struct pro
 
 static void fill_defaults(const struct domain *domain, struct sandbox_spec *spec)
 {
-    const struct limits *defaults = &domain->options.default_limits;
-    struct limits *limits = &spec->limits;
+    struct limits limits = domain->options.default_limits;
 
-    limits->memory_bytes = limits->memory_bytes ? limits->memory_bytes : defaults->memory_bytes;
-    limits->swap_bytes = limits->swap_bytes ? limits->swap_bytes : defaults->swap_bytes;
-    limits->pids = limits->pids ? limits->pids : defaults->pids;
-    limits->cpu_millis = limits->cpu_millis ? limits->cpu_millis : defaults->cpu_millis;
-    limits->disk_bytes = limits->disk_bytes ? limits->disk_bytes : defaults->disk_bytes;
-    limits->files = limits->files ? limits->files : defaults->files;
-    if (!spec->has_network && spec->network == NETWORK_NONE)
-        spec->network = domain->options.default_network;
-    spec->has_network = true;
+    limits_merge(&limits, &spec->limits);
+    spec->limits = limits;
+    if (!spec->network.is_set)
+        spec->network = (struct sandbox_network){true, domain->options.default_network};
 }
 
 static void make(struct creation *creation, struct sandbox_spec *spec)

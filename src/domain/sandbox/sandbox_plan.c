@@ -31,9 +31,9 @@ void sandbox_plan_init(struct sandbox_plan *plan, const struct sandbox *sandbox)
     *plan = (struct sandbox_plan){.spec = {.id = sandbox->id,
                                            .image = spec->image,
                                            .limits = spec->limits,
-                                           .network = spec->network,
-                                           .rules = spec->rules,
-                                           .rule_count = spec->rule_count,
+                                           .network = spec->network.mode,
+                                           .rules = spec->rules.items,
+                                           .rule_count = spec->rules.count,
                                            .bind_count = spec->binds.count,
                                            .environment_count = spec->environment.count}};
     make_hostname(spec->name, plan->hostname);

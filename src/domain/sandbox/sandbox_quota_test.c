@@ -130,20 +130,19 @@ static void a_bigger_one_needs_room_too(void **state)
     struct limits limits = {.memory_bytes = 400};
     struct told told = create_with(world, &limits);
     struct sandbox *first = told.sandbox;
-    struct sandbox_spec spec = SANDBOX_SPEC_INIT;
-    struct sandbox_update update = {.spec = &spec, .changes = SANDBOX_CHANGE_LIMITS};
+    struct sandbox_change update = {.fields = SPEC_BIT(limits)};
 
     (void) state;
     told = create_with(world, &limits);
     expect_ok(&told);
-    spec.limits.memory_bytes = 601;
+    update.spec.limits.memory_bytes = 601;
     told = ask_update(world, first, &update);
     expect_code(&told, ERR_QUOTA);
-    spec.limits.memory_bytes = 600;
+    update.spec.limits.memory_bytes = 600;
     told = ask_update(world, first, &update);
     expect_ok(&told);
     do_ask(world, sandbox_sleep, first);
-    spec.limits.memory_bytes = 601;
+    update.spec.limits.memory_bytes = 601;
     told = ask_update(world, first, &update); /* asleep it takes none */
     expect_ok(&told);
     told = ask(world, sandbox_wake, first);

@@ -1,21 +1,13 @@
-/* A sandbox as a row of the store, and back; the spec as JSON.
+/* A sandbox as a row of the store, and back.
  *
- * The spec's JSON leaves out what is as in SANDBOX_SPEC_INIT, and the name, which has a column of
- * its own. Beside the spec it holds what has no column: "endedByRequest", "rebuilding", "newDisk"
- * and "unenforced". Fields that are not known are ignored, so that an older daemon reads what a
- * newer one wrote. */
+ * The column "spec" is the spec's JSON (model/spec_json.h). Beside the spec it holds what has no
+ * column: "endedByRequest", "rebuilding", "newDisk", "unenforced" and "base". */
 #pragma once
 
 #include "base/text.h"
 #include "domain/sandbox/sandbox.h"
+#include "model/spec_json.h"
 #include "store/store.h"
-
-/* Append the JSON of a spec; too much sets json->overflowed. */
-void sandbox_spec_write(const struct sandbox_spec *spec, struct text *text);
-
-/* Fills `ret_spec` (the caller's, to be freed) or fails with ERR_INVALID and frees. */
-int sandbox_spec_read(const char *json, size_t length, struct sandbox_spec *ret_spec,
-                      struct error *err);
 
 /* What a row or an event shall say of a sandbox where memory does not say it yet: memory changes
  * when the row is kept. */

@@ -16,9 +16,9 @@
 
 struct startup {
     struct domain *domain;
-    struct sandbox *sandbox;  /* a reference */
-    struct sandbox_spec spec; /* only the commands: an update may change the sandbox's own */
-    uint64_t started_ns;      /* of the run they belong to */
+    struct sandbox *sandbox;       /* a reference */
+    struct sandbox_texts commands; /* a copy: an update may change the sandbox's own */
+    uint64_t started_ns;           /* of the run they belong to */
     size_t next;
 };
 
@@ -26,7 +26,7 @@ static void startup_free(struct startup *startup)
 {
     struct domain *domain = startup->domain;
 
-    sandbox_startup_done(&startup->spec);
+    sandbox_texts_done(&startup->commands);
     sandbox_unref(startup->sandbox);
     free(startup);
     domain->works--;
@@ -79,7 +79,7 @@ static void on_started(void *context, const struct error *failure,
 
     (void) answer;
     if (failure)
-        tell_failure(startup, startup->spec.startup[startup->next], failure);
+        tell_failure(startup, startup->commands.items[startup->next], failure);
     startup->next++;
     start_next(startup);
 }
@@ -89,7 +89,7 @@ static bool is_over(const struct startup *startup)
 {
     const struct sandbox *sandbox = startup->sandbox;
 
-    return startup->next == startup->spec.startup_count || startup->domain->stage != DOMAIN_OPEN ||
+    return startup->next == startup->commands.count || startup->domain->stage != DOMAIN_OPEN ||
            sandbox->started_ns != startup->started_ns || sandbox->status != SANDBOX_RUNNING;
 }
 
@@ -99,19 +99,19 @@ static void start_next(struct startup *startup)
         startup_free(startup);
     else
         inside_ask(startup->domain, &startup->sandbox->id, INSIDE_START_PROCESS,
-                   startup->spec.startup[startup->next], on_started, startup);
+                   startup->commands.items[startup->next], on_started, startup);
 }
 
 void sandbox_run_startup(struct domain *domain, struct sandbox *sandbox)
 {
     struct startup *startup;
 
-    if (sandbox->spec.startup_count == 0)
+    if (sandbox->spec.startup.count == 0)
         return;
     startup = mem_alloc(sizeof(*startup));
     startup->domain = domain;
     startup->sandbox = sandbox_ref(sandbox);
-    sandbox_startup_copy(&startup->spec, &sandbox->spec);
+    startup->commands = sandbox_texts_copy(&sandbox->spec.startup);
     startup->started_ns = sandbox->started_ns;
     domain->works++;
     start_next(startup);

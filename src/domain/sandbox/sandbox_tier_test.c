@@ -304,8 +304,7 @@ static struct sandbox *create_with_startup(struct world *world)
     struct sandbox_spec spec = SANDBOX_SPEC_INIT;
     struct told told;
 
-    spec.startup = commands;
-    spec.startup_count = ARRAY_COUNT(commands);
+    spec.startup = (struct sandbox_texts){.items = commands, .count = ARRAY_COUNT(commands)};
     told = ask_create(world, &world->caller, &spec);
     expect_ok(&told);
     world_settle(world);

@@ -122,13 +122,6 @@ static void on_limited(void *context, const struct error *failure)
     keep(wish);
 }
 
-static bool is_same(const struct limits *a, const struct limits *b)
-{
-    return a->memory_bytes == b->memory_bytes && a->swap_bytes == b->swap_bytes &&
-           a->pids == b->pids && a->cpu_millis == b->cpu_millis && a->disk_bytes == b->disk_bytes &&
-           a->files == b->files;
-}
-
 static bool is_alive(const struct sandbox *sandbox)
 {
     return sandbox->status == SANDBOX_RUNNING || sandbox->status == SANDBOX_FROZEN;
@@ -155,83 +148,7 @@ static int check(struct sandbox_wish *wish, struct error *err)
     return 0;
 }
 
-/* --- what shall be --------------------------------------------------------------------------- */
-
-static char *copy_text(const char *text)
-{
-    return text ? mem_copy_text(text) : NULL;
-}
-
-static void merge_pairs(struct sandbox_pairs *pairs, const struct sandbox_pairs *changes)
-{
-    for (size_t i = 0; changes && i < changes->count; i++) {
-        const struct sandbox_pair *pair = &changes->items[i];
-
-        if (pair->value)
-            sandbox_pairs_set(pairs, pair->name, pair->value);
-        else
-            sandbox_pairs_remove(pairs, pair->name);
-    }
-}
-
-/* Limits that are not said stay as they are. */
-static void merge_limits(struct limits *limits, const struct limits *wanted)
-{
-    limits->memory_bytes = wanted->memory_bytes ? wanted->memory_bytes : limits->memory_bytes;
-    limits->swap_bytes = wanted->swap_bytes ? wanted->swap_bytes : limits->swap_bytes;
-    limits->pids = wanted->pids ? wanted->pids : limits->pids;
-    limits->cpu_millis = wanted->cpu_millis ? wanted->cpu_millis : limits->cpu_millis;
-    limits->disk_bytes = wanted->disk_bytes ? wanted->disk_bytes : limits->disk_bytes;
-    limits->files = wanted->files ? wanted->files : limits->files;
-}
-
-static void apply_snapshots(struct sandbox_spec *spec, const struct sandbox_wanted *wanted)
-{
-    if (wanted->changes & SANDBOX_CHANGE_SNAPSHOT_EVERY)
-        spec->snapshot_every_ms = wanted->spec.snapshot_every_ms;
-    if (wanted->changes & SANDBOX_CHANGE_SNAPSHOT_KEEP)
-        spec->snapshot_keep = wanted->spec.snapshot_keep;
-    if (wanted->changes & SANDBOX_CHANGE_SNAPSHOT_KEEP_FOR)
-        spec->snapshot_keep_for_ms = wanted->spec.snapshot_keep_for_ms;
-}
-
-static void apply_tiers(struct sandbox_spec *spec, const struct sandbox_wanted *wanted)
-{
-    if (wanted->changes & SANDBOX_CHANGE_FREEZE_FOR)
-        spec->freeze_for_ms = wanted->spec.freeze_for_ms;
-    if (wanted->changes & SANDBOX_CHANGE_HIBERNATE_AFTER)
-        spec->hibernate_after_ms = wanted->spec.hibernate_after_ms;
-    if (wanted->changes & SANDBOX_CHANGE_OFFLOAD_AFTER)
-        spec->offload_after_ms = wanted->spec.offload_after_ms;
-    if (wanted->changes & SANDBOX_CHANGE_STARTUP) {
-        sandbox_startup_done(spec);
-        sandbox_startup_copy(spec, &wanted->spec);
-    }
-}
-
-void sandbox_wanted_apply(const struct sandbox_wanted *wanted, struct sandbox_spec *spec)
-{
-    merge_pairs(&spec->environment, &wanted->environment);
-    merge_pairs(&spec->labels, &wanted->labels);
-    if (wanted->changes & SANDBOX_CHANGE_NAME) {
-        free(spec->name);
-        spec->name = copy_text(wanted->spec.name);
-    }
-    if (wanted->changes & SANDBOX_CHANGE_LIMITS)
-        merge_limits(&spec->limits, &wanted->spec.limits);
-    if (wanted->changes & SANDBOX_CHANGE_SLEEP_AFTER)
-        spec->sleep_after_ms = wanted->spec.sleep_after_ms;
-    if (wanted->changes & SANDBOX_CHANGE_KEEP_ALIVE)
-        spec->keep_alive = wanted->spec.keep_alive;
-    if (wanted->changes & SANDBOX_CHANGE_SYNC)
-        spec->sync = wanted->spec.sync;
-    if (wanted->changes & SANDBOX_CHANGE_MAX_RUNTIME)
-        spec->max_runtime_ms = wanted->spec.max_runtime_ms;
-    if (wanted->changes & SANDBOX_CHANGE_LIFETIME)
-        spec->lifetime_ms = wanted->spec.lifetime_ms;
-    apply_snapshots(spec, wanted);
-    apply_tiers(spec, wanted);
-}
+/* --- the act -------------------------------------------------------------------------------- */
 
 /* Made when its turn comes: another update may have been before it. */
 void sandbox_act_update(struct sandbox_wish *wish)
@@ -242,9 +159,10 @@ void sandbox_act_update(struct sandbox_wish *wish)
 
     wish->spec = mem_alloc(sizeof(*wish->spec));
     *wish->spec = sandbox_spec_copy(&sandbox->spec);
-    sandbox_wanted_apply(wish->wanted, wish->spec);
-    wish->has_new_limits = !is_same(&wish->spec->limits, &sandbox->spec.limits);
-    wish->has_new_environment = wish->wanted->environment.count > 0;
+    sandbox_spec_apply(wish->spec, &wish->change);
+    wish->has_new_limits = !limits_equal(&wish->spec->limits, &sandbox->spec.limits);
+    wish->has_new_environment =
+        (wish->change.fields & SPEC_BIT(environment)) && wish->change.spec.environment.count > 0;
     if (check(wish, &err) < 0) {
         wish_end(wish, &err);
         return;
@@ -256,43 +174,4 @@ void sandbox_act_update(struct sandbox_wish *wish)
                             wish);
     else
         keep(wish);
-}
-
-/* --- the wish -------------------------------------------------------------------------------- */
-
-/* Unlike those of a spec, values may be NULL. */
-static struct sandbox_pairs copy_changes(const struct sandbox_pairs *changes)
-{
-    struct sandbox_pairs copy = {.count = 0};
-
-    if (!changes || changes->count == 0)
-        return copy;
-    copy.items = mem_alloc_array(changes->count, sizeof(*copy.items));
-    copy.count = changes->count;
-    for (size_t i = 0; i < changes->count; i++)
-        copy.items[i] = (struct sandbox_pair){.name = mem_copy_text(changes->items[i].name),
-                                              .value = copy_text(changes->items[i].value)};
-    return copy;
-}
-
-struct sandbox_wanted *sandbox_wanted_new(const struct sandbox_update *update)
-{
-    struct sandbox_wanted *wanted = mem_alloc(sizeof(*wanted));
-
-    wanted->changes = update->changes;
-    if (update->spec)
-        wanted->spec = sandbox_spec_copy(update->spec);
-    wanted->environment = copy_changes(update->environment);
-    wanted->labels = copy_changes(update->labels);
-    return wanted;
-}
-
-void sandbox_wanted_free(struct sandbox_wanted *wanted)
-{
-    if (!wanted)
-        return;
-    sandbox_spec_done(&wanted->spec);
-    sandbox_pairs_done(&wanted->environment);
-    sandbox_pairs_done(&wanted->labels);
-    free(wanted);
 }

@@ -1,30 +1,23 @@
 #include "domain/domain_testing.h"
 
-static struct sandbox_update update_of(struct sandbox_spec *spec, unsigned int changes)
-{
-    return (struct sandbox_update){.spec = spec, .changes = changes};
-}
-
 static void what_is_named_changes_and_the_rest_stays(void **state)
 {
     struct world *world = *state;
     struct sandbox *sandbox = world_create(world, "demo");
-    struct sandbox_spec spec = SANDBOX_SPEC_INIT;
-    struct sandbox_update update =
-        update_of(&spec, SANDBOX_CHANGE_SLEEP_AFTER | SANDBOX_CHANGE_KEEP_ALIVE);
+    struct sandbox_change update = {.fields = SPEC_BIT(sleep_after_ms) | SPEC_BIT(keep_alive)};
     struct told told;
 
-    spec.sleep_after_ms = 5000;
-    spec.keep_alive = true;
-    spec.max_runtime_ms = 77;
+    update.spec.sleep_after_ms = 5000;
+    update.spec.keep_alive = true;
+    update.spec.max_runtime_ms = 77;
     told = ask_update(world, sandbox, &update);
     expect_ok(&told);
     assert_int_equal(sandbox->spec.sleep_after_ms, 5000);
     assert_true(sandbox->spec.keep_alive);
     assert_int_equal(sandbox->spec.max_runtime_ms, 0);
     assert_string_equal(sandbox->spec.name, "demo");
-    update.changes = SANDBOX_CHANGE_MAX_RUNTIME | SANDBOX_CHANGE_LIFETIME;
-    spec.lifetime_ms = 99;
+    update.fields = SPEC_BIT(max_runtime_ms) | SPEC_BIT(lifetime_ms);
+    update.spec.lifetime_ms = 99;
     told = ask_update(world, sandbox, &update);
     expect_ok(&told);
     assert_int_equal(sandbox->spec.max_runtime_ms, 77);
@@ -41,13 +34,15 @@ static void variables_and_labels_are_merged_and_the_agent_is_told(void **state)
     struct sandbox_pair first[] = {{(char *) "A", (char *) "1"}, {(char *) "B", (char *) "2"}};
     struct sandbox_pair second[] = {{(char *) "A", NULL}, {(char *) "C", (char *) "3"}};
     struct sandbox_pairs pairs = {.items = first, .count = 2};
-    struct sandbox_update update = {.environment = &pairs};
+    struct sandbox_change update = {.fields = SPEC_BIT(environment), .spec.environment = pairs};
     struct told told = ask_update(world, sandbox, &update);
 
     expect_ok(&told);
     assert_string_equal(world->environment, "{\"A\":\"1\",\"B\":\"2\"}");
     pairs.items = second;
-    update.labels = &pairs;
+    update = (struct sandbox_change){.fields = SPEC_BIT(environment) | SPEC_BIT(labels),
+                                     .spec.environment = pairs,
+                                     .spec.labels = pairs};
     told = ask_update(world, sandbox, &update);
     expect_ok(&told);
     assert_string_equal(world->environment, "{\"B\":\"2\",\"C\":\"3\"}");
@@ -62,7 +57,7 @@ static void a_sleeping_one_hears_of_its_variables_when_it_wakes(void **state)
     struct sandbox *sandbox = world_create(world, "demo");
     struct sandbox_pair pair = {(char *) "A", (char *) "1"};
     struct sandbox_pairs pairs = {.items = &pair, .count = 1};
-    struct sandbox_update update = {.environment = &pairs};
+    struct sandbox_change update = {.fields = SPEC_BIT(environment), .spec.environment = pairs};
     struct told told;
 
     do_ask(world, sandbox_sleep, sandbox);
@@ -83,7 +78,7 @@ static void an_agent_that_does_not_take_its_variables_is_said(void **state)
     struct sandbox *sandbox = world_create(world, "demo");
     struct sandbox_pair pair = {(char *) "A", (char *) "1"};
     struct sandbox_pairs pairs = {.items = &pair, .count = 1};
-    struct sandbox_update update = {.environment = &pairs};
+    struct sandbox_change update = {.fields = SPEC_BIT(environment), .spec.environment = pairs};
     struct told told;
 
     world->mood = AGENT_FAILS;
@@ -98,15 +93,14 @@ static void limits_hold_at_once(void **state)
 {
     struct world *world = *state;
     struct sandbox *sandbox = world_create(world, "demo");
-    struct sandbox_spec spec = SANDBOX_SPEC_INIT;
-    struct sandbox_update update = update_of(&spec, SANDBOX_CHANGE_LIMITS);
+    struct sandbox_change update = {.fields = SPEC_BIT(limits)};
     struct told told;
 
-    spec.limits = (struct limits){.pids = 50, .memory_bytes = 1 << 20};
+    update.spec.limits = (struct limits){.pids = 50, .memory_bytes = 1 << 20};
     told = ask_update(world, sandbox, &update);
     expect_ok(&told);
     assert_int_equal(provider_fake_limits(world->provider, &sandbox->id)->pids, 50);
-    spec.limits = (struct limits){.pids = 60};
+    update.spec.limits = (struct limits){.pids = 60};
     told = ask_update(world, sandbox, &update);
     expect_ok(&told);
     assert_int_equal(provider_fake_limits(world->provider, &sandbox->id)->pids, 60);
@@ -118,11 +112,10 @@ static void limits_that_the_host_refuses_change_nothing(void **state)
 {
     struct world *world = *state;
     struct sandbox *sandbox = world_create(world, "demo");
-    struct sandbox_spec spec = SANDBOX_SPEC_INIT;
-    struct sandbox_update update = update_of(&spec, SANDBOX_CHANGE_LIMITS);
+    struct sandbox_change update = {.fields = SPEC_BIT(limits)};
     struct told told;
 
-    spec.limits.pids = 50;
+    update.spec.limits.pids = 50;
     provider_fake_fail_next(world->provider, PROVIDER_CALL_SET_LIMITS, ERR_INVALID);
     told = ask_update(world, sandbox, &update);
     expect_code(&told, ERR_INVALID);
@@ -134,11 +127,10 @@ static void limits_go_back_when_they_cannot_be_kept(void **state)
 {
     struct world *world = *state;
     struct sandbox *sandbox = world_create(world, "demo");
-    struct sandbox_spec spec = SANDBOX_SPEC_INIT;
-    struct sandbox_update update = update_of(&spec, SANDBOX_CHANGE_LIMITS);
+    struct sandbox_change update = {.fields = SPEC_BIT(limits)};
     struct told told;
 
-    spec.limits.pids = 50;
+    update.spec.limits.pids = 50;
     world->refuse_commit = 1;
     told = ask_update(world, sandbox, &update);
     expect_code(&told, ERR_NO_SPACE);
@@ -151,20 +143,19 @@ static void a_name_can_be_changed_and_is_then_free(void **state)
 {
     struct world *world = *state;
     struct sandbox *sandbox = world_create(world, "demo"), *taken = world_create(world, "taken");
-    struct sandbox_spec spec = SANDBOX_SPEC_INIT;
-    struct sandbox_update update = update_of(&spec, SANDBOX_CHANGE_NAME);
+    struct sandbox_change update = {.fields = SPEC_BIT(name)};
     struct told told;
 
-    spec.name = (char *) "taken";
+    update.spec.name = (char *) "taken";
     told = ask_update(world, sandbox, &update);
     expect_code(&told, ERR_CONFLICT);
-    spec.name = (char *) "other";
+    update.spec.name = (char *) "other";
     told = ask_update(world, sandbox, &update);
     expect_ok(&told);
     assert_ptr_equal(sandbox_find(world->domain, &world->caller, "other", NULL), sandbox);
     assert_ptr_equal(sandbox_find(world->domain, &world->caller, "taken", NULL), taken);
     assert_ptr_not_equal(world_create(world, "demo"), sandbox);
-    spec.name = NULL;
+    update.spec.name = NULL;
     told = ask_update(world, sandbox, &update);
     expect_ok(&told);
     assert_null(sandbox_find(world->domain, &world->caller, "other", NULL));
@@ -177,7 +168,7 @@ static void what_is_wrong_is_refused_and_changes_nothing(void **state)
     struct sandbox *sandbox = world_create(world, "demo");
     struct sandbox_pair pair = {(char *) "not a name", (char *) "1"};
     struct sandbox_pairs pairs = {.items = &pair, .count = 1};
-    struct sandbox_update update = {.environment = &pairs};
+    struct sandbox_change update = {.fields = SPEC_BIT(environment), .spec.environment = pairs};
     struct told told = ask_update(world, sandbox, &update);
 
     expect_code(&told, ERR_INVALID);
@@ -201,7 +192,7 @@ static void updates_have_their_turn_and_none_is_lost(void **state)
 
     for (size_t i = 0; i < 4; i++) {
         struct sandbox_pairs change = {.items = &pairs[i], .count = 1};
-        struct sandbox_update update = {.labels = &change};
+        struct sandbox_change update = {.fields = SPEC_BIT(labels), .spec.labels = change};
 
         sandbox_update(world->domain, &world->caller, sandbox, &update, on_told, &told[i]);
     }
@@ -225,7 +216,7 @@ static void an_end_during_an_update_loses_neither(void **state)
     struct ending ending = {.kind = ENDED_STATUS, .value = 4};
     struct sandbox_pair pair = {(char *) "A", (char *) "1"};
     struct sandbox_pairs pairs = {.items = &pair, .count = 1};
-    struct sandbox_update update = {.labels = &pairs};
+    struct sandbox_change update = {.fields = SPEC_BIT(labels), .spec.labels = pairs};
     struct told told = {.times = 0};
 
     sandbox_update(world->domain, &world->caller, sandbox, &update, on_told, &told);

@@ -54,7 +54,7 @@ static void wish_free(struct sandbox_wish *wish)
     if (wish->spec)
         sandbox_spec_done(wish->spec);
     free(wish->spec);
-    sandbox_wanted_free(wish->wanted);
+    sandbox_change_done(&wish->change);
     free(wish);
     domain->works--;
     domain_check_gone(domain);

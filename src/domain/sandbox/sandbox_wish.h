@@ -35,7 +35,7 @@ struct sandbox_wish {
     bool has_failed;                          /* its end: */
     bool is_over;                             /* the sandbox is gone with it: destroy */
     struct error failure;                     /* when has_failed */
-    struct sandbox_wanted *wanted;            /* owned: of an update, what was asked for */
+    struct sandbox_change change;             /* of an update: what was asked for */
     struct sandbox_spec *spec;                /* owned: of an update, what shall be */
     bool has_new_limits, has_new_environment; /* of an update */
 };
@@ -161,21 +161,6 @@ void sandbox_doom(struct domain *domain, const struct id *id, void (*done)(void 
                   void *context);
 void sandbox_doom_again(struct domain *domain); /* once a second */
 void sandbox_doom_end(struct domain *domain);
-
-/* --- updates (sandbox_update.c) --------------------------------------------------------------- */
-
-/* A copy of a struct sandbox_update. */
-struct sandbox_wanted {
-    unsigned int changes; /* enum sandbox_change */
-    struct sandbox_spec spec;
-    struct sandbox_pairs environment, labels; /* a NULL value: remove it */
-};
-
-struct sandbox_wanted *sandbox_wanted_new(const struct sandbox_update *update);
-void sandbox_wanted_free(struct sandbox_wanted *wanted);
-
-/* Change a spec as it says. */
-void sandbox_wanted_apply(const struct sandbox_wanted *wanted, struct sandbox_spec *spec);
 
 /* --- specs (sandbox_plan.c) ------------------------------------------------------------------- */
 

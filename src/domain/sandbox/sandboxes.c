@@ -117,14 +117,14 @@ static void begin(struct domain *domain, const struct caller *caller, struct san
 }
 
 void sandbox_update(struct domain *domain, const struct caller *caller, struct sandbox *sandbox,
-                    const struct sandbox_update *update, sandbox_done *done, void *context)
+                    const struct sandbox_change *change, sandbox_done *done, void *context)
 {
     struct sandbox_wish *wish =
         make(domain, caller, sandbox, SANDBOX_ACTION_UPDATE, sandbox_act_update, done, context);
 
     if (!wish)
         return;
-    wish->wanted = sandbox_wanted_new(update);
+    wish->change = sandbox_change_copy(change);
     wish_begin(wish);
 }
 

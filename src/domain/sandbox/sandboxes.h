@@ -75,34 +75,10 @@ int sandbox_list(struct domain *domain, const struct caller *caller,
 void sandbox_count(const struct domain *domain, const struct id *owner,
                    size_t ret_counts[static SANDBOX_STATUS_COUNT]);
 
-/* What may be changed later; fields without their bit stay. Limits hold at once for running ones;
- * variables for what is started from then on. A variable or label with a NULL value is removed. */
-enum sandbox_change {
-    SANDBOX_CHANGE_NAME = 1 << 0,
-    SANDBOX_CHANGE_LIMITS = 1 << 1,
-    SANDBOX_CHANGE_SLEEP_AFTER = 1 << 2,
-    SANDBOX_CHANGE_KEEP_ALIVE = 1 << 3,
-    SANDBOX_CHANGE_MAX_RUNTIME = 1 << 4,
-    SANDBOX_CHANGE_LIFETIME = 1 << 5,
-    SANDBOX_CHANGE_SNAPSHOT_EVERY = 1 << 6,
-    SANDBOX_CHANGE_SNAPSHOT_KEEP = 1 << 7,
-    SANDBOX_CHANGE_SNAPSHOT_KEEP_FOR = 1 << 8,
-    SANDBOX_CHANGE_FREEZE_FOR = 1 << 9,
-    SANDBOX_CHANGE_HIBERNATE_AFTER = 1 << 10,
-    SANDBOX_CHANGE_OFFLOAD_AFTER = 1 << 11,
-    SANDBOX_CHANGE_STARTUP = 1 << 12, /* from its next start on */
-    SANDBOX_CHANGE_SYNC = 1 << 13,
-};
-
-struct sandbox_update {
-    unsigned int changes;
-    const struct sandbox_spec *spec;         /* for the bits above */
-    const struct sandbox_pairs *environment; /* merged; NULL: none */
-    const struct sandbox_pairs *labels;      /* merged; NULL: none */
-};
-
+/* Limits hold at once for running ones; variables for what is started from then on, startup commands
+ * from its next start on. */
 void sandbox_update(struct domain *domain, const struct caller *caller, struct sandbox *sandbox,
-                    const struct sandbox_update *update, sandbox_done *done, void *context);
+                    const struct sandbox_change *change, sandbox_done *done, void *context);
 
 /* What is so already succeeds. sleep freezes where the kernel can, else ends the processes and says
  * so in `reason`; the disk is always kept. */

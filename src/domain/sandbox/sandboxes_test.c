@@ -161,11 +161,11 @@ static void what_a_spec_does_not_say_is_the_daemons_default(void **state)
     expect_ok(&told);
     assert_int_equal(told.sandbox->spec.limits.memory_bytes, 1000);
     assert_int_equal(told.sandbox->spec.limits.pids, 9);
-    assert_int_equal(told.sandbox->spec.network, NETWORK_NAT);
+    assert_int_equal(told.sandbox->spec.network.mode, NETWORK_NAT);
     assert_int_equal(provider_fake_limits(world->provider, &told.sandbox->id)->memory_bytes, 1000);
-    spec.has_network = true;
+    spec.network.is_set = true;
     told = ask_create(world, &world->caller, &spec);
-    assert_int_equal(told.sandbox->spec.network, NETWORK_NONE);
+    assert_int_equal(told.sandbox->spec.network.mode, NETWORK_NONE);
     world_free(world);
 }
 

@@ -136,10 +136,10 @@ void snapshot_delete(struct domain *domain, const struct caller *caller, struct 
  * id, host name, id range and the tokens of its agent. What it has not: processes, memory, exposed
  * ports, keys for one sandbox, snapshots, mounts. The label "forkedFrom" names the origin. */
 struct fork_options {
-    size_t count;                         /* 1 to SNAPSHOT_FORKS_MAX */
-    const char *name;                     /* several are NAME-1, NAME-2, ...; NULL: none */
-    bool no_freeze;                       /* as of a snapshot */
-    const struct sandbox_update *changes; /* of the spec; its name is ignored; may be NULL */
+    size_t count;                        /* 1 to SNAPSHOT_FORKS_MAX */
+    const char *name;                    /* several are NAME-1, NAME-2, ...; NULL: none */
+    bool no_freeze;                      /* as of a snapshot */
+    const struct sandbox_change *change; /* of the spec; its name is ignored; may be NULL */
 };
 
 /* All of them, or a failure and none. `how` is NULL when the origin did not have to be copied

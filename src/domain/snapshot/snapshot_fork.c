@@ -27,9 +27,9 @@ struct fork {
     struct sequence sequence;
     struct domain *domain;
     struct caller caller;
-    struct sandbox_spec spec;       /* of each, without its name */
-    struct sandbox_wanted *changes; /* owned, may be NULL */
-    char *name;                     /* owned, may be NULL */
+    struct sandbox_spec spec;     /* of each, without its name */
+    struct sandbox_change change; /* no fields: none */
+    char *name;                   /* owned, may be NULL */
     size_t count, begun, ended;
     struct sandbox **made; /* owned: references, in the order they were there */
     size_t made_count;
@@ -71,7 +71,7 @@ static void fork_answer(struct domain_task *task)
     if (fork->snapshot)
         snapshot_unpin(domain, fork->snapshot);
     sandbox_spec_done(&fork->spec);
-    sandbox_wanted_free(fork->changes);
+    sandbox_change_done(&fork->change);
     free(fork->name);
     free(fork->sessions);
     free(fork);
@@ -204,10 +204,12 @@ static struct fork *fork_new(struct domain *domain, const struct caller *caller,
                           .caller = *caller,
                           .count = options->count,
                           .name = options->name ? mem_copy_text(options->name) : NULL,
-                          .changes = options->changes ? sandbox_wanted_new(options->changes) : NULL,
                           .made = mem_alloc_array(count + 1, sizeof(struct sandbox *)),
                           .done = done,
                           .context = context};
+    if (options->change)
+        fork->change = sandbox_change_copy(options->change);
+    fork->change.fields &= ~SPEC_BIT(name);
     domain->works++;
     return fork;
 }
@@ -226,8 +228,7 @@ static int check_fork(const struct fork *fork, struct error *err)
 /* Copied but the name, and changed as it was asked for; it says where it comes from. */
 static void set_spec(struct fork *fork)
 {
-    if (fork->changes)
-        sandbox_wanted_apply(fork->changes, &fork->spec);
+    sandbox_spec_apply(&fork->spec, &fork->change);
     sandbox_pairs_set(&fork->spec.labels, LABEL, fork->origin.text);
 }
 

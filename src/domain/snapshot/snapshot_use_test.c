@@ -61,12 +61,11 @@ static void forks_may_be_many_with_names_and_changes(void **state)
     struct sandbox *origin = create_blue(world);
     struct sandbox_pair variable = {.name = (char *) "MODE", .value = NULL};
     struct sandbox_pairs removed = {.items = &variable, .count = 1};
-    struct sandbox_spec spec = {.keep_alive = true};
-    struct sandbox_update changes = {
-        .changes = SANDBOX_CHANGE_KEEP_ALIVE, .spec = &spec, .environment = &removed};
+    struct sandbox_change change = {.fields = SPEC_BIT(keep_alive) | SPEC_BIT(environment),
+                                    .spec = {.keep_alive = true, .environment = removed}};
     struct told_snapshot told =
         ask_fork(world, world_snapshot(world, origin, NULL), NULL,
-                 &(struct fork_options){.count = 20, .name = "try", .changes = &changes});
+                 &(struct fork_options){.count = 20, .name = "try", .change = &change});
     struct error err = ERROR_INIT;
 
     expect_ok(&told.told);

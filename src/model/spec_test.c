@@ -1,6 +1,11 @@
-#include "base/memory.h"
-#include "domain/sandbox/sandbox.h"
-#include "net/net_testing.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include "model/spec.h"
+#include "model/spec_testing.h"
+/* After the headers it needs. */
+#include <cmocka.h>
 
 static void expect_refused(const struct sandbox_spec *spec, const char *field)
 {
@@ -77,7 +82,7 @@ static void variables_have_names_of_variables(void **state)
 
         sandbox_pairs_set(&spec.environment, "FINE_1", "x");
         sandbox_pairs_set(&spec.environment, wrong[i], "x");
-        expect_refused(&spec, "environment");
+        expect_refused(&spec, "env");
     }
 }
 
@@ -118,7 +123,7 @@ static void there_are_only_so_many_variables_and_labels(void **state)
     sandbox_pairs_remove(&spec.labels, "l7");
     expect_fine(&spec);
     sandbox_pairs_set(&spec.environment, "MORE", "x");
-    expect_refused(&spec, "environment");
+    expect_refused(&spec, "env");
 }
 
 static void labels_are_short_words(void **state)
@@ -149,8 +154,7 @@ static void rules_limits_and_times_stay_within_measure(void **state)
     struct sandbox_spec spec = SANDBOX_SPEC_INIT;
 
     (void) state;
-    spec.rules = &rule;
-    spec.rule_count = 1;
+    spec.rules = (struct sandbox_rules){.items = &rule, .count = 1};
     expect_refused(&spec, "rules[0]");
     rule = (struct network_rule){.to.bits = 8, .ports.first = 2, .ports.last = 1};
     expect_refused(&spec, "rules[0]");
@@ -195,7 +199,7 @@ static void the_whole_is_bounded_too(void **state)
         (void) snprintf(name, sizeof(name), "V%d", i);
         sandbox_pairs_set(&spec.environment, name, longest);
     }
-    expect_refused(&spec, "environment, labels and startup");
+    expect_refused(&spec, "env, labels and startup");
 }
 
 static void pairs_are_set_found_and_removed(void **state)
@@ -221,6 +225,93 @@ static void pairs_are_set_found_and_removed(void **state)
     sandbox_pairs_done(&pairs);
 }
 
+/* --- copies and changes ---------------------------------------------------------------------- */
+
+static void a_copy_is_the_same_and_shares_nothing(void **state)
+{
+    uint64_t seed = 4;
+
+    (void) state;
+    for (int i = 0; i < 100; i++) {
+        AUTO(sandbox_spec) struct sandbox_spec spec = spec_random(&seed, 5);
+        AUTO(sandbox_spec) struct sandbox_spec copy = sandbox_spec_copy(&spec);
+
+        assert_true(sandbox_spec_equal(&spec, &copy));
+        sandbox_spec_done(&spec);
+        sandbox_pairs_set(&copy.labels, "more", "of it");
+        sandbox_texts_add(&copy.startup, "more");
+    }
+}
+
+static bool field_is_same(size_t index, const struct sandbox_spec *a, const struct sandbox_spec *b)
+{
+    return spec_field_equal(&spec_fields[index], a, b);
+}
+
+static void every_field_counts(void **state)
+{
+    uint64_t seed = 5;
+
+    (void) state;
+    for (size_t i = 0; i < SPEC_FIELD_COUNT; i++) {
+        AUTO(sandbox_spec) struct sandbox_spec nothing = SANDBOX_SPEC_INIT, spec = nothing;
+
+        spec_random_field(&seed, &spec_fields[i], (char *) &spec + spec_fields[i].offset);
+        assert_false(sandbox_spec_equal(&nothing, &spec));
+        for (size_t j = 0; j < SPEC_FIELD_COUNT; j++)
+            assert_int_equal(field_is_same(j, &nothing, &spec), i != j);
+    }
+}
+
+static void a_change_changes_what_it_names_and_nothing_else(void **state)
+{
+    uint64_t seed = 6;
+
+    (void) state;
+    for (size_t i = 0; i < 20 * SPEC_FIELD_COUNT; i++) {
+        size_t changed = i % SPEC_FIELD_COUNT;
+        enum spec_type type = spec_fields[changed].type;
+        AUTO(sandbox_spec) struct sandbox_spec before = spec_random(&seed, 5);
+        AUTO(sandbox_spec) struct sandbox_spec after = sandbox_spec_copy(&before);
+        AUTO(sandbox_change)
+        struct sandbox_change change = {.fields = 1U << changed, .spec = spec_random(&seed, 6)};
+
+        sandbox_spec_apply(&after, &change);
+        for (size_t j = 0; j < SPEC_FIELD_COUNT; j++)
+            if (j != changed)
+                assert_true(field_is_same(j, &before, &after));
+        if (type != SPEC_LIMITS && type != SPEC_VARIABLES && type != SPEC_LABELS &&
+            type != SPEC_BINDS)
+            assert_true(field_is_same(changed, &change.spec, &after));
+    }
+}
+
+static void pairs_and_limits_are_merged(void **state)
+{
+    AUTO(sandbox_spec) struct sandbox_spec spec = SANDBOX_SPEC_INIT;
+    AUTO(sandbox_change)
+    struct sandbox_change change = {.fields = SPEC_BIT(labels) | SPEC_BIT(limits)};
+
+    (void) state;
+    sandbox_pairs_set(&spec.labels, "a", "1");
+    sandbox_pairs_set(&spec.labels, "b", "2");
+    sandbox_pairs_set(&spec.environment, "A", "1");
+    spec.limits = (struct limits){.memory_bytes = 1, .files = 2};
+    sandbox_pairs_set(&change.spec.labels, "a", NULL);
+    sandbox_pairs_set(&change.spec.labels, "b", "two");
+    sandbox_pairs_set(&change.spec.labels, "c", "3");
+    sandbox_pairs_set(&change.spec.environment, "A", "not named in fields");
+    change.spec.limits = (struct limits){.pids = 7, .memory_bytes = 8};
+    sandbox_spec_apply(&spec, &change);
+    assert_int_equal(spec.labels.count, 2);
+    assert_string_equal(sandbox_pairs_get(&spec.labels, "b"), "two");
+    assert_string_equal(sandbox_pairs_get(&spec.labels, "c"), "3");
+    assert_string_equal(sandbox_pairs_get(&spec.environment, "A"), "1");
+    assert_int_equal(spec.limits.memory_bytes, 8);
+    assert_int_equal(spec.limits.pids, 7);
+    assert_int_equal(spec.limits.files, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -234,6 +325,10 @@ int main(void)
         cmocka_unit_test(rules_limits_and_times_stay_within_measure),
         cmocka_unit_test(the_whole_is_bounded_too),
         cmocka_unit_test(pairs_are_set_found_and_removed),
+        cmocka_unit_test(a_copy_is_the_same_and_shares_nothing),
+        cmocka_unit_test(every_field_counts),
+        cmocka_unit_test(a_change_changes_what_it_names_and_nothing_else),
+        cmocka_unit_test(pairs_and_limits_are_merged),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
