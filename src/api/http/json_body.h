@@ -19,3 +19,7 @@ typedef int json_body_read(struct http_request *request, const struct json_place
                            struct error *err);
 
 void json_body_take(struct http_request *request, json_body_read *read);
+
+/* The same with bytes that are there already. */
+void json_body_read_bytes(struct http_request *request, const char *bytes, size_t length,
+                          json_body_read *read);

@@ -56,14 +56,13 @@ static char *make_path(const struct api *api, const char *name)
 }
 
 static int read_backup(struct http_request *request, const struct json_place *body,
-                       const void *argument, struct error *err)
+                       struct error *err)
 {
     static const char *const names[] = {"name"};
     struct api *api = api_of(request);
     const char *name = NULL;
     struct store_copy *copy;
 
-    (void) argument;
     if (json_known_fields(body, names, ARRAY_COUNT(names), err) < 0 ||
         json_field_text(body, "name", JSON_OPTIONAL, NAME_LENGTH_MAX, &name, err) < 0)
         return -1;
@@ -81,5 +80,5 @@ static int read_backup(struct http_request *request, const struct json_place *bo
 
 void native_backup(struct http_request *request)
 {
-    native_take(request, read_backup, NULL);
+    native_take(request, read_backup);
 }

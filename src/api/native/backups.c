@@ -66,8 +66,7 @@ static struct sandbox *backups_find(struct http_request *request, struct error *
                         http_request_parameter(request, "id"), err);
 }
 
-static int read_make(struct http_request *request, const struct json_place *body,
-                     const void *argument, struct error *err)
+static int read_make(struct http_request *request, const struct json_place *body, struct error *err)
 {
     static const char *const known[] = {"dir",      "name",        "ttl",   "gitignore",
                                         "excludes", "compression", "freeze"};
@@ -75,7 +74,6 @@ static int read_make(struct http_request *request, const struct json_place *body
     struct sandbox *sandbox;
     bool freeze = true;
 
-    (void) argument;
     if (json_known_fields(body, known, ARRAY_COUNT(known), err) < 0 ||
         backup_body_read(body, &request->pool, &spec, err) < 0 ||
         json_field_boolean(body, "freeze", JSON_OPTIONAL, &freeze, err) < 0)
@@ -91,18 +89,17 @@ static int read_make(struct http_request *request, const struct json_place *body
 
 void native_make_backup(struct http_request *request)
 {
-    native_take(request, read_make, NULL);
+    native_take(request, read_make);
 }
 
 /* The folder of the body counts, then that of the handle. */
 static int read_restore(struct http_request *request, const struct json_place *body,
-                        const void *argument, struct error *err)
+                        struct error *err)
 {
     static const char *const known[] = {"backup", "dir"};
     const char *id, *dir;
     struct sandbox *sandbox;
 
-    (void) argument;
     if (json_known_fields(body, known, ARRAY_COUNT(known), err) < 0 ||
         backup_body_read_handle(body, "backup", &id, &dir, err) < 0 ||
         json_field_text(body, "dir", JSON_OPTIONAL, BACKUP_DIR_MAX, &dir, err) < 0)
@@ -117,7 +114,7 @@ static int read_restore(struct http_request *request, const struct json_place *b
 
 void native_restore_backup(struct http_request *request)
 {
-    native_take(request, read_restore, NULL);
+    native_take(request, read_restore);
 }
 
 static void backups_list(struct http_request *request, const struct id *sandbox)

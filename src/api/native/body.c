@@ -9,7 +9,7 @@
 
 /* In the request's pool. */
 struct taking {
-    native_read *read;
+    json_body_read *read;
     const void *argument;
     const char *bytes;
     size_t length;
@@ -22,17 +22,7 @@ static void body_client_left(struct http_request *request)
 
 static void body_read_body(struct http_request *request, const struct taking *taking)
 {
-    const struct json_limits limits = {
-        .size = taking->length, .depth = JSON_DEPTH_MAX, .values = JSON_VALUES_MAX, .nul = false};
-    struct error err = ERROR_INIT;
-    AUTO(json)
-    json_t *body =
-        taking->length ? json_read(taking->bytes, taking->length, &limits, &err) : json_object();
-    struct json_place root;
-
-    if (!body || json_root_object(body, &root, &err) < 0 ||
-        taking->read(request, &root, taking->argument, &err) < 0)
-        http_reply_error(request, &err);
+    json_body_read_bytes(request, taking->bytes, taking->length, taking->read);
 }
 
 static void checked(struct http_request *request)
@@ -55,7 +45,19 @@ static void arrived(struct http_request *request, const char *bytes, size_t leng
                       length, checked);
 }
 
-void native_take(struct http_request *request, native_read *read, const void *argument)
+const void *native_argument(const struct http_request *request)
+{
+    const struct taking *taking = request->data;
+
+    return taking->argument;
+}
+
+void native_take(struct http_request *request, json_body_read *read)
+{
+    native_take_with(request, read, NULL);
+}
+
+void native_take_with(struct http_request *request, json_body_read *read, const void *argument)
 {
     struct taking *taking = pool_alloc(&request->pool, sizeof(*taking));
 
@@ -134,6 +136,13 @@ void native_answer_begin_list(struct native_answer *answer, const char *key)
 {
     native_answer_begin(answer);
     json_begin_array_at(&answer->json, key);
+}
+
+struct http_request *native_answer_pending(struct native_answer *answer, struct pending *pending,
+                                           const struct error *failure)
+{
+    native_answer_begin(answer);
+    return pending_take_good(pending, failure);
 }
 
 void native_answer_send(struct native_answer *answer, struct http_request *request, int status)

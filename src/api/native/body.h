@@ -5,19 +5,18 @@
 #pragma once
 
 #include "api/http/api.h"
+#include "api/http/json_body.h"
+#include "api/http/pending.h"
 #include "json/json_read.h"
 #include "json/json_write.h"
 
 #define NATIVE_REPLY_MAX ((size_t) 32 * 1024 * 1024)
 
-/* `body` is borrowed for the call; what is to last is copied into the request's pool. Goes on with
- * the request (answers it, or begins a visit) and returns 0, or -1 with the error to answer. */
-typedef int native_read(struct http_request *request, const struct json_place *body,
-                        const void *argument, struct error *err);
-
 /* Take the body, within the route's own limit, and read it. Uses request->data and on_gone until
- * then. `argument` is the reader's, and static. */
-void native_take(struct http_request *request, native_read *read, const void *argument);
+ * then. `argument` is static, and the reader's by native_argument. */
+void native_take(struct http_request *request, json_body_read *read);
+void native_take_with(struct http_request *request, json_body_read *read, const void *argument);
+const void *native_argument(const struct http_request *request);
 
 /* The sandbox that the route's {id} names; NULL: the request was answered. */
 struct sandbox;
@@ -51,6 +50,11 @@ struct native_answer {
 void native_answer_begin_value(struct native_answer *answer); /* one value is to be written */
 void native_answer_begin(struct native_answer *answer);       /* fields of an object */
 void native_answer_begin_list(struct native_answer *answer, const char *key); /* a list in one */
+
+/* Begin an object for a request that was pending. NULL: its client is gone, or there is a failure,
+ * which was answered. */
+struct http_request *native_answer_pending(struct native_answer *answer, struct pending *pending,
+                                           const struct error *failure);
 
 /* Ends what is open, and the request. */
 void native_answer_send(struct native_answer *answer, struct http_request *request, int status);

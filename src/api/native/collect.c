@@ -11,10 +11,9 @@
 
 static void collected(void *context, const struct error *failure, const struct collected *collected)
 {
-    struct http_request *request = pending_take_good(context, failure);
     AUTO(native_answer) struct native_answer answer;
+    struct http_request *request = native_answer_pending(&answer, context, failure);
 
-    native_answer_begin(&answer);
     if (!request)
         return;
     json_add_integer(&answer.json, "layers", (int64_t) collected->layers);
@@ -26,12 +25,11 @@ static void collected(void *context, const struct error *failure, const struct c
 }
 
 static int read_collect(struct http_request *request, const struct json_place *body,
-                        const void *argument, struct error *err)
+                        struct error *err)
 {
     static const char *const names[] = {"grace"};
     uint64_t grace_ms = COLLECTOR_GRACE_MS;
 
-    (void) argument;
     if (json_known_fields(body, names, ARRAY_COUNT(names), err) < 0 ||
         json_field_duration(body, "grace", JSON_OPTIONAL, SANDBOX_DURATION_MAX, &grace_ms, err) < 0)
         return -1;
@@ -41,7 +39,7 @@ static int read_collect(struct http_request *request, const struct json_place *b
 
 void native_collect(struct http_request *request)
 {
-    native_take(request, read_collect, NULL);
+    native_take(request, read_collect);
 }
 
 /* --- looking --------------------------------------------------------------------------------- */
@@ -97,13 +95,12 @@ static void inspected(void *context, const struct error *failure, const struct i
 }
 
 static int read_inspect(struct http_request *request, const struct json_place *body,
-                        const void *argument, struct error *err)
+                        struct error *err)
 {
     static const char *const names[] = {"deep"};
     struct inspecting *inspecting;
     bool is_deep = false;
 
-    (void) argument;
     if (json_known_fields(body, names, ARRAY_COUNT(names), err) < 0 ||
         json_field_boolean(body, "deep", JSON_OPTIONAL, &is_deep, err) < 0)
         return -1;
@@ -116,5 +113,5 @@ static int read_inspect(struct http_request *request, const struct json_place *b
 
 void native_inspect(struct http_request *request)
 {
-    native_take(request, read_inspect, NULL);
+    native_take(request, read_inspect);
 }

@@ -186,13 +186,12 @@ static void order_ready(struct visit *visit)
 }
 
 static int read_order(struct http_request *request, const struct json_place *body,
-                      const void *argument, struct error *err)
+                      struct error *err)
 {
     static const char *const names[] = {"action", "to", "recursive"};
     struct file_order *order = pool_alloc(&request->pool, sizeof(*order));
     const char *action = NULL, *to = NULL;
 
-    (void) argument;
     order->recursive = true;
     if (json_known_fields(body, names, ARRAY_COUNT(names), err) < 0 ||
         json_field_text(body, "action", JSON_REQUIRED, 16, &action, err) < 0 ||
@@ -211,7 +210,7 @@ static int read_order(struct http_request *request, const struct json_place *bod
 
 void native_post_file(struct http_request *request)
 {
-    native_take(request, read_order, NULL);
+    native_take(request, read_order);
 }
 
 /* --- archives -------------------------------------------------------------------------------- */

@@ -137,10 +137,9 @@ static void forward_begin(struct http_request *request, struct forwarding *forwa
                 forward_ready);
 }
 
-static int body_read(struct http_request *request, const struct json_place *body,
-                     const void *argument, struct error *err)
+static int body_read(struct http_request *request, const struct json_place *body, struct error *err)
 {
-    const struct forward *row = argument;
+    const struct forward *row = native_argument(request);
     struct forwarding *forwarding = pool_alloc(&request->pool, sizeof(*forwarding));
 
     forwarding->row = row;
@@ -172,7 +171,7 @@ void forward(struct http_request *request, const struct forward *row)
     struct forwarding *forwarding;
 
     if (row->fields) {
-        native_take(request, body_read, row);
+        native_take_with(request, body_read, row);
         return;
     }
     forwarding = pool_alloc(&request->pool, sizeof(*forwarding));

@@ -101,7 +101,7 @@ static int read_style(const struct json_place *body, bool *ret_is_virtual_host, 
 }
 
 static int read_mount(struct http_request *request, const struct json_place *body,
-                      const void *argument, struct error *err)
+                      struct error *err)
 {
     static const char *const known[] = {
         "path",   "bucket", "prefix",      "readOnly",        "endpoint",
@@ -111,7 +111,6 @@ static int read_mount(struct http_request *request, const struct json_place *bod
     struct mounter_bucket *bucket = &spec->bucket;
     const char *path;
 
-    (void) argument;
     *spec = (struct bucket_mount_spec){.place = NULL};
     if (json_known_fields(body, known, ARRAY_COUNT(known), err) < 0 ||
         json_field_text(body, "path", JSON_REQUIRED, BUCKET_PLACE_MAX, &path, err) < 0 ||
@@ -139,7 +138,7 @@ static int read_mount(struct http_request *request, const struct json_place *bod
 
 void native_mount_bucket(struct http_request *request)
 {
-    native_take(request, read_mount, NULL);
+    native_take(request, read_mount);
 }
 
 void native_unmount_bucket(struct http_request *request)

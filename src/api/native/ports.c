@@ -114,8 +114,7 @@ static void exposed(void *context, const struct error *failure, struct port *por
     native_answer_send(&answer, request, 201);
 }
 
-static int read_port(struct http_request *request, const struct json_place *body,
-                     const void *argument, struct error *err)
+static int read_port(struct http_request *request, const struct json_place *body, struct error *err)
 {
     static const char *const known[] = {"port", "name", "token", "wake", "expiresIn"};
     struct port_spec spec = {.number = 0};
@@ -124,7 +123,6 @@ static int read_port(struct http_request *request, const struct json_place *body
     const struct port *port;
     int64_t number;
 
-    (void) argument;
     if (json_known_fields(body, known, ARRAY_COUNT(known), err) < 0 ||
         json_field_integer(body, "port", JSON_REQUIRED, 1, UINT16_MAX, &number, err) < 0 ||
         json_field_text(body, "name", JSON_OPTIONAL, PORT_NAME_MAX, &spec.name, err) < 0 ||
@@ -150,7 +148,7 @@ static int read_port(struct http_request *request, const struct json_place *body
 
 void native_expose_port(struct http_request *request)
 {
-    native_take(request, read_port, NULL);
+    native_take(request, read_port);
 }
 
 /* --- closed ---------------------------------------------------------------------------------- */

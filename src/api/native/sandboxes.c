@@ -101,7 +101,7 @@ static int read_template(struct http_request *request, const struct json_place *
 }
 
 static int read_create(struct http_request *request, const struct json_place *body,
-                       const void *argument, struct error *err)
+                       struct error *err)
 {
     const struct caller *caller = request_caller(request);
     struct domain *domain = api_of(request)->domain;
@@ -110,7 +110,6 @@ static int read_create(struct http_request *request, const struct json_place *bo
     struct snapshot *snapshot = NULL;
     struct sandbox_creation_answer *creation;
 
-    (void) argument;
     if (read_template(request, body, &spec, &snapshot, err) < 0 ||
         sandbox_spec_read_api(body, SPEC_CREATE, more, &spec, NULL, err) < 0)
         return -1;
@@ -129,7 +128,7 @@ static int read_create(struct http_request *request, const struct json_place *bo
 
 void native_create_sandbox(struct http_request *request)
 {
-    native_take(request, read_create, NULL);
+    native_take(request, read_create);
 }
 
 /* --- list ------------------------------------------------------------------------------------ */
@@ -250,7 +249,7 @@ static void sandboxes_done(void *context, const struct error *failure, struct sa
 }
 
 static int sandboxes_read_change(struct http_request *request, const struct json_place *body,
-                                 const void *argument, struct error *err)
+                                 struct error *err)
 {
     struct api *api = api_of(request);
     const struct caller *caller = request_caller(request);
@@ -258,7 +257,6 @@ static int sandboxes_read_change(struct http_request *request, const struct json
     struct sandbox *sandbox =
         sandbox_find(api->domain, caller, http_request_parameter(request, "id"), err);
 
-    (void) argument;
     if (!sandbox ||
         sandbox_spec_read_api(body, SPEC_CHANGE, NULL, &change.spec, &change.fields, err) < 0)
         return -1;
@@ -268,7 +266,7 @@ static int sandboxes_read_change(struct http_request *request, const struct json
 
 void native_change_sandbox(struct http_request *request)
 {
-    native_take(request, sandboxes_read_change, NULL);
+    native_take(request, sandboxes_read_change);
 }
 
 static void sandboxes_destroyed(void *context, const struct error *failure, struct sandbox *sandbox)

@@ -133,7 +133,7 @@ static void snapshots_made(void *context, const struct error *failure, struct sn
 }
 
 static int read_snapshot(struct http_request *request, const struct json_place *body,
-                         const void *argument, struct error *err)
+                         struct error *err)
 {
     static const char *const known[] = {"name", "freeze", "ttl"};
     struct domain *domain = api_of(request)->domain;
@@ -142,7 +142,6 @@ static int read_snapshot(struct http_request *request, const struct json_place *
     struct sandbox *sandbox;
     bool freeze = true;
 
-    (void) argument;
     if (json_known_fields(body, known, ARRAY_COUNT(known), err) < 0 ||
         json_field_text(body, "name", JSON_OPTIONAL, SNAPSHOT_NAME_MAX, &options.name, err) < 0 ||
         json_field_boolean(body, "freeze", JSON_OPTIONAL, &freeze, err) < 0 ||
@@ -158,7 +157,7 @@ static int read_snapshot(struct http_request *request, const struct json_place *
 
 void native_make_snapshot(struct http_request *request)
 {
-    native_take(request, read_snapshot, NULL);
+    native_take(request, read_snapshot);
 }
 
 static void snapshots_gone(void *context, const struct error *failure)
@@ -198,9 +197,8 @@ static void forked(void *context, const struct error *failure, struct sandbox *c
     order_end(order, failure, 201, &body);
 }
 
-/* `argument` NULL: of a snapshot. */
-static int read_fork(struct http_request *request, const struct json_place *body,
-                     const void *argument, struct error *err)
+/* Its argument is NULL: of a snapshot. */
+static int read_fork(struct http_request *request, const struct json_place *body, struct error *err)
 {
     static const char *const more[] = {"count", "freeze", NULL};
     AUTO(sandbox_change) struct sandbox_change change = {.spec = SANDBOX_SPEC_INIT};
@@ -219,7 +217,7 @@ static int read_fork(struct http_request *request, const struct json_place *body
     options.no_freeze = !freeze;
     options.count = (size_t) count;
     options.name = change.spec.name;
-    if (argument)
+    if (native_argument(request))
         sandbox = sandbox_find(domain, caller, http_request_parameter(request, "id"), err);
     else
         snapshot = snapshot_find(domain, caller, http_request_parameter(request, "snapshot"), err);
@@ -234,12 +232,12 @@ static int read_fork(struct http_request *request, const struct json_place *body
 
 void native_fork_snapshot(struct http_request *request)
 {
-    native_take(request, read_fork, NULL);
+    native_take(request, read_fork);
 }
 
 void native_fork_sandbox(struct http_request *request)
 {
-    native_take(request, read_fork, "sandbox");
+    native_take_with(request, read_fork, "sandbox");
 }
 
 /* --- rollback -------------------------------------------------------------------------------- */
@@ -265,7 +263,7 @@ static void rolled_back(void *context, const struct error *failure, struct sandb
 }
 
 static int read_rollback(struct http_request *request, const struct json_place *body,
-                         const void *argument, struct error *err)
+                         struct error *err)
 {
     static const char *const known[] = {"snapshot"};
     struct domain *domain = api_of(request)->domain;
@@ -274,7 +272,6 @@ static int read_rollback(struct http_request *request, const struct json_place *
     struct snapshot *snapshot;
     struct sandbox *sandbox;
 
-    (void) argument;
     if (json_known_fields(body, known, ARRAY_COUNT(known), err) < 0 ||
         json_field_text(body, "snapshot", JSON_REQUIRED, SNAPSHOT_NAME_MAX, &name, err) < 0)
         return -1;
@@ -288,7 +285,7 @@ static int read_rollback(struct http_request *request, const struct json_place *
 
 void native_roll_back(struct http_request *request)
 {
-    native_take(request, read_rollback, NULL);
+    native_take(request, read_rollback);
 }
 
 /* --- what changed ---------------------------------------------------------------------------- */

@@ -35,10 +35,9 @@ static void write_stats(struct json_writer *json, const struct stats *stats)
 
 static void measured(void *context, const struct error *failure, const struct stats *stats)
 {
-    struct http_request *request = pending_take_good(context, failure);
     AUTO(native_answer) struct native_answer answer;
+    struct http_request *request = native_answer_pending(&answer, context, failure);
 
-    native_answer_begin(&answer);
     if (!request)
         return;
     write_stats(&answer.json, stats);

@@ -80,8 +80,7 @@ static void templates_put(void *context, const struct error *failure,
         answer_template(request, template);
 }
 
-static int read_put(struct http_request *request, const struct json_place *body,
-                    const void *argument, struct error *err)
+static int read_put(struct http_request *request, const struct json_place *body, struct error *err)
 {
     static const char *const more[] = {"snapshot", NULL};
     AUTO(sandbox_spec) struct sandbox_spec spec = SANDBOX_SPEC_INIT;
@@ -90,7 +89,6 @@ static int read_put(struct http_request *request, const struct json_place *body,
     struct snapshot *snapshot = NULL;
     const char *name = NULL;
 
-    (void) argument;
     if (sandbox_spec_read_api(body, SPEC_TEMPLATE, more, &spec, NULL, err) < 0 ||
         json_field_text(body, "snapshot", JSON_OPTIONAL, SNAPSHOT_NAME_MAX, &name, err) < 0)
         return -1;
@@ -106,7 +104,7 @@ static int read_put(struct http_request *request, const struct json_place *body,
 
 void native_put_template(struct http_request *request)
 {
-    native_take(request, read_put, NULL);
+    native_take(request, read_put);
 }
 
 static void templates_gone(void *context, const struct error *failure,

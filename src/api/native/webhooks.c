@@ -84,13 +84,12 @@ static void webhooks_made(void *context, const struct error *failure, struct web
 }
 
 static int read_webhook(struct http_request *request, const struct json_place *body,
-                        const void *argument, struct error *err)
+                        struct error *err)
 {
     static const char *const known[] = {"url", "events", "secret", "bearer"};
     struct webhook_spec spec = {.url = NULL};
     struct json_texts types = {.count = 0};
 
-    (void) argument;
     if (json_known_fields(body, known, ARRAY_COUNT(known), err) < 0 ||
         json_field_text(body, "url", JSON_REQUIRED, WEBHOOK_URL_MAX, &spec.url, err) < 0 ||
         json_field_texts(body, "events", JSON_OPTIONAL, WEBHOOK_TYPES_MAX, WEBHOOK_TYPE_MAX,
@@ -107,7 +106,7 @@ static int read_webhook(struct http_request *request, const struct json_place *b
 
 void native_create_webhook(struct http_request *request)
 {
-    native_take(request, read_webhook, NULL);
+    native_take(request, read_webhook);
 }
 
 static void webhooks_changed(void *context, const struct error *failure, struct webhook *webhook)
@@ -119,13 +118,12 @@ static void webhooks_changed(void *context, const struct error *failure, struct 
 }
 
 static int webhooks_read_change(struct http_request *request, const struct json_place *body,
-                                const void *argument, struct error *err)
+                                struct error *err)
 {
     static const char *const known[] = {"enabled"};
     struct webhook *webhook;
     bool is_enabled = true;
 
-    (void) argument;
     if (json_known_fields(body, known, ARRAY_COUNT(known), err) < 0 ||
         json_field_boolean(body, "enabled", JSON_REQUIRED, &is_enabled, err) < 0)
         return -1;
@@ -140,7 +138,7 @@ static int webhooks_read_change(struct http_request *request, const struct json_
 
 void native_change_webhook(struct http_request *request)
 {
-    native_take(request, webhooks_read_change, NULL);
+    native_take(request, webhooks_read_change);
 }
 
 static void webhooks_gone(void *context, const struct error *failure, struct webhook *webhook)
@@ -181,10 +179,9 @@ static void write_entry(struct json_writer *json, const struct webhook_log_entry
 static void logged(void *context, const struct error *failure,
                    const struct webhook_log_entry *entries, size_t count)
 {
-    struct http_request *request = pending_take_good(context, failure);
     AUTO(native_answer) struct native_answer answer;
+    struct http_request *request = native_answer_pending(&answer, context, failure);
 
-    native_answer_begin(&answer);
     if (!request)
         return;
     json_begin_array_at(&answer.json, "deliveries");

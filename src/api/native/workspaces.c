@@ -12,10 +12,9 @@
 static void synced(void *context, const struct error *failure,
                    const struct workspace_synced *result)
 {
-    struct http_request *request = pending_take_good(context, failure);
     AUTO(native_answer) struct native_answer answer;
+    struct http_request *request = native_answer_pending(&answer, context, failure);
 
-    native_answer_begin(&answer);
     if (!request)
         return;
     json_add_integer(&answer.json, "syncedFiles", (int64_t) result->files);
@@ -29,14 +28,12 @@ static void synced(void *context, const struct error *failure,
     native_answer_send(&answer, request, 200);
 }
 
-static int read_sync(struct http_request *request, const struct json_place *body,
-                     const void *argument, struct error *err)
+static int read_sync(struct http_request *request, const struct json_place *body, struct error *err)
 {
     static const char *const known[] = {"freeze"};
     struct sandbox *sandbox;
     bool freeze = true;
 
-    (void) argument;
     if (json_known_fields(body, known, ARRAY_COUNT(known), err) < 0 ||
         json_field_boolean(body, "freeze", JSON_OPTIONAL, &freeze, err) < 0)
         return -1;
@@ -49,7 +46,7 @@ static int read_sync(struct http_request *request, const struct json_place *body
 
 void native_sync_workspace(struct http_request *request)
 {
-    native_take(request, read_sync, NULL);
+    native_take(request, read_sync);
 }
 
 /* --- looking --------------------------------------------------------------------------------- */
@@ -77,10 +74,9 @@ void native_get_workspace(struct http_request *request)
 
 static void restored(void *context, const struct error *failure, uint64_t files, uint64_t bytes)
 {
-    struct http_request *request = pending_take_good(context, failure);
     AUTO(native_answer) struct native_answer answer;
+    struct http_request *request = native_answer_pending(&answer, context, failure);
 
-    native_answer_begin(&answer);
     if (!request)
         return;
     json_add_integer(&answer.json, "restoredFiles", (int64_t) files);
@@ -89,11 +85,10 @@ static void restored(void *context, const struct error *failure, uint64_t files,
 }
 
 static int read_restore(struct http_request *request, const struct json_place *body,
-                        const void *argument, struct error *err)
+                        struct error *err)
 {
     struct sandbox *sandbox;
 
-    (void) argument;
     if (json_known_fields(body, NULL, 0, err) < 0)
         return -1;
     sandbox = native_find_sandbox(request);
@@ -105,5 +100,5 @@ static int read_restore(struct http_request *request, const struct json_place *b
 
 void native_restore_workspace(struct http_request *request)
 {
-    native_take(request, read_restore, NULL);
+    native_take(request, read_restore);
 }
