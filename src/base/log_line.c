@@ -11,7 +11,7 @@
 /* The longest thing one input byte or character becomes: \u0000. */
 #define ESCAPE_ROOM 8
 
-struct line {
+struct log_line {
     char *at;
     const char *limit; /* TAIL_ROOM before the real end */
     bool cut;
@@ -54,12 +54,12 @@ bool log_line_hides(const char *name, size_t length)
 }
 
 /* A closing quote may stand behind the limit: then there is none. */
-static size_t room(const struct line *line)
+static size_t room(const struct log_line *line)
 {
     return line->at < line->limit ? (size_t) (line->limit - line->at) : 0;
 }
 
-static void add(struct line *line, const char *bytes, size_t length)
+static void add(struct log_line *line, const char *bytes, size_t length)
 {
     if (room(line) < length) {
         line->cut = true;
@@ -78,7 +78,7 @@ static bool is_hidden_control(uint32_t character)
            (character >= 0x2066 && character <= 0x2069);
 }
 
-static void add_code(struct line *line, uint32_t unit)
+static void add_code(struct log_line *line, uint32_t unit)
 {
     static const char digits[] = "0123456789abcdef";
     const char code[] = {'\\',
@@ -92,7 +92,7 @@ static void add_code(struct line *line, uint32_t unit)
 }
 
 /* One character that is not plain; returns how many bytes it took. Invalid bytes become U+FFFD. */
-static size_t add_special(struct line *line, const char *bytes, size_t length, bool quoted)
+static size_t add_special(struct log_line *line, const char *bytes, size_t length, bool quoted)
 {
     uint32_t character = 0;
     size_t size = utf8_decode(bytes, length, &character);
@@ -114,7 +114,7 @@ static size_t add_special(struct line *line, const char *bytes, size_t length, b
 
 /* Copies plain bytes until one is not, or room or input end; returns how many. The pointers are
  * locals: through `line` the compiler would reload them after every byte. */
-static size_t add_plain(struct line *line, const char *bytes, size_t length)
+static size_t add_plain(struct log_line *line, const char *bytes, size_t length)
 {
     size_t most = room(line), i = 0;
     char *at = line->at;
@@ -138,7 +138,7 @@ static size_t add_plain(struct line *line, const char *bytes, size_t length)
 }
 
 /* `quoted`: the result stands between quotes, so quotes and backslashes are escaped too. */
-static void add_escaped(struct line *line, const char *bytes, size_t length, bool quoted)
+static void add_escaped(struct log_line *line, const char *bytes, size_t length, bool quoted)
 {
     size_t i = add_plain(line, bytes, length);
 
@@ -152,7 +152,7 @@ static void add_escaped(struct line *line, const char *bytes, size_t length, boo
     }
 }
 
-static void add_quoted(struct line *line, const char *bytes, size_t length)
+static void add_quoted(struct log_line *line, const char *bytes, size_t length)
 {
     add(line, "\"", 1);
     if (line->cut)
@@ -175,7 +175,7 @@ static bool needs_quotes(const char *bytes, size_t length)
     return length == 0;
 }
 
-static void add_number(struct line *line, int64_t number)
+static void add_number(struct log_line *line, int64_t number)
 {
     char text[NUMBER_TEXT_SIZE];
     size_t length = number_format(number, text);
@@ -183,7 +183,7 @@ static void add_number(struct line *line, int64_t number)
     add(line, text, length);
 }
 
-static void add_value(struct line *line, enum log_format format, const struct log_field *field,
+static void add_value(struct log_line *line, enum log_format format, const struct log_field *field,
                       bool hidden)
 {
     if (hidden)
@@ -198,7 +198,7 @@ static void add_value(struct line *line, enum log_format format, const struct lo
         add_quoted(line, field->text, field->length);
 }
 
-static void add_field(struct line *line, enum log_format format, const struct log_field *field)
+static void add_field(struct log_line *line, enum log_format format, const struct log_field *field)
 {
     bool text = format == LOG_FORMAT_TEXT;
     size_t length = strlen(field->name);
@@ -216,8 +216,8 @@ static void add_field(struct line *line, enum log_format format, const struct lo
         line->at = before;
 }
 
-static void add_fields(struct line *line, enum log_format format, const struct log_field *fields,
-                       size_t count)
+static void add_fields(struct log_line *line, enum log_format format,
+                       const struct log_field *fields, size_t count)
 {
     bool first = true;
 
@@ -232,7 +232,7 @@ static void add_fields(struct line *line, enum log_format format, const struct l
     }
 }
 
-static void begin_json(struct line *line, const char *time, enum log_level level,
+static void begin_json(struct log_line *line, const char *time, enum log_level level,
                        const char *message)
 {
     add(line, "{\"time\":\"", 9);
@@ -241,7 +241,7 @@ static void begin_json(struct line *line, const char *time, enum log_level level
     add_quoted(line, message, strlen(message));
 }
 
-static void begin_text(struct line *line, const char *time, enum log_level level,
+static void begin_text(struct log_line *line, const char *time, enum log_level level,
                        const char *message)
 {
     /* The day is known to who sits before a terminal. */
@@ -250,7 +250,7 @@ static void begin_text(struct line *line, const char *time, enum log_level level
     add_escaped(line, message, strlen(message), false);
 }
 
-static void put(struct line *line, const char *tail)
+static void put(struct log_line *line, const char *tail)
 {
     size_t length = strlen(tail);
 
@@ -262,7 +262,7 @@ size_t log_line_format(enum log_format format, char ret_line[static LOG_LINE_MAX
                        const char time[static CLOCK_TEXT_SIZE], enum log_level level,
                        const char *message, const struct log_field *fields, size_t count)
 {
-    struct line line = {.at = ret_line, .limit = ret_line + LOG_LINE_MAX - TAIL_ROOM};
+    struct log_line line = {.at = ret_line, .limit = ret_line + LOG_LINE_MAX - TAIL_ROOM};
 
     if (format == LOG_FORMAT_TEXT) {
         begin_text(&line, time, level, message);

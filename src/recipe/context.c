@@ -98,26 +98,26 @@ struct context *context_open(const char *path, struct error *err)
 
 /* --- names in a folder ---------------------------------------------------------------------- */
 
-struct names {
+struct context_names {
     char **list; /* owned */
     size_t count;
 };
 
-static void names_done(struct names *names)
+static void names_done(struct context_names *names)
 {
     for (size_t i = 0; i < names->count; i++)
         free(names->list[i]);
     free(names->list);
 }
 
-AUTO_DEFINE(names, struct names, names_done);
+AUTO_DEFINE(names, struct context_names, names_done);
 
 static int compare_names(const void *left, const void *right)
 {
     return strcmp(*(char *const *) left, *(char *const *) right);
 }
 
-static int read_names(int folder, const char *path, struct names *names, struct error *err)
+static int read_names(int folder, const char *path, struct context_names *names, struct error *err)
 {
     int fd = sys_file_open(folder, ".", O_RDONLY | O_DIRECTORY, 0);
     AUTO(closedir) DIR *entries = fd < 0 ? NULL : fdopendir(fd);
@@ -180,7 +180,7 @@ static int write_zeros(struct copying *copying, size_t length)
     return write_bytes(copying, copying->chunk, length);
 }
 
-static char *join(const char *folder, const char *name)
+static char *context_join(const char *folder, const char *name)
 {
     AUTO(text) struct text path = TEXT_INIT(2 * TAR_PATH_MAX);
 
@@ -193,7 +193,7 @@ static int begin_entry(struct copying *copying, const struct stat *status, char 
                        const char *to, const char *own, const char *link)
 {
     AUTO(text) struct text header = TEXT_INIT(TAR_HEADER_MAX);
-    AUTO(free) char *path = join(copying->order->below ? copying->order->below : "", to);
+    AUTO(free) char *path = context_join(copying->order->below ? copying->order->below : "", to);
     char mode[32];
     const struct tar_entry entry = {
         .type = type,
@@ -254,8 +254,9 @@ static int copy_file(struct copying *copying, int folder, const char *name, cons
     return copy_content(copying, file, (uint64_t) status.st_size, path);
 }
 
-static int copy_link(struct copying *copying, int folder, const char *name, const char *path,
-                     const struct stat *status, const char *to, const char *own)
+static int context_copy_link(struct copying *copying, int folder, const char *name,
+                             const char *path, const struct stat *status, const char *to,
+                             const char *own)
 {
     AUTO(free) char *target = mem_alloc(TAR_PATH_MAX + 2);
     ssize_t length = readlinkat(folder, name, target, TAR_PATH_MAX + 1);
@@ -271,8 +272,8 @@ static int copy_folder(struct copying *copying, int folder, const char *path, co
                        int depth);
 
 /* Something in a folder; `own` is where it goes when nothing else is said. */
-static int copy_entry(struct copying *copying, int folder, const char *name, const char *path,
-                      const char *to, const char *own, int depth)
+static int context_copy_entry(struct copying *copying, int folder, const char *name,
+                              const char *path, const char *to, const char *own, int depth)
 {
     bool is_ignored = context_ignore_matches(copying->context->ignore, path);
     struct stat status;
@@ -294,7 +295,7 @@ static int copy_entry(struct copying *copying, int folder, const char *name, con
     if (is_ignored)
         return 0;
     if (S_ISLNK(status.st_mode))
-        return copy_link(copying, folder, name, path, &status, to, own);
+        return context_copy_link(copying, folder, name, path, &status, to, own);
     if (S_ISREG(status.st_mode))
         return copy_file(copying, folder, name, path, to, own);
     return error_set(copying->err, ERR_INVALID, 0, "'%.*s' is not a file, folder or link",
@@ -305,7 +306,7 @@ static int copy_entry(struct copying *copying, int folder, const char *name, con
 static int copy_folder(struct copying *copying, int folder, const char *path, const char *to,
                        int depth)
 {
-    AUTO(names) struct names names = {.count = 0};
+    AUTO(names) struct context_names names = {.count = 0};
 
     if (depth > CONTEXT_DEPTH_MAX)
         return error_set(copying->err, ERR_TOO_LARGE, 0, "folders within folders, more than %d",
@@ -313,10 +314,10 @@ static int copy_folder(struct copying *copying, int folder, const char *path, co
     if (read_names(folder, path, &names, copying->err) < 0)
         return -1;
     for (size_t i = 0; i < names.count; i++) {
-        AUTO(free) char *inner = join(path, names.list[i]);
-        AUTO(free) char *place = join(to, names.list[i]);
+        AUTO(free) char *inner = context_join(path, names.list[i]);
+        AUTO(free) char *place = context_join(to, names.list[i]);
 
-        if (copy_entry(copying, folder, names.list[i], inner, place, place, depth) < 0)
+        if (context_copy_entry(copying, folder, names.list[i], inner, place, place, depth) < 0)
             return -1;
     }
     return 0;
@@ -374,7 +375,8 @@ static int copy_source(struct copying *copying, int folder, const char *name, co
         return error_set(copying->err, ERR_CONFLICT, errno, "'%.*s'", SHOWN_MAX, path);
     is_folder = S_ISDIR(status.st_mode);
     if ((is_folder ? copy_source_folder(copying, folder, name, path)
-                   : copy_entry(copying, folder, name, path, wanted ? wanted : name, name, 0)) < 0)
+                   : context_copy_entry(copying, folder, name, path, wanted ? wanted : name, name,
+                                        0)) < 0)
         return -1;
     if (copying->result.entries == before && context_ignore_matches(copying->context->ignore, path))
         return 0;
@@ -389,7 +391,7 @@ static int find_source(struct copying *copying, int folder, const char *path, co
 static int take_name(struct copying *copying, int folder, const char *path, const char *name,
                      const char *rest)
 {
-    AUTO(free) char *inner = join(path, name);
+    AUTO(free) char *inner = context_join(path, name);
     AUTO(close) int next = -EBADF;
 
     if (!*rest) {
@@ -413,7 +415,7 @@ static bool exists(int folder, const char *name)
 /* The first name of `rest` in this folder, with all that follows it. */
 static int find_source(struct copying *copying, int folder, const char *path, const char *rest)
 {
-    AUTO(names) struct names names = {.count = 0};
+    AUTO(names) struct context_names names = {.count = 0};
     AUTO(ignore_pattern) struct ignore_pattern pattern = {.count = 0};
     size_t length = strcspn(rest, "/");
     AUTO(free) char *first = mem_copy_bytes(rest, length);

@@ -8,13 +8,13 @@
 
 #define BLANKS "\t\r "
 
-struct rule {
+struct context_ignore_rule {
     struct ignore_pattern pattern;
     bool takes_back;
 };
 
 struct context_ignore {
-    struct rule *rules; /* owned */
+    struct context_ignore_rule *rules; /* owned */
     size_t count;
     bool has_exceptions;
 };
@@ -54,7 +54,7 @@ static void strip_front(const char **line, size_t *length)
 static int add_rule(struct context_ignore *ignore, const char *line, size_t length,
                     struct error *err)
 {
-    struct rule rule = {.takes_back = *line == '!'};
+    struct context_ignore_rule rule = {.takes_back = *line == '!'};
 
     line += rule.takes_back;
     length -= rule.takes_back;
@@ -113,7 +113,7 @@ static bool names(const struct ignore_pattern *pattern, const char *path)
 bool context_ignore_matches(const struct context_ignore *ignore, const char *path)
 {
     for (size_t i = ignore ? ignore->count : 0; i > 0; i--) {
-        const struct rule *rule = &ignore->rules[i - 1];
+        const struct context_ignore_rule *rule = &ignore->rules[i - 1];
 
         if (names(&rule->pattern, path))
             return !rule->takes_back;

@@ -42,7 +42,7 @@ const char *recipe_kind_text(enum recipe_kind kind)
 
 /* --- lines ---------------------------------------------------------------------------------- */
 
-struct reading {
+struct recipe_reading {
     const char *at, *end;
     size_t line; /* of what is at `at` */
     struct pool *pool;
@@ -51,7 +51,7 @@ struct reading {
 };
 
 /* The line at `at`, without its end and the blanks before that. */
-static bool next_line(struct reading *reading, const char **ret_line, size_t *ret_length)
+static bool next_line(struct recipe_reading *reading, const char **ret_line, size_t *ret_length)
 {
     const char *line = reading->at, *end;
 
@@ -69,7 +69,7 @@ static bool next_line(struct reading *reading, const char **ret_line, size_t *re
 }
 
 /* One instruction with the lines that continue it. Empty lines and comments do not end it. */
-static bool next_instruction(struct reading *reading, struct text *out, size_t *ret_line)
+static bool next_instruction(struct recipe_reading *reading, struct text *out, size_t *ret_line)
 {
     const char *line;
     size_t length;
@@ -113,7 +113,7 @@ static int find_kind(const char *text, size_t length, enum recipe_kind *ret_kind
 }
 
 /* "--chown=1000:1000 " in front. */
-static int read_options(struct recipe_step *step, struct pool *pool, struct error *err)
+static int recipe_read_options(struct recipe_step *step, struct pool *pool, struct error *err)
 {
     while (strncmp(step->rest, "--", 2) == 0) {
         size_t length = strcspn(step->rest, BLANKS);
@@ -196,8 +196,8 @@ static int check_step(const struct recipe_step *step, struct error *err)
 }
 
 /* One FROM, and only ARG before it. */
-static int check_place(const struct recipe *recipe, const struct recipe_step *step,
-                       struct error *err)
+static int recipe_check_place(const struct recipe *recipe, const struct recipe_step *step,
+                              struct error *err)
 {
     bool has_base = false;
 
@@ -210,7 +210,7 @@ static int check_place(const struct recipe *recipe, const struct recipe_step *st
     return 0;
 }
 
-static int read_step(struct reading *reading, const char *text, struct recipe_step *step)
+static int read_step(struct recipe_reading *reading, const char *text, struct recipe_step *step)
 {
     size_t length = strcspn(text, BLANKS);
 
@@ -219,10 +219,10 @@ static int read_step(struct reading *reading, const char *text, struct recipe_st
     step->text = pool_copy_text(reading->pool, text);
     step->rest = step->text + length;
     step->rest += strspn(step->rest, BLANKS);
-    if (read_options(step, reading->pool, reading->err) < 0 ||
+    if (recipe_read_options(step, reading->pool, reading->err) < 0 ||
         read_words(step, reading->pool, reading->err) < 0 || check_step(step, reading->err) < 0)
         return -1;
-    return check_place(reading->recipe, step, reading->err);
+    return recipe_check_place(reading->recipe, step, reading->err);
 }
 
 /* "# escape=`" in the first lines would change what all others mean. */
@@ -262,7 +262,7 @@ int recipe_read(const char *bytes, size_t length, struct pool *pool, struct reci
 {
     AUTO(text) struct text instruction = TEXT_INIT(RECIPE_SIZE_MAX);
     struct recipe recipe = {.count = 0};
-    struct reading reading = {
+    struct recipe_reading reading = {
         .at = bytes, .end = bytes + length, .pool = pool, .recipe = &recipe, .err = err};
     size_t line = 0;
 
@@ -287,7 +287,7 @@ int recipe_read(const char *bytes, size_t length, struct pool *pool, struct reci
     }
     if (!recipe.count ||
         (recipe.steps[recipe.count - 1].kind == RECIPE_ARG &&
-         check_place(&recipe, &(struct recipe_step){.kind = RECIPE_RUN}, NULL) < 0))
+         recipe_check_place(&recipe, &(struct recipe_step){.kind = RECIPE_RUN}, NULL) < 0))
         return error_set(err, ERR_INVALID, 0, "it has no FROM");
     *ret_recipe = recipe;
     return 0;

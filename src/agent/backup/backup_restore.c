@@ -23,7 +23,7 @@
 /* Entries that are deleted in one turn of the loop. */
 #define CLEAN_ENTRIES 64
 
-struct restore {
+struct backup_restore {
     struct backup_job job;
     struct backup_request request;
     struct backup_swap swap;
@@ -33,7 +33,7 @@ struct restore {
     bool keep_work; /* it holds what could not be put back */
 };
 
-static const char *in_work(struct restore *restore, const char *name)
+static const char *in_work(struct backup_restore *restore, const char *name)
 {
     return pool_format(&restore->job.pool, "%s/%s/%s", restore->request.folder, restore->work,
                        name);
@@ -41,7 +41,7 @@ static const char *in_work(struct restore *restore, const char *name)
 
 /* --- the end --------------------------------------------------------------------------------- */
 
-static void write_reply(struct restore *restore)
+static void write_reply(struct backup_restore *restore)
 {
     struct json_writer json;
 
@@ -53,7 +53,7 @@ static void write_reply(struct restore *restore)
     (void) json_writer_finish(&json); /* one path fits */
 }
 
-static void finish(struct restore *restore)
+static void finish(struct backup_restore *restore)
 {
     if (restore->job.failed && restore->made_folder)
         (void) rmdir(restore->request.folder); /* only when it is empty */
@@ -66,7 +66,7 @@ static void finish(struct restore *restore)
  * restore fail. */
 static void clean(struct loop_task *task)
 {
-    struct restore *restore = CONTAINER_OF(task, struct restore, cleaning);
+    struct backup_restore *restore = CONTAINER_OF(task, struct backup_restore, cleaning);
     AUTO(close)
     int folder = sys_file_open(AT_FDCWD, restore->request.folder, O_PATH | O_DIRECTORY, 0);
 
@@ -76,7 +76,7 @@ static void clean(struct loop_task *task)
         finish(restore);
 }
 
-static void end(struct restore *restore)
+static void end(struct backup_restore *restore)
 {
     if (!restore->work[0] || restore->keep_work)
         finish(restore);
@@ -84,7 +84,7 @@ static void end(struct restore *restore)
         loop_defer(&restore->job.agent->loop, &restore->cleaning);
 }
 
-static void fail(struct restore *restore, enum api_code code, const char *what, int error)
+static void fail(struct backup_restore *restore, enum api_code code, const char *what, int error)
 {
     const struct backup_context context = {restore->request.folder, restore->request.archive, NULL};
 
@@ -97,7 +97,7 @@ static void fail(struct restore *restore, enum api_code code, const char *what, 
 
 static void swapped(struct backup_swap *swap, int error, bool undone)
 {
-    struct restore *restore = CONTAINER_OF(swap, struct restore, swap);
+    struct backup_restore *restore = CONTAINER_OF(swap, struct backup_restore, swap);
 
     restore->keep_work = error && !undone;
     if (restore->keep_work)
@@ -114,7 +114,7 @@ static void swapped(struct backup_swap *swap, int error, bool undone)
 }
 
 /* A folder that was there keeps its own. */
-static void take_attributes(struct restore *restore)
+static void take_attributes(struct backup_restore *restore)
 {
     struct stat status;
 
@@ -127,7 +127,7 @@ static void take_attributes(struct restore *restore)
 
 static void unpacked(struct tool *tool, const struct exec_result *result)
 {
-    struct restore *restore = CONTAINER_OF(tool, struct restore, job.tool);
+    struct backup_restore *restore = CONTAINER_OF(tool, struct backup_restore, job.tool);
     const struct backup_context context = {restore->request.folder, restore->request.archive,
                                            result};
     int r;
@@ -148,7 +148,7 @@ static void unpacked(struct tool *tool, const struct exec_result *result)
 
 /* --- unpacking ------------------------------------------------------------------------------- */
 
-static void unpack(struct restore *restore)
+static void unpack(struct backup_restore *restore)
 {
     const char *const arguments[] = {"unsquashfs",
                                      "-no-progress",
@@ -162,7 +162,7 @@ static void unpack(struct restore *restore)
     tool_start(&restore->job.tool, &options);
 }
 
-static int make_work(struct restore *restore)
+static int make_work(struct backup_restore *restore)
 {
     char name[SYS_FILE_NAME_SIZE];
     struct stat status;
@@ -183,7 +183,7 @@ static int make_work(struct restore *restore)
 
 static void begin(struct backup_job *job)
 {
-    struct restore *restore = CONTAINER_OF(job, struct restore, job);
+    struct backup_restore *restore = CONTAINER_OF(job, struct backup_restore, job);
     struct stat status;
     int r;
 
@@ -211,7 +211,7 @@ static void stop(struct backup_job *job)
 }
 
 static const struct backup_kind kind = {
-    .size = sizeof(struct restore),
+    .size = sizeof(struct backup_restore),
     .begin = begin,
     .stop = stop,
 };
@@ -220,7 +220,7 @@ void backup_restore_run(struct call *call)
 {
     AUTO(api_error) struct api_error error = API_ERROR_INIT;
     struct backup_job *job = backup_job_new(call, &kind);
-    struct restore *restore = CONTAINER_OF(job, struct restore, job);
+    struct backup_restore *restore = CONTAINER_OF(job, struct backup_restore, job);
 
     loop_task_init(&restore->cleaning, clean);
     if (backup_request_read(call->arguments, &job->pool, &restore->request, &error) < 0) {

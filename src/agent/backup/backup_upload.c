@@ -22,7 +22,7 @@
 #define ATTEMPTS_MAX 3
 #define PART_SECONDS "1800"
 
-struct upload {
+struct backup_upload {
     struct backup_job job;
     struct backup_upload_request request;
     size_t current;
@@ -33,16 +33,16 @@ struct upload {
     bool shrank;    /* the archive, under our hands */
 };
 
-static void begin_part(struct upload *upload);
+static void begin_part(struct backup_upload *upload);
 
-static struct backup_part *current_part(struct upload *upload)
+static struct backup_part *current_part(struct backup_upload *upload)
 {
     return &upload->request.parts[upload->current];
 }
 
 /* --- the end --------------------------------------------------------------------------------- */
 
-static void end(struct upload *upload)
+static void end(struct backup_upload *upload)
 {
     struct json_writer json;
 
@@ -64,7 +64,7 @@ static void end(struct upload *upload)
 
 /* What the store says may repeat the signature, and what curl says the URL: neither is passed on
  * as it is. */
-static void fail(struct upload *upload, const char *reason)
+static void fail(struct backup_upload *upload, const char *reason)
 {
     const struct backup_context context = {.archive = upload->request.archive};
 
@@ -76,7 +76,7 @@ static void fail(struct upload *upload, const char *reason)
 
 /* --- the answer ------------------------------------------------------------------------------ */
 
-static const char *complaint_of_curl(struct upload *upload)
+static const char *complaint_of_curl(struct backup_upload *upload)
 {
     AUTO(text) struct text words = TEXT_INIT(4 * TOOL_COMPLAINT_MAX);
     const char *url = current_part(upload)->url, *query = strchr(url, '?');
@@ -90,7 +90,7 @@ static const char *complaint_of_curl(struct upload *upload)
 }
 
 /* Why this attempt failed, or NULL. */
-static const char *judge(struct upload *upload, const struct exec_result *result)
+static const char *judge(struct backup_upload *upload, const struct exec_result *result)
 {
     struct tool *tool = &upload->job.tool;
     char etag[BACKUP_UPLOAD_ETAG_MAX];
@@ -120,7 +120,7 @@ static const char *judge(struct upload *upload, const struct exec_result *result
 
 static void part_ended(struct tool *tool, const struct exec_result *result)
 {
-    struct upload *upload = CONTAINER_OF(tool, struct upload, job.tool);
+    struct backup_upload *upload = CONTAINER_OF(tool, struct backup_upload, job.tool);
     const char *reason;
 
     if (upload->job.failed) { /* the client left */
@@ -141,7 +141,7 @@ static void part_ended(struct tool *tool, const struct exec_result *result)
 /* --- sending --------------------------------------------------------------------------------- */
 
 /* As much as fits into the window. Disks that are slow hold us up for one piece. */
-static void feed(struct upload *upload)
+static void feed(struct backup_upload *upload)
 {
     const struct backup_part *part = current_part(upload);
     char *buffer = upload->job.agent->loop.scratch;
@@ -167,14 +167,14 @@ static void feed(struct upload *upload)
 
 static void curl_took(struct tool *tool, size_t length)
 {
-    struct upload *upload = CONTAINER_OF(tool, struct upload, job.tool);
+    struct backup_upload *upload = CONTAINER_OF(tool, struct backup_upload, job.tool);
 
     upload->waiting -= length < upload->waiting ? length : upload->waiting;
     if (!upload->shrank && upload->sent < current_part(upload)->size)
         feed(upload);
 }
 
-static void start_curl(struct upload *upload, int config)
+static void start_curl(struct backup_upload *upload, int config)
 {
     static const char *const arguments[] = {"curl",
                                             "-q", /* nobody's .curlrc */
@@ -209,7 +209,7 @@ static void start_curl(struct upload *upload, int config)
         feed(upload);
 }
 
-static void begin_part(struct upload *upload)
+static void begin_part(struct backup_upload *upload)
 {
     AUTO(text) struct text config = TEXT_INIT(CONFIG_MAX);
     AUTO(close) int fd = -EBADF;
@@ -228,7 +228,7 @@ static void begin_part(struct upload *upload)
 
 /* --- the beginning --------------------------------------------------------------------------- */
 
-static int open_archive(struct upload *upload, int64_t *ret_size)
+static int open_archive(struct backup_upload *upload, int64_t *ret_size)
 {
     struct stat status;
 
@@ -244,7 +244,7 @@ static int open_archive(struct upload *upload, int64_t *ret_size)
 
 static void begin(struct backup_job *job)
 {
-    struct upload *upload = CONTAINER_OF(job, struct upload, job);
+    struct backup_upload *upload = CONTAINER_OF(job, struct backup_upload, job);
     const struct backup_context context = {.archive = upload->request.archive};
     int64_t size = 0;
     int r = open_archive(upload, &size);
@@ -266,13 +266,13 @@ static void begin(struct backup_job *job)
 
 static void done(struct backup_job *job)
 {
-    struct upload *upload = CONTAINER_OF(job, struct upload, job);
+    struct backup_upload *upload = CONTAINER_OF(job, struct backup_upload, job);
 
     upload->fd = fd_close(upload->fd);
 }
 
 static const struct backup_kind kind = {
-    .size = sizeof(struct upload),
+    .size = sizeof(struct backup_upload),
     .begin = begin,
     .done = done,
 };
@@ -281,7 +281,7 @@ void backup_upload_run(struct call *call)
 {
     AUTO(api_error) struct api_error error = API_ERROR_INIT;
     struct backup_job *job = backup_job_new(call, &kind);
-    struct upload *upload = CONTAINER_OF(job, struct upload, job);
+    struct backup_upload *upload = CONTAINER_OF(job, struct backup_upload, job);
 
     upload->fd = -EBADF;
     if (backup_upload_request_read(call->arguments, &job->pool, &upload->request, &error) < 0) {

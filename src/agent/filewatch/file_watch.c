@@ -37,7 +37,7 @@ static void settled(void *owner)
 
 /* --- retaining ------------------------------------------------------------------------------- */
 
-static void forget(struct file_watcher *watcher)
+static void file_watch_forget(struct file_watcher *watcher)
 {
     watcher->is_retained = false;
     file_watcher_release(watcher);
@@ -56,7 +56,7 @@ static void expiry_due(struct deadline *deadline)
         if (!watcher->is_retained)
             continue;
         if (due <= now)
-            forget(watcher);
+            file_watch_forget(watcher);
         else if (next == 0 || due < next)
             next = due;
     }
@@ -89,7 +89,7 @@ static void retain(struct file_watcher *watcher)
 
     watcher->last_check = loop_now(&set->agent->loop);
     if (!watcher->is_retained && count >= FILE_WATCH_RETAINED_MAX)
-        forget(oldest);
+        file_watch_forget(oldest);
     watcher->is_retained = true;
     if (!set->expiry.due)
         deadline_set(&set->expiry, FILE_WATCH_RETAIN_MS);
@@ -113,7 +113,7 @@ static struct file_watch_set *get_set(struct agent *agent)
     return set;
 }
 
-static void watch(struct call *call)
+static void file_watch_watch(struct call *call)
 {
     struct file_watch_set *set = get_set(call->agent);
     struct watch_request request;
@@ -134,7 +134,7 @@ static void watch(struct call *call)
         file_watch_stream_add(watcher, call);
 }
 
-static void check(struct call *call)
+static void file_watch_check_request(struct call *call)
 {
     struct file_watch_set *set = get_set(call->agent);
     struct watch_request request;
@@ -155,7 +155,7 @@ static const struct operation rows[] = {
      .path = "/api/watch",
      .rpc = "watch.watch",
      .parameters = {OPERATION_FIELDS},
-     .run = watch,
+     .run = file_watch_watch,
      .name = "watch.start",
      .summary = "What changes below a folder, as events",
      .has_events = true},
@@ -163,7 +163,7 @@ static const struct operation rows[] = {
      .path = "/api/watch/check",
      .rpc = "watch.checkChanges",
      .parameters = {OPERATION_FIELDS},
-     .run = check,
+     .run = file_watch_check_request,
      .name = "watch.check",
      .summary = "Whether anything changed below a folder since a version"},
 };

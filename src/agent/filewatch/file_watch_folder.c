@@ -3,17 +3,17 @@
 #include "agent/filewatch/file_watch_tree_internal.h"
 #include "base/memory.h"
 
-static uint64_t hash_of(const struct folder *parent, const char *name)
+static uint64_t watch_folder_hash_of(const struct folder *parent, const char *name)
 {
     uint64_t seed = parent->tree->forest->seed ^ (uint64_t) (uintptr_t) parent;
 
     return table_hash(seed, name, strlen(name));
 }
 
-static void enter(struct folder *folder, struct folder *parent)
+static void watch_folder_enter(struct folder *folder, struct folder *parent)
 {
     folder->parent = parent;
-    folder->by_name.hash = hash_of(parent, folder->name);
+    folder->by_name.hash = watch_folder_hash_of(parent, folder->name);
     table_add(&parent->tree->folders, &folder->by_name);
     list_append(&parent->children, &folder->siblings);
 }
@@ -34,13 +34,13 @@ struct folder *folder_new(struct watch_tree *tree, struct folder *parent, const 
     tree->folder_count++;
     tree->forest->folder_count++;
     if (parent)
-        enter(folder, parent);
+        watch_folder_enter(folder, parent);
     return folder;
 }
 
 struct folder *folder_find(const struct folder *parent, const char *name)
 {
-    struct table_link *at = table_find(&parent->tree->folders, hash_of(parent, name));
+    struct table_link *at = table_find(&parent->tree->folders, watch_folder_hash_of(parent, name));
 
     for (; at; at = table_next(at)) {
         struct folder *folder = CONTAINER_OF(at, struct folder, by_name);
@@ -101,7 +101,7 @@ void folder_attach(struct folder *folder, struct folder *parent, const char *nam
     free(folder->name);
     folder->name = mem_copy_text(name);
     folder->generation = folder->tree->generation;
-    enter(folder, parent);
+    watch_folder_enter(folder, parent);
 }
 
 void folder_drop(struct folder *folder)

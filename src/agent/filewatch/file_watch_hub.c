@@ -99,14 +99,14 @@ static int open_instance(struct watch_hub *hub)
 
 /* --- points ---------------------------------------------------------------------------------- */
 
-static uint64_t hash_of(int number)
+static uint64_t watch_hub_hash_of(int number)
 {
     return table_hash(0, &number, sizeof(number)); /* the kernel chooses them */
 }
 
 static struct watch_hub_point *find_point(const struct watch_hub *hub, int number)
 {
-    struct table_link *at = table_find(&hub->points, hash_of(number));
+    struct table_link *at = table_find(&hub->points, watch_hub_hash_of(number));
 
     for (; at; at = table_next(at)) {
         struct watch_hub_point *point = CONTAINER_OF(at, struct watch_hub_point, by_number);
@@ -125,7 +125,7 @@ static struct watch_hub_point *get_point(struct watch_hub *hub, int number)
         return point;
     point = mem_alloc(sizeof(*point));
     point->number = number;
-    point->by_number.hash = hash_of(number);
+    point->by_number.hash = watch_hub_hash_of(number);
     list_init(&point->links);
     table_add(&hub->points, &point->by_number);
     return point;
@@ -195,8 +195,8 @@ void watch_hub_unwatch(struct watch_hub *hub, struct watch_hub_link *link)
 /* --- events ---------------------------------------------------------------------------------- */
 
 /* Links come and go while they are told: each is moved back into the point before. */
-static void tell(struct watch_hub *hub, struct watch_hub_point *point,
-                 const struct inotify_event *event)
+static void watch_hub_tell(struct watch_hub *hub, struct watch_hub_point *point,
+                           const struct inotify_event *event)
 {
     struct list waiting, *at;
 
@@ -237,7 +237,7 @@ static void tell_all(struct watch_hub *hub, const char *bytes, size_t length)
         }
         point = find_point(hub, event->wd);
         if (point) /* or it is of a watch that was given up with events still queued */
-            tell(hub, point, event);
+            watch_hub_tell(hub, point, event);
     }
 }
 
@@ -279,7 +279,7 @@ void watch_hub_init(struct watch_hub *hub, struct loop *loop,
 /* --- limits ---------------------------------------------------------------------------------- */
 
 /* "fs.inotify.max_user_watches (65536)"; a user namespace may have a lower one of its own. */
-static void describe(const char *name, const char *own_name, char *ret_text, size_t size)
+static void watch_hub_describe(const char *name, const char *own_name, char *ret_text, size_t size)
 {
     AUTO(free) char *limit = NULL, *own = NULL;
     char path[64];
@@ -302,10 +302,10 @@ void watch_hub_limit_text(int error, char ret_text[static WATCH_HUB_LIMIT_TEXT_S
     char limit[160];
 
     if (error == -ENOSPC) {
-        describe("max_user_watches", "max_inotify_watches", limit, sizeof(limit));
+        watch_hub_describe("max_user_watches", "max_inotify_watches", limit, sizeof(limit));
         (void) snprintf(ret_text, WATCH_HUB_LIMIT_TEXT_SIZE, "the limit %s is reached", limit);
     } else if (error == -EMFILE) {
-        describe("max_user_instances", "max_inotify_instances", limit, sizeof(limit));
+        watch_hub_describe("max_user_instances", "max_inotify_instances", limit, sizeof(limit));
         (void) snprintf(ret_text, WATCH_HUB_LIMIT_TEXT_SIZE,
                         "the limit %s or that of open files is reached", limit);
     } else {

@@ -61,7 +61,7 @@ static const char *part_below(const char *base, const char *real)
 }
 
 /* What is there is a folder: 1; something else: 0; or -errno. */
-static int look(const char *base_path, const char *relative)
+static int watch_place_look(const char *base_path, const char *relative)
 {
     AUTO(close) int base = sys_file_open(AT_FDCWD, base_path, O_PATH | O_DIRECTORY, 0);
     AUTO(close) int fd = -EBADF;
@@ -87,7 +87,7 @@ int watch_place_find(const char *root, const char *path, struct watch_place *ret
     if (!watch_place_is_inside(base, real))
         return -EXDEV;
     relative = part_below(base, real);
-    r = look(base, relative);
+    r = watch_place_look(base, relative);
     if (r < 0)
         return r;
     if (r > 0) {

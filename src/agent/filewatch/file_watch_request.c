@@ -27,7 +27,7 @@ const char *watch_change_text(enum watch_change change)
 
 /* --- reading --------------------------------------------------------------------------------- */
 
-static int fail(struct call *call, const char *field, const char *message)
+static int watch_request_fail(struct call *call, const char *field, const char *message)
 {
     call_fail_field(call, field, message);
     return -1;
@@ -49,11 +49,13 @@ static int set_patterns(struct call *call, struct watch_request *request, const 
 
         size += length;
         if (size > WATCH_PATTERNS_SIZE_MAX)
-            return fail(call, field, "is too long: all patterns together have at most 4096 bytes");
+            return watch_request_fail(call, field,
+                                      "is too long: all patterns together have at most 4096 bytes");
         if (ignore_pattern_read(texts->items[i], length, IGNORE_WATCH, &pattern) < 0)
-            return fail(call, field,
-                        "contains unsupported glob syntax. Supported tokens: *, **, ? and path "
-                        "separators");
+            return watch_request_fail(
+                call, field,
+                "contains unsupported glob syntax. Supported tokens: *, **, ? and path "
+                "separators");
     }
     qsort(texts->items, texts->count, sizeof(*texts->items), compare_texts);
     request->patterns = texts->items;
@@ -73,7 +75,7 @@ static int read_texts(struct call *call, const struct json_place *root, const ch
     *ret_texts = (struct json_texts){.count = 0};
     if (json_field_texts(root, field, JSON_OPTIONAL, WATCH_PATTERNS_MAX, IGNORE_WATCH_MAX,
                          call->pool, ret_texts, &err) < 0)
-        return fail(call, field, err.message);
+        return watch_request_fail(call, field, err.message);
     return 0;
 }
 
@@ -86,9 +88,10 @@ static int read_patterns(struct call *call, const struct json_place *root,
         read_texts(call, root, "exclude", &exclude) < 0)
         return -1;
     if (include.count && exclude.count)
-        return fail(call, "include",
-                    "include and exclude cannot be used together. Use include to whitelist "
-                    "patterns, or exclude to blacklist patterns.");
+        return watch_request_fail(
+            call, "include",
+            "include and exclude cannot be used together. Use include to whitelist "
+            "patterns, or exclude to blacklist patterns.");
     if (!include.count && !exclude.count) {
         request->patterns = excluded_by_default;
         request->pattern_count = ARRAY_COUNT(excluded_by_default);
@@ -112,8 +115,8 @@ static int read_changes(struct call *call, const struct json_place *root,
         while (change < WATCH_CHANGE_COUNT && strcmp(texts.items[i], change_names[change]) != 0)
             change++;
         if (change == WATCH_CHANGE_COUNT)
-            return fail(call, "events",
-                        "knows create, modify, delete, move_from, move_to and attrib");
+            return watch_request_fail(
+                call, "events", "knows create, modify, delete, move_from, move_to and attrib");
         request->changes |= 1U << change;
     }
     if (!texts.count)
@@ -129,9 +132,9 @@ static int read_path(struct call *call, const struct json_place *arguments, cons
     const char *path;
 
     if (json_field_text(arguments, "path", JSON_REQUIRED, PATH_MAX - 1, &path, &err) < 0)
-        return fail(call, "path", err.message);
+        return watch_request_fail(call, "path", err.message);
     if (!path[strspn(path, " \t\r\n")])
-        return fail(call, "path", "is required and must be a non-empty string");
+        return watch_request_fail(call, "path", "is required and must be a non-empty string");
     request->path = watch_place_normalize(root, path, call->pool);
     if (watch_place_is_inside(root, request->path))
         return 0;
@@ -160,11 +163,11 @@ int watch_request_read(struct call *call, const char *root, struct watch_request
     struct json_place arguments;
 
     if (json_root_object(call->arguments, &arguments, &err) < 0)
-        return fail(call, "body", err.message);
+        return watch_request_fail(call, "body", err.message);
     if (json_field_boolean(&arguments, "recursive", JSON_OPTIONAL, &request.recursive, &err) < 0)
-        return fail(call, "recursive", err.message);
+        return watch_request_fail(call, "recursive", err.message);
     if (json_field_text(&arguments, "since", JSON_OPTIONAL, SINCE_MAX, &request.since, &err) < 0)
-        return fail(call, "since", err.message);
+        return watch_request_fail(call, "since", err.message);
     if (read_path(call, &arguments, root, &request) < 0 ||
         read_patterns(call, &arguments, &request) < 0 ||
         read_changes(call, &arguments, &request) < 0)

@@ -84,7 +84,7 @@ static int open_unknown(struct folder *folder, int parent)
     return r < 0 ? r : TAKE_FD(fd);
 }
 
-static int open_folder(struct folder *folder)
+static int watch_scan_open_folder(struct folder *folder)
 {
     AUTO(close) int parent = -EBADF;
 
@@ -98,13 +98,13 @@ static int open_folder(struct folder *folder)
 
 /* --- failing --------------------------------------------------------------------------------- */
 
-static bool is_lost(int error)
+static bool watch_scan_is_lost(int error)
 {
     return error == -ENOENT || error == -ESTALE || error == -ENOTDIR || error == -ELOOP ||
            error == -EXDEV || error == -EAGAIN;
 }
 
-static void give_up(struct folder *folder)
+static void watch_scan_give_up(struct folder *folder)
 {
     if (folder == folder->tree->top) {
         tree_end(folder->tree, "The watched folder was moved or deleted");
@@ -130,7 +130,7 @@ static void lose(struct folder *folder, int error)
     bool is_attached = folder_top(folder) == folder->tree->top;
 
     if (is_attached && ++work->tries > TRIES_MAX) {
-        give_up(folder);
+        watch_scan_give_up(folder);
         return;
     }
     if (is_attached && error == -ESTALE && work->tries > 1 && folder->inode &&
@@ -142,9 +142,9 @@ static void lose(struct folder *folder, int error)
     forest_wake(forest);
 }
 
-static void fail(struct folder *folder, int error)
+static void watch_scan_fail(struct folder *folder, int error)
 {
-    if (is_lost(error)) {
+    if (watch_scan_is_lost(error)) {
         lose(folder, error);
         return;
     }
@@ -191,10 +191,10 @@ static void meet_folder(struct folder *parent, const char *name, int fd, enum sc
     opened = open_unknown(folder, fd); /* watched from now on, read later */
     folder_queue(folder, mode);
     if (opened < 0)
-        fail(folder, opened);
+        watch_scan_fail(folder, opened);
 }
 
-static void visit(struct folder *folder, const struct dirent *entry, int fd)
+static void watch_scan_visit(struct folder *folder, const struct dirent *entry, int fd)
 {
     const struct scan_rule *rule = &rules[folder->work->mode];
     const struct watch_tree *tree = folder->tree;
@@ -222,7 +222,7 @@ static void visit(struct folder *folder, const struct dirent *entry, int fd)
     }
 }
 
-static void sweep(struct folder *folder)
+static void watch_scan_sweep(struct folder *folder)
 {
     LIST_EACH (&folder->children, at) {
         struct folder *child = CONTAINER_OF(at, struct folder, siblings);
@@ -248,10 +248,10 @@ void scan_abandon(struct folder *folder)
     forest->reading_folder = NULL;
 }
 
-static void finish(struct folder *folder)
+static void watch_scan_finish(struct folder *folder)
 {
     if (rules[folder->work->mode].sweeps)
-        sweep(folder);
+        watch_scan_sweep(folder);
     folder_work_done(folder);
 }
 
@@ -261,19 +261,19 @@ static void read_entry(struct watch_forest *forest)
     const struct dirent *entry = readdir(forest->reading);
 
     if (!entry)
-        finish(folder);
+        watch_scan_finish(folder);
     else if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
              !sys_file_is_temporary_name(entry->d_name))
-        visit(folder, entry, dirfd(forest->reading));
+        watch_scan_visit(folder, entry, dirfd(forest->reading));
 }
 
-static void begin(struct folder *folder)
+static void watch_scan_begin(struct folder *folder)
 {
     struct watch_forest *forest = folder->tree->forest;
-    AUTO(close) int fd = open_folder(folder);
+    AUTO(close) int fd = watch_scan_open_folder(folder);
 
     if (fd < 0) {
-        fail(folder, fd);
+        watch_scan_fail(folder, fd);
         return;
     }
     if (folder->work->mode == SCAN_CHECK || !folder->tree->options.recursive) {
@@ -282,7 +282,7 @@ static void begin(struct folder *folder)
     }
     forest->reading = fdopendir(fd);
     if (!forest->reading) {
-        fail(folder, -errno);
+        watch_scan_fail(folder, -errno);
         return;
     }
     (void) TAKE_FD(fd);
@@ -299,7 +299,7 @@ bool scan_slice(struct watch_forest *forest)
         if (forest->reading)
             read_entry(forest);
         else if (first)
-            begin(CONTAINER_OF(first, struct folder_work, link)->folder);
+            watch_scan_begin(CONTAINER_OF(first, struct folder_work, link)->folder);
         else
             return false;
     } while (uv_hrtime() < end);

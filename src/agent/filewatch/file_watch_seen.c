@@ -21,20 +21,20 @@ struct seen_name {
     char name[];
 };
 
-static uint64_t hash_of(const struct folder *folder, const char *name)
+static uint64_t watch_seen_hash_of(const struct folder *folder, const char *name)
 {
     uint64_t seed = folder->tree->forest->seed ^ (uint64_t) (uintptr_t) folder;
 
     return table_hash(seed, name, strlen(name));
 }
 
-static struct seen_name *find(const struct folder *folder, const char *name)
+static struct seen_name *watch_seen_find(const struct folder *folder, const char *name)
 {
     struct table_link *at;
 
     if (!folder->seen)
         return NULL;
-    at = table_find(&folder->tree->forest->seen, hash_of(folder, name));
+    at = table_find(&folder->tree->forest->seen, watch_seen_hash_of(folder, name));
     for (; at; at = table_next(at)) {
         struct seen_name *seen = CONTAINER_OF(at, struct seen_name, by_name);
 
@@ -80,24 +80,24 @@ void seen_add(struct folder *folder, const char *name)
     size_t length = strlen(name);
     struct seen_name *seen;
 
-    if (forest->seen.count >= SEEN_MAX || find(folder, name))
+    if (forest->seen.count >= SEEN_MAX || watch_seen_find(folder, name))
         return;
     seen = mem_alloc(sizeof(*seen) + length + 1);
     memcpy(seen->name, name, length);
     seen->group = get_group(folder);
-    seen->by_name.hash = hash_of(folder, name);
+    seen->by_name.hash = watch_seen_hash_of(folder, name);
     table_add(&forest->seen, &seen->by_name);
     list_append(&seen->group->names, &seen->link);
 }
 
 bool seen_has(const struct folder *folder, const char *name)
 {
-    return find(folder, name) != NULL;
+    return watch_seen_find(folder, name) != NULL;
 }
 
 void seen_remove(struct folder *folder, const char *name)
 {
-    struct seen_name *seen = find(folder, name);
+    struct seen_name *seen = watch_seen_find(folder, name);
 
     if (seen)
         free_name(folder->tree->forest, seen);

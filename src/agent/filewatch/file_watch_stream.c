@@ -13,8 +13,8 @@
 /* For how long a check waits for folders that are being read. */
 #define CHECK_PATIENCE_MS 500
 
-static void fail(struct call *call, const struct file_watcher *watcher, enum api_code code,
-                 const char *reason)
+static void watch_stream_fail(struct call *call, const struct file_watcher *watcher,
+                              enum api_code code, const char *reason)
 {
     AUTO(api_error) struct api_error api = API_ERROR_INIT;
 
@@ -72,7 +72,7 @@ static void free_stream(struct file_watch_stream *stream)
     free(stream);
 }
 
-static void client_left(struct call *call)
+static void watch_stream_client_left(struct call *call)
 {
     struct file_watch_stream *stream = call->data;
     struct file_watcher *watcher = stream->watcher;
@@ -81,7 +81,7 @@ static void client_left(struct call *call)
     file_watcher_release(watcher);
 }
 
-static void client_took(struct call *call)
+static void watch_stream_client_took(struct call *call)
 {
     struct file_watch_stream *stream = call->data;
     char text[128];
@@ -111,8 +111,8 @@ void file_watch_stream_add(struct file_watcher *watcher, struct call *call)
     stream->watcher = watcher;
     stream->call = call;
     call->data = stream;
-    call->on_gone = client_left;
-    call->on_drain = client_took;
+    call->on_gone = watch_stream_client_left;
+    call->on_drain = watch_stream_client_took;
     list_append(&watcher->streams, &stream->link);
     watcher->set->stream_count++;
     if (watcher->is_ready)
@@ -156,7 +156,7 @@ void file_watch_streams_end(struct file_watcher *watcher, enum api_code code, co
             call_end(call);
         } else {
             free_stream(stream);
-            fail(call, watcher, code, reason);
+            watch_stream_fail(call, watcher, code, reason);
         }
     }
 }
@@ -190,8 +190,8 @@ static bool read_version(const char *version, size_t *ret_id_length, uint64_t *r
     return true;
 }
 
-static void answer(struct call *call, const struct file_watcher *watcher, const char *status,
-                   const char *reason)
+static void watch_stream_answer(struct call *call, const struct file_watcher *watcher,
+                                const char *status, const char *reason)
 {
     AUTO(text) struct text body = TEXT_INIT(4096);
     struct json_writer json;
@@ -206,22 +206,23 @@ static void answer(struct call *call, const struct file_watcher *watcher, const 
     call_finish_success(call, &json, &body);
 }
 
-static void compare(struct call *call, const struct file_watcher *watcher, const char *since,
-                    bool is_first)
+static void watch_stream_compare(struct call *call, const struct file_watcher *watcher,
+                                 const char *since, bool is_first)
 {
     uint64_t cursor;
     size_t length;
 
     if (!since)
-        answer(call, watcher, "unchanged", NULL);
+        watch_stream_answer(call, watcher, "unchanged", NULL);
     else if (!read_version(since, &length, &cursor))
         call_fail_field(call, "since", "must be a version returned by checkChanges()");
     else if (length != strlen(watcher->id) || memcmp(since, watcher->id, length) != 0)
-        answer(call, watcher, "resync", is_first ? "expired" : "restarted");
+        watch_stream_answer(call, watcher, "resync", is_first ? "expired" : "restarted");
     else if (cursor > watcher->cursor)
         call_fail_field(call, "since", "refers to a newer version than the current watch state");
     else
-        answer(call, watcher, cursor == watcher->cursor ? "unchanged" : "changed", NULL);
+        watch_stream_answer(call, watcher, cursor == watcher->cursor ? "unchanged" : "changed",
+                            NULL);
 }
 
 static bool can_answer(const struct file_watch_check *check)
@@ -244,7 +245,7 @@ void file_watch_checks_answer(struct file_watcher *watcher)
         if (!can_answer(check))
             continue;
         free_check(check);
-        compare(call, watcher, since, is_first);
+        watch_stream_compare(call, watcher, since, is_first);
     }
 }
 
@@ -277,6 +278,6 @@ void file_watch_checks_end(struct file_watcher *watcher, enum api_code code, con
         struct call *call = check->call;
 
         free_check(check);
-        fail(call, watcher, code, reason);
+        watch_stream_fail(call, watcher, code, reason);
     }
 }

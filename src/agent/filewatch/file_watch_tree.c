@@ -187,7 +187,7 @@ static void arrive(struct folder *parent, const char *name, uint32_t cookie)
     }
 }
 
-static void leave(struct folder *parent, const char *name, uint32_t cookie)
+static void watch_tree_leave(struct folder *parent, const char *name, uint32_t cookie)
 {
     struct folder *folder = folder_find(parent, name);
 
@@ -204,7 +204,7 @@ static void change_tree(struct folder *parent, const struct inotify_event *event
     uint32_t cookie = event->mask & (IN_MOVED_FROM | IN_MOVED_TO) ? event->cookie : 0;
 
     if (event->mask & (IN_DELETE | IN_MOVED_FROM)) {
-        leave(parent, event->name, cookie);
+        watch_tree_leave(parent, event->name, cookie);
     } else if (event->mask & (IN_CREATE | IN_MOVED_TO)) {
         if (!options->events->is_excluded(options->owner, path)) {
             arrive(parent, event->name, cookie);
@@ -310,7 +310,7 @@ static void anchor_event(struct watch_hub_link *link, const struct inotify_event
 
 /* --- the forest ------------------------------------------------------------------------------ */
 
-static void settle(struct watch_forest *forest)
+static void watch_tree_settle(struct watch_forest *forest)
 {
     scan_settle(forest);
     seen_settle(forest);
@@ -319,14 +319,14 @@ static void settle(struct watch_forest *forest)
     forest->on_settled(forest->owner);
 }
 
-static void work(struct loop_task *task)
+static void watch_tree_work(struct loop_task *task)
 {
     struct watch_forest *forest = CONTAINER_OF(task, struct watch_forest, task);
     bool more = scan_slice(forest);
 
     if (folder_bury(forest, BURY_COUNT) || more)
         forest_wake(forest);
-    settle(forest);
+    watch_tree_settle(forest);
 }
 
 void forest_wake(struct watch_forest *forest)
@@ -367,7 +367,7 @@ struct watch_forest *watch_forest_new(struct loop *loop, void (*on_settled)(void
     list_init(&forest->departed);
     list_init(&forest->graves);
     list_init(&forest->seen_groups);
-    loop_task_init(&forest->task, work);
+    loop_task_init(&forest->task, watch_tree_work);
     deadline_init(loop, &forest->departure, departure_due);
     random_bytes(&forest->seed, sizeof(forest->seed));
     return forest;

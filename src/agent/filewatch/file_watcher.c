@@ -23,7 +23,7 @@ struct pending_event {
 
 /* --- pending events -------------------------------------------------------------------------- */
 
-static uint64_t hash_of(enum watch_change change, const char *path, bool is_directory)
+static uint64_t file_watcher_hash_of(enum watch_change change, const char *path, bool is_directory)
 {
     return table_hash((uint64_t) change * 2 + is_directory, path, strlen(path));
 }
@@ -48,7 +48,7 @@ static void add_pending(struct file_watcher *watcher, enum watch_change change, 
                         bool is_directory)
 {
     int64_t now = clock_wall_ms(watcher->set->agent->clock);
-    uint64_t hash = hash_of(change, path, is_directory);
+    uint64_t hash = file_watcher_hash_of(change, path, is_directory);
     struct pending_event *event = find_pending(watcher, hash, change, path, is_directory);
     size_t length = strlen(path);
 
@@ -80,7 +80,7 @@ static void free_pending(struct file_watcher *watcher)
     watcher->flush_due = 0;
 }
 
-static void send_event(struct file_watcher *watcher, const struct pending_event *event)
+static void file_watcher_send_event(struct file_watcher *watcher, const struct pending_event *event)
 {
     struct text *text = &watcher->set->scratch;
     char time[CLOCK_TEXT_SIZE];
@@ -105,7 +105,7 @@ void file_watcher_flush(struct file_watcher *watcher)
     if (!watcher->is_ready)
         return;
     LIST_EACH (&watcher->pending, at)
-        send_event(watcher, CONTAINER_OF(at, struct pending_event, link));
+        file_watcher_send_event(watcher, CONTAINER_OF(at, struct pending_event, link));
     free_pending(watcher);
 }
 
@@ -154,7 +154,7 @@ static void changed(void *owner, enum watch_change change, const char *relative,
         deadline_set(&set->flush, FILE_WATCH_COALESCE_MS);
 }
 
-static void ready(void *owner)
+static void file_watcher_ready(void *owner)
 {
     struct file_watcher *watcher = owner;
 
@@ -164,7 +164,7 @@ static void ready(void *owner)
     file_watch_checks_answer(watcher);
 }
 
-static void end(struct file_watcher *watcher, enum api_code code, const char *reason)
+static void file_watcher_end(struct file_watcher *watcher, enum api_code code, const char *reason)
 {
     file_watcher_flush(watcher);
     file_watch_streams_end(watcher, code, reason);
@@ -180,7 +180,7 @@ static void met_problem(void *owner, const char *text)
     if (watcher->is_ready)
         file_watch_streams_warn(watcher, text);
     else
-        end(watcher, API_WATCH_START_ERROR, text);
+        file_watcher_end(watcher, API_WATCH_START_ERROR, text);
 }
 
 static void overflowed(void *owner)
@@ -197,13 +197,13 @@ static void overflowed(void *owner)
 
 static void ended(void *owner, const char *reason)
 {
-    end(owner, API_FILE_NOT_FOUND, reason);
+    file_watcher_end(owner, API_FILE_NOT_FOUND, reason);
 }
 
 static const struct watch_tree_events tree_events = {
     .is_excluded = is_excluded,
     .on_change = changed,
-    .on_ready = ready,
+    .on_ready = file_watcher_ready,
     .on_problem = met_problem,
     .on_overflow = overflowed,
     .on_end = ended,
@@ -211,7 +211,7 @@ static const struct watch_tree_events tree_events = {
 
 /* --- life ------------------------------------------------------------------------------------ */
 
-static struct file_watcher *find(const struct file_watch_set *set, const char *key)
+static struct file_watcher *file_watcher_find(const struct file_watch_set *set, const char *key)
 {
     LIST_EACH (&set->watchers, at) {
         struct file_watcher *watcher = CONTAINER_OF(at, struct file_watcher, link);
@@ -222,7 +222,7 @@ static struct file_watcher *find(const struct file_watch_set *set, const char *k
     return NULL;
 }
 
-static void fail(struct call *call, const char *path, int error, const char *text)
+static void file_watcher_fail(struct call *call, const char *path, int error, const char *text)
 {
     AUTO(api_error) struct api_error api = API_ERROR_INIT;
 
@@ -258,7 +258,7 @@ static int plant(struct file_watcher *watcher, const struct watch_request *reque
     int r = watch_place_find(call->agent->workspace, request->path, &options.place);
 
     if (r < 0) {
-        fail(call, request->path, r, NULL);
+        file_watcher_fail(call, request->path, r, NULL);
         return -1;
     }
     watcher->is_file = options.place.only != NULL;
@@ -266,13 +266,14 @@ static int plant(struct file_watcher *watcher, const struct watch_request *reque
         options.recursive = false;
     watcher->tree = watch_tree_new(watcher->set->forest, &options, &r, text, sizeof(text));
     if (!watcher->tree) {
-        fail(call, request->path, r, is_limit(r) ? text : NULL);
+        file_watcher_fail(call, request->path, r, is_limit(r) ? text : NULL);
         return -1;
     }
     return 0;
 }
 
-static struct file_watcher *make(struct file_watch_set *set, const struct watch_request *request)
+static struct file_watcher *file_watcher_make(struct file_watch_set *set,
+                                              const struct watch_request *request)
 {
     struct file_watcher *watcher = mem_alloc(sizeof(*watcher));
 
@@ -293,16 +294,17 @@ static struct file_watcher *make(struct file_watch_set *set, const struct watch_
 struct file_watcher *file_watcher_get(struct file_watch_set *set, struct call *call,
                                       const struct watch_request *request, bool *ret_is_new)
 {
-    struct file_watcher *watcher = find(set, request->key);
+    struct file_watcher *watcher = file_watcher_find(set, request->key);
 
     *ret_is_new = !watcher;
     if (watcher)
         return watcher;
     if (set->watcher_count >= FILE_WATCHERS_MAX) {
-        fail(call, request->path, 0, "the agent's limit of 256 different watches is reached");
+        file_watcher_fail(call, request->path, 0,
+                          "the agent's limit of 256 different watches is reached");
         return NULL;
     }
-    watcher = make(set, request);
+    watcher = file_watcher_make(set, request);
     if (plant(watcher, request, call) == 0)
         return watcher;
     file_watcher_release(watcher);

@@ -63,7 +63,7 @@ static void closed(struct deadline *deadline)
     free(checkout);
 }
 
-static void reply(struct checkout *checkout)
+static void git_checkout_reply(struct checkout *checkout)
 {
     AUTO(text) struct text body = TEXT_INIT(REPLY_MAX);
     struct json_writer json;
@@ -75,12 +75,12 @@ static void reply(struct checkout *checkout)
     call_finish_success(checkout->call, &json, &body);
 }
 
-static void finish(struct checkout *checkout)
+static void git_checkout_finish(struct checkout *checkout)
 {
     if (checkout->call && checkout->failed)
         call_fail(checkout->call, &checkout->failure);
     else if (checkout->call)
-        reply(checkout);
+        git_checkout_reply(checkout);
     checkout->call = NULL;
     deadline_close(&checkout->deadline, closed);
 }
@@ -173,7 +173,7 @@ static size_t first_missing(const char *path, struct pool *pool)
 
 /* By ourselves, so that it is certain who made the folder: of two clones into one place only one
  * may clean up. */
-static int make_folder(struct checkout *checkout)
+static int git_checkout_make_folder(struct checkout *checkout)
 {
     char *parent = pool_copy_text(&checkout->pool, checkout->target);
     char *slash = strrchr(parent, '/');
@@ -213,7 +213,7 @@ static void removed(struct tool *tool, const struct exec_result *result)
 
     (void) result; /* what cannot be removed stays: the failure that is told says more */
     remove_parents(checkout);
-    finish(checkout);
+    git_checkout_finish(checkout);
 }
 
 static void clean_up(struct checkout *checkout)
@@ -223,7 +223,7 @@ static void clean_up(struct checkout *checkout)
 
     if (!checkout->made_target || rmdir(checkout->target) == 0 || errno == ENOENT) {
         remove_parents(checkout);
-        finish(checkout);
+        git_checkout_finish(checkout);
         return;
     }
     checkout->tool.on_end = removed;
@@ -238,7 +238,7 @@ static void given_away(struct tool *tool, const struct exec_result *result)
 
     deadline_clear(&checkout->deadline);
     if (tool_succeeded(result)) {
-        finish(checkout);
+        git_checkout_finish(checkout);
         return;
     }
     note_failure(checkout, result);
@@ -255,7 +255,7 @@ static void give_away(struct checkout *checkout)
     const struct tool_options options = {.arguments = arguments};
 
     if (file_owner_is_agent(&checkout->owner)) {
-        finish(checkout);
+        git_checkout_finish(checkout);
         return;
     }
     checkout->tool.on_end = given_away;
@@ -308,7 +308,7 @@ static void cloned(struct tool *tool, const struct exec_result *result)
         note_failure(checkout, result);
         clean_up(checkout);
     } else if (!checkout->call) {
-        finish(checkout);
+        git_checkout_finish(checkout);
     } else {
         ask_branch(checkout);
     }
@@ -380,13 +380,13 @@ static void session_answered(struct session_query *query, const struct session_c
 
     if (failure) {
         call_fail(TAKE_PTR(checkout->call), failure);
-        finish(checkout);
+        git_checkout_finish(checkout);
         return;
     }
     checkout->target = git_request_target(&checkout->request, context->directory, &checkout->pool);
     checkout->environment =
         git_environment_new(context->environment, &checkout->request.url, &checkout->pool);
-    r = make_folder(checkout);
+    r = git_checkout_make_folder(checkout);
     if (r < 0) {
         const char *reason =
             pool_format(&checkout->pool, "the folder cannot be made: %s", strerrordesc_np(-r));
@@ -400,20 +400,20 @@ static void session_answered(struct session_query *query, const struct session_c
     start_clone(checkout, "/");
 }
 
-static void client_left(struct call *call)
+static void git_checkout_client_left(struct call *call)
 {
     struct checkout *checkout = call->data;
 
     checkout->call = NULL;
     if (!checkout->environment) {
         session_forget(&checkout->query);
-        finish(checkout);
+        git_checkout_finish(checkout);
     } else if (!checkout->failed) { /* else it is being removed already */
         make_end(checkout);
     }
 }
 
-static void run(struct call *call)
+static void git_checkout_run(struct call *call)
 {
     struct checkout *checkout = mem_alloc(sizeof(*checkout));
 
@@ -429,7 +429,7 @@ static void run(struct call *call)
     tool_init(&checkout->tool, call->agent);
     deadline_init(&call->agent->loop, &checkout->deadline, deadline_due);
     call->data = checkout;
-    call->on_gone = client_left;
+    call->on_gone = git_checkout_client_left;
     checkout->query.on_context = session_answered;
     session_ask(call->agent, call->session, &checkout->query);
 }
@@ -439,7 +439,7 @@ static const struct operation rows[] = {
      .path = "/api/git/checkout",
      .rpc = "git.checkout",
      .parameters = {"repoUrl", "sessionId", OPERATION_FIELDS},
-     .run = run,
+     .run = git_checkout_run,
      .name = "git.checkout",
      .summary = "Clone a repository",
      .starts_work = true},

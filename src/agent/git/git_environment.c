@@ -38,7 +38,7 @@ struct changes {
     size_t count;
 };
 
-static void add(struct changes *changes, const char *name, const char *text)
+static void git_environment_add(struct changes *changes, const char *name, const char *text)
 {
     changes->list[changes->count++] = (struct environment_change){.name = name, .text = text};
 }
@@ -46,8 +46,9 @@ static void add(struct changes *changes, const char *name, const char *text)
 static void add_setting(struct changes *changes, struct pool *pool, int64_t number, const char *key,
                         const char *value)
 {
-    add(changes, pool_format(pool, "GIT_CONFIG_KEY_%lld", (long long) number), key);
-    add(changes, pool_format(pool, "GIT_CONFIG_VALUE_%lld", (long long) number), value);
+    git_environment_add(changes, pool_format(pool, "GIT_CONFIG_KEY_%lld", (long long) number), key);
+    git_environment_add(changes, pool_format(pool, "GIT_CONFIG_VALUE_%lld", (long long) number),
+                        value);
 }
 
 /* Behind the settings the session has there already. The empty helper forgets the user's own, which
@@ -63,9 +64,10 @@ static void add_credentials(struct changes *changes, const char *const *base,
     add_setting(changes, pool, count, "credential.helper", "");
     add_setting(changes, pool, count + 1, pool_format(pool, "credential.%s.helper", url->origin),
                 HELPER);
-    add(changes, "GIT_CONFIG_COUNT", pool_format(pool, "%lld", (long long) count + 2));
-    add(changes, "BURROW_GIT_USER", url->user);
-    add(changes, "BURROW_GIT_PASSWORD", url->password);
+    git_environment_add(changes, "GIT_CONFIG_COUNT",
+                        pool_format(pool, "%lld", (long long) count + 2));
+    git_environment_add(changes, "BURROW_GIT_USER", url->user);
+    git_environment_add(changes, "BURROW_GIT_PASSWORD", url->password);
 }
 
 const char **git_environment_new(const char *const *base, const struct git_url *url,
@@ -74,7 +76,7 @@ const char **git_environment_new(const char *const *base, const struct git_url *
     struct changes changes = {.count = 0};
 
     for (size_t i = 0; i < ARRAY_COUNT(always); i++)
-        add(&changes, always[i].name, always[i].text);
+        git_environment_add(&changes, always[i].name, always[i].text);
     if (url->user)
         add_credentials(&changes, base, url, pool);
     return environment_merge(base, changes.list, changes.count);

@@ -40,8 +40,9 @@ static bool is_branch(const char *branch)
     return true;
 }
 
-static int read_fields(const struct json_place *root, const char **ret_url,
-                       struct git_request *request, const char **ret_field, struct error *err)
+static int git_request_read_fields(const struct json_place *root, const char **ret_url,
+                                   struct git_request *request, const char **ret_field,
+                                   struct error *err)
 {
     *ret_field = "repoUrl";
     if (json_field_text(root, *ret_field, JSON_REQUIRED, GIT_URL_MAX, ret_url, err) < 0)
@@ -68,7 +69,7 @@ int git_request_read(struct call *call, struct pool *pool, struct git_request *r
     struct json_place root;
 
     if (json_root_object(call->arguments, &root, &err) < 0 ||
-        read_fields(&root, &text, &request, &field, &err) < 0) {
+        git_request_read_fields(&root, &text, &request, &field, &err) < 0) {
         call_fail_field(call, field ? field : "repoUrl", err.message);
         return -1;
     }

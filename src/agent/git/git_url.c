@@ -19,7 +19,7 @@ static const struct scheme {
     {"file://", GIT_TRANSPORT_FILE},
 };
 
-static int refuse(const char **ret_reason, const char *reason)
+static int git_url_refuse(const char **ret_reason, const char *reason)
 {
     *ret_reason = reason;
     return -1;
@@ -27,7 +27,7 @@ static int refuse(const char **ret_reason, const char *reason)
 
 /* --- parts ----------------------------------------------------------------------------------- */
 
-static bool is_printable(const char *text)
+static bool git_url_is_printable(const char *text)
 {
     for (; *text; text++) {
         if ((unsigned char) *text <= ' ' || *text == 0x7f)
@@ -141,7 +141,7 @@ static int parse_http(struct git_url *url, struct url_span user, struct pool *po
     if (!password.text)
         password = url_span("", 0);
     if (!decode_secret(user, pool, &url->user) || !decode_secret(password, pool, &url->password))
-        return refuse(ret_reason, "the user name or password is not escaped correctly");
+        return git_url_refuse(ret_reason, "the user name or password is not escaped correctly");
     url->raw_user = pool_copy_bytes(pool, user.text, user.length);
     url->raw_password = pool_copy_bytes(pool, password.text, password.length);
     return 0;
@@ -153,15 +153,15 @@ static int parse_authority(struct git_url *url, struct url_span user, struct url
     if (url->transport == GIT_TRANSPORT_FILE)
         return !user.text && (!host.length || url_span_equals(host, "localhost"))
                    ? 0
-                   : refuse(ret_reason, "a file URL names no other host");
+                   : git_url_refuse(ret_reason, "a file URL names no other host");
     if (!is_host(host))
-        return refuse(ret_reason, "the host is missing or not valid");
+        return git_url_refuse(ret_reason, "the host is missing or not valid");
     if (url->transport == GIT_TRANSPORT_HTTP)
         return parse_http(url, user, pool, ret_reason);
     if (user.text && memchr(user.text, ':', user.length))
-        return refuse(ret_reason, "ssh takes no password from a URL: use a key");
+        return git_url_refuse(ret_reason, "ssh takes no password from a URL: use a key");
     if (user.text && !is_plain_name(user))
-        return refuse(ret_reason, "the user name is not valid");
+        return git_url_refuse(ret_reason, "the user name is not valid");
     return 0;
 }
 
@@ -179,10 +179,10 @@ static int parse_scheme(struct git_url *url, const struct scheme *scheme, const 
             host = at + 1;
     }
     if (strpbrk(path, "?#"))
-        return refuse(ret_reason,
-                      "a query or fragment is not taken: it would be seen by everybody");
+        return git_url_refuse(ret_reason,
+                              "a query or fragment is not taken: it would be seen by everybody");
     if (path[0] != '/' || !path[strspn(path, "/")])
-        return refuse(ret_reason, "the path of the repository is missing");
+        return git_url_refuse(ret_reason, "the path of the repository is missing");
     if (host != authority)
         user = url_span(authority, (size_t) (host - authority) - 1);
     if (parse_authority(url, user, url_span(host, (size_t) (path - host)), pool, ret_reason) < 0)
@@ -205,10 +205,11 @@ static int parse_short(struct git_url *url, const char *text, struct pool *pool,
     host = url_span_cut(&path, ':');
     user = url_span_cut(&host, '@');
     if (!path.text || !host.text || !is_plain_name(user) || !is_plain_name(host))
-        return refuse(ret_reason, "expected https://, http://, ssh://, file:// or user@host:path");
+        return git_url_refuse(ret_reason,
+                              "expected https://, http://, ssh://, file:// or user@host:path");
     if (!path.length || path.text[0] == '-' || path.text[0] == ':' ||
         memchr(path.text, '@', path.length))
-        return refuse(ret_reason, "the path of the repository is not valid");
+        return git_url_refuse(ret_reason, "the path of the repository is not valid");
     url->transport = GIT_TRANSPORT_SSH;
     url->clean = pool_copy_text(pool, text);
     url->name = repository_name(path.text, pool);
@@ -222,13 +223,13 @@ int git_url_parse(const char *text, struct pool *pool, struct git_url *ret_url,
     int r = -1;
 
     if (!text[0])
-        return refuse(ret_reason, "it is empty");
+        return git_url_refuse(ret_reason, "it is empty");
     if (strlen(text) > GIT_URL_MAX)
-        return refuse(ret_reason, "it is too long");
+        return git_url_refuse(ret_reason, "it is too long");
     if (text[0] == '-')
-        return refuse(ret_reason, "it must not begin with '-'");
-    if (!is_printable(text))
-        return refuse(ret_reason, "it holds spaces or control characters");
+        return git_url_refuse(ret_reason, "it must not begin with '-'");
+    if (!git_url_is_printable(text))
+        return git_url_refuse(ret_reason, "it holds spaces or control characters");
     for (size_t i = 0; i < ARRAY_COUNT(schemes); i++) {
         if (strncasecmp(text, schemes[i].text, strlen(schemes[i].text)) == 0) {
             r = parse_scheme(&url, &schemes[i], text, pool, ret_reason);

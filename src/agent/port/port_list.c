@@ -114,7 +114,7 @@ static void open_descriptors(struct port_list_listing *listing, const char *name
 }
 
 /* One step. Returns false when there is nothing left to look at. */
-static bool look(struct port_list_listing *listing)
+static bool port_list_look(struct port_list_listing *listing)
 {
     DIR *directory = listing->descriptors ? listing->descriptors : listing->processes;
     struct dirent *item;
@@ -162,7 +162,7 @@ static void put_entry(struct json_writer *json, const struct port_entry *entry)
     json_end_object(json);
 }
 
-static void answer(struct port_list_listing *listing)
+static void port_list_answer(struct port_list_listing *listing)
 {
     AUTO(text) struct text body = TEXT_INIT(REPLY_MAX);
     struct port_table *table = &listing->table;
@@ -189,8 +189,8 @@ static void slice(struct loop_task *task)
 
     do {
         for (int i = 0; i < LOOKS_PER_CLOCK; i++) {
-            if (!look(listing)) {
-                answer(listing);
+            if (!port_list_look(listing)) {
+                port_list_answer(listing);
                 return;
             }
         }
@@ -198,7 +198,7 @@ static void slice(struct loop_task *task)
     loop_defer(&listing->call->agent->loop, &listing->slice);
 }
 
-static void client_left(struct call *call)
+static void port_list_client_left(struct call *call)
 {
     listing_free(call->data);
 }
@@ -222,6 +222,6 @@ void port_list(struct call *call)
         qsort(listing->table.entries, listing->table.count, sizeof(*listing->table.entries),
               compare_inodes);
     call->data = listing;
-    call->on_gone = client_left;
+    call->on_gone = port_list_client_left;
     loop_defer(&call->agent->loop, &listing->slice);
 }

@@ -43,7 +43,7 @@ int port_probe_parse_status(const char *bytes, size_t length)
 
 /* --- the end --------------------------------------------------------------------------------- */
 
-static void handle_gone(struct port_probe *probe)
+static void port_probe_handle_gone(struct port_probe *probe)
 {
     if (--probe->handles == 0)
         free(probe);
@@ -51,18 +51,18 @@ static void handle_gone(struct port_probe *probe)
 
 static void watch_gone(struct watch *watch)
 {
-    handle_gone(CONTAINER_OF(watch, struct port_probe, watch));
+    port_probe_handle_gone(CONTAINER_OF(watch, struct port_probe, watch));
 }
 
-static void deadline_gone(struct deadline *deadline)
+static void port_probe_deadline_gone(struct deadline *deadline)
 {
-    handle_gone(CONTAINER_OF(deadline, struct port_probe, deadline));
+    port_probe_handle_gone(CONTAINER_OF(deadline, struct port_probe, deadline));
 }
 
 static void close_probe(struct port_probe *probe)
 {
     watch_close(&probe->watch);
-    deadline_close(&probe->deadline, deadline_gone);
+    deadline_close(&probe->deadline, port_probe_deadline_gone);
 }
 
 void port_probe_cancel(struct port_probe *probe)
@@ -70,7 +70,7 @@ void port_probe_cancel(struct port_probe *probe)
     close_probe(probe);
 }
 
-static void finish(struct port_probe *probe, int result)
+static void port_probe_finish(struct port_probe *probe, int result)
 {
     if (probe->phase != PHASE_LINGER)
         probe->request.on_done(probe, probe->request.data, result);
@@ -79,7 +79,7 @@ static void finish(struct port_probe *probe, int result)
 
 static void deadline_due(struct deadline *deadline)
 {
-    finish(CONTAINER_OF(deadline, struct port_probe, deadline), -ETIMEDOUT);
+    port_probe_finish(CONTAINER_OF(deadline, struct port_probe, deadline), -ETIMEDOUT);
 }
 
 /* --- the talk -------------------------------------------------------------------------------- */
@@ -90,13 +90,13 @@ static void connected(struct port_probe *probe)
     int error = sys_socket_error(probe->watch.fd);
 
     if (error < 0 || !request->http) {
-        finish(probe, error);
+        port_probe_finish(probe, error);
         return;
     }
     /* A fresh connection takes a whole request; one that does not is not ready. */
     if (send(probe->watch.fd, request->http, request->http_length, MSG_NOSIGNAL) !=
         (ssize_t) request->http_length) {
-        finish(probe, -EPIPE);
+        port_probe_finish(probe, -EPIPE);
         return;
     }
     probe->phase = PHASE_ANSWER;
@@ -110,7 +110,7 @@ static void answered(struct port_probe *probe)
     if (status == -EAGAIN)
         return;
     if (status < 0) {
-        finish(probe, status);
+        port_probe_finish(probe, status);
         return;
     }
     probe->phase = PHASE_LINGER;
@@ -119,7 +119,7 @@ static void answered(struct port_probe *probe)
 }
 
 /* Returns false at the end, or when nothing is there now. */
-static bool read_some(struct port_probe *probe)
+static bool port_probe_read_some(struct port_probe *probe)
 {
     bool lingers = probe->phase == PHASE_LINGER;
     char forgotten[4096];
@@ -129,7 +129,7 @@ static bool read_some(struct port_probe *probe)
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
     if (got <= 0 || (lingers && probe->length > LINGER_MAX)) {
-        finish(probe, got < 0 ? -errno : -EPIPE);
+        port_probe_finish(probe, got < 0 ? -errno : -EPIPE);
         return false;
     }
     probe->length += (size_t) got;
@@ -138,14 +138,14 @@ static bool read_some(struct port_probe *probe)
     return probe->watch.open;
 }
 
-static void ready(struct watch *watch)
+static void port_probe_ready(struct watch *watch)
 {
     struct port_probe *probe = CONTAINER_OF(watch, struct port_probe, watch);
 
     if (probe->phase == PHASE_CONNECTING)
         connected(probe);
     else
-        while (read_some(probe))
+        while (port_probe_read_some(probe))
             ;
 }
 
@@ -161,7 +161,7 @@ int port_probe_start(struct loop *loop, const struct port_probe_request *request
     if (r < 0 && r != -EINPROGRESS)
         return r;
     probe = mem_alloc(sizeof(*probe));
-    r = watch_init(&probe->watch, loop, fd, ready, watch_gone);
+    r = watch_init(&probe->watch, loop, fd, port_probe_ready, watch_gone);
     if (r < 0) {
         free(probe);
         return r;

@@ -89,7 +89,7 @@ uint64_t port_table_parse_link(const char *target, size_t length)
 
 /* --- the files ------------------------------------------------------------------------------- */
 
-static void add(struct port_table *table, const struct port_entry *entry)
+static void port_table_add(struct port_table *table, const struct port_entry *entry)
 {
     if (table->count == PORT_TABLE_MAX) {
         table->truncated = true;
@@ -102,17 +102,17 @@ static void add(struct port_table *table, const struct port_entry *entry)
 }
 
 /* Returns false when nothing of interest follows. */
-static bool take_line(struct port_table *table, const char *line, bool is_ipv6)
+static bool port_table_take_line(struct port_table *table, const char *line, bool is_ipv6)
 {
     struct port_entry entry;
     int r = port_table_parse(line, is_ipv6, &entry);
 
     if (r > 0)
-        add(table, &entry);
+        port_table_add(table, &entry);
     return r != 0 && !table->truncated;
 }
 
-static int read_file(struct port_table *table, const char *path, bool is_ipv6)
+static int port_table_read_file(struct port_table *table, const char *path, bool is_ipv6)
 {
     AUTO(close) int fd = sys_file_open(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
     char buffer[READ_SIZE + 1];
@@ -130,7 +130,7 @@ static int read_file(struct port_table *table, const char *path, bool is_ipv6)
         buffer[length] = '\0';
         while ((end = memchr(line, '\n', length - (size_t) (line - buffer)))) {
             *end = '\0';
-            if (!take_line(table, line, is_ipv6))
+            if (!port_table_take_line(table, line, is_ipv6))
                 return 0;
             line = end + 1;
         }
@@ -144,13 +144,13 @@ static int read_file(struct port_table *table, const char *path, bool is_ipv6)
 int port_table_read(struct port_table *ret_table)
 {
     struct port_table table = {.count = 0};
-    int r = read_file(&table, "/proc/net/tcp", false);
+    int r = port_table_read_file(&table, "/proc/net/tcp", false);
 
     if (r < 0) {
         port_table_done(&table);
         return r;
     }
-    (void) read_file(&table, "/proc/net/tcp6", true); /* there may be no IPv6 */
+    (void) port_table_read_file(&table, "/proc/net/tcp6", true); /* there may be no IPv6 */
     *ret_table = table;
     return 0;
 }

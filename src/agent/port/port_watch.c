@@ -45,8 +45,8 @@ static void begin_event(const struct port_watch *watch, struct json_writer *json
     json_add_integer(json, "port", watch->port);
 }
 
-static void send_event(struct port_watch *watch, struct json_writer *json, struct text *event,
-                       const char *type)
+static void port_watch_send_event(struct port_watch *watch, struct json_writer *json,
+                                  struct text *event, const char *type)
 {
     json_end_object(json);
     (void) json_writer_finish(json); /* every event is short */
@@ -59,17 +59,17 @@ static void send_watching(struct port_watch *watch)
     struct json_writer json;
 
     begin_event(watch, &json, &event, "watching");
-    send_event(watch, &json, &event, "watching");
+    port_watch_send_event(watch, &json, &event, "watching");
 }
 
 /* --- the end --------------------------------------------------------------------------------- */
 
-static void deadline_gone(struct deadline *deadline)
+static void port_watch_deadline_gone(struct deadline *deadline)
 {
     free(CONTAINER_OF(deadline, struct port_watch, deadline));
 }
 
-static void stop(struct port_watch *watch)
+static void port_watch_stop(struct port_watch *watch)
 {
     for (size_t i = 0; i < FAMILIES; i++) {
         if (watch->probes[i])
@@ -77,14 +77,14 @@ static void stop(struct port_watch *watch)
     }
     if (watch->has_process)
         process_unwatch(&watch->watcher);
-    deadline_close(&watch->deadline, deadline_gone);
+    deadline_close(&watch->deadline, port_watch_deadline_gone);
 }
 
-static void end(struct port_watch *watch)
+static void port_watch_end(struct port_watch *watch)
 {
     struct call *call = watch->call;
 
-    stop(watch);
+    port_watch_stop(watch);
     call_end(call);
 }
 
@@ -96,8 +96,8 @@ static void end_ready(struct port_watch *watch, int status)
     begin_event(watch, &json, &event, "ready");
     if (watch->http)
         json_add_integer(&json, "statusCode", status);
-    send_event(watch, &json, &event, "ready");
-    end(watch);
+    port_watch_send_event(watch, &json, &event, "ready");
+    port_watch_end(watch);
 }
 
 static void end_with_process(struct port_watch *watch, const struct process *process)
@@ -107,8 +107,8 @@ static void end_with_process(struct port_watch *watch, const struct process *pro
 
     begin_event(watch, &json, &event, "process_exited");
     process_add_exit(&json, process);
-    send_event(watch, &json, &event, "process_exited");
-    end(watch);
+    port_watch_send_event(watch, &json, &event, "process_exited");
+    port_watch_end(watch);
 }
 
 static void end_error(struct port_watch *watch, const char *message)
@@ -118,8 +118,8 @@ static void end_error(struct port_watch *watch, const char *message)
 
     begin_event(watch, &json, &event, "error");
     json_add_text(&json, "error", message);
-    send_event(watch, &json, &event, "error");
-    end(watch);
+    port_watch_send_event(watch, &json, &event, "error");
+    port_watch_end(watch);
 }
 
 static void process_heard(struct process_watcher *watcher, enum process_event event)
@@ -128,9 +128,9 @@ static void process_heard(struct process_watcher *watcher, enum process_event ev
         end_with_process(CONTAINER_OF(watcher, struct port_watch, watcher), watcher->process);
 }
 
-static void client_left(struct call *call)
+static void port_watch_client_left(struct call *call)
 {
-    stop(call->data);
+    port_watch_stop(call->data);
 }
 
 /* --- trying ---------------------------------------------------------------------------------- */
@@ -268,13 +268,13 @@ static int read_request(struct port_watch *watch, const char **ret_process, stru
     return read_mode(watch, &root, error);
 }
 
-static void begin(struct port_watch *watch, const char *process_id)
+static void port_watch_begin(struct port_watch *watch, const char *process_id)
 {
     struct process *process =
         process_id ? process_find(watch->call->agent->processes, process_id) : NULL;
 
     watch->call->data = watch;
-    watch->call->on_gone = client_left;
+    watch->call->on_gone = port_watch_client_left;
     call_begin_events(watch->call);
     send_watching(watch);
     if (process_id && !process) {
@@ -303,7 +303,7 @@ static void watch_port(struct call *call)
         return;
     }
     deadline_init(&call->agent->loop, &watch->deadline, try_now);
-    begin(watch, process_id);
+    port_watch_begin(watch, process_id);
 }
 
 /* --- the table ------------------------------------------------------------------------------- */

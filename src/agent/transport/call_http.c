@@ -117,7 +117,7 @@ static const struct call_transport transport = {
 
 /* --- asking ---------------------------------------------------------------------------------- */
 
-static void client_left(struct http_request *request)
+static void call_http_client_left(struct http_request *request)
 {
     struct http_call *http = request->data;
 
@@ -125,7 +125,7 @@ static void client_left(struct http_request *request)
     json_decref(http->arguments);
 }
 
-static void client_took(struct http_request *request)
+static void call_http_client_took(struct http_request *request)
 {
     struct http_call *http = request->data;
 
@@ -183,7 +183,7 @@ static const char *find_session(struct http_call *http, json_t *body)
     return value ? value : http_request_query(request, "sessionId");
 }
 
-static void run(struct http_call *http, json_t *body)
+static void call_http_run(struct http_call *http, json_t *body)
 {
     struct call *call = &http->call;
     const char *session = find_session(http, body);
@@ -205,7 +205,7 @@ static void run(struct http_call *http, json_t *body)
     }
 }
 
-static void body_arrived(struct http_request *request, const char *bytes, size_t length)
+static void call_http_body_arrived(struct http_request *request, const char *bytes, size_t length)
 {
     struct http_call *http = request->data;
     const struct json_limits limits = {
@@ -215,7 +215,7 @@ static void body_arrived(struct http_request *request, const char *bytes, size_t
     struct json_place root;
 
     if (body && json_root_object(body, &root, &err) == 0) {
-        run(http, body);
+        call_http_run(http, body);
         return;
     }
     json_decref(body);
@@ -236,10 +236,10 @@ void call_http_handle(struct http_request *request, const struct operation *oper
         .arguments = call_http_arguments(&request->match, request->target.query),
     };
     request->data = http;
-    request->on_gone = client_left;
-    request->on_drain = client_took;
+    request->on_gone = call_http_client_left;
+    request->on_drain = call_http_client_took;
     if (strcmp(operation->method, "POST") == 0 || strcmp(operation->method, "PUT") == 0)
-        http_request_collect(request, body_arrived);
+        http_request_collect(request, call_http_body_arrived);
     else
-        run(http, NULL);
+        call_http_run(http, NULL);
 }

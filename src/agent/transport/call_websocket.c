@@ -26,7 +26,7 @@
 #define TOO_MANY_RETRY_MS 1000
 
 /* One connection. Freed when its WebSocket is released. */
-struct line {
+struct call_websocket_line {
     struct agent *agent;  /* borrowed */
     struct websocket *ws; /* freed behind us */
     struct list calls;    /* of line_call: under way, or answered and not sent yet */
@@ -40,7 +40,7 @@ struct line {
 
 struct line_call {
     struct call call;
-    struct line *line;
+    struct call_websocket_line *line;
     struct list link;
     struct pool pool;
     const char *id;    /* in the pool */
@@ -58,7 +58,7 @@ static struct line_call *of(const struct call *call)
 
 static void free_call(struct line_call *this)
 {
-    struct line *line = this->line;
+    struct call_websocket_line *line = this->line;
 
     list_remove(&this->link);
     line->call_count--;
@@ -79,7 +79,7 @@ static void free_call(struct line_call *this)
 /* --- sending ---------------------------------------------------------------------------------- */
 
 /* What the client has to be told at once: when it does not read, it shall not ask for more. */
-static void send_now(struct line *line)
+static void send_now(struct call_websocket_line *line)
 {
     (void) websocket_send(line->ws, WEBSOCKET_TEXT, text_string(&line->message),
                           line->message.length);
@@ -89,7 +89,7 @@ static void send_now(struct line *line)
     websocket_pause(line->ws);
 }
 
-static void tell_fault(struct line *line, const struct call_websocket_fault *fault)
+static void tell_fault(struct call_websocket_line *line, const struct call_websocket_fault *fault)
 {
     text_clear(&line->message);
     call_websocket_write_error(&line->message, fault);
@@ -106,7 +106,8 @@ static void tell_broken(struct line_call *this, const char *code, const char *me
 }
 
 /* A connection that is closing drops it: nobody is there to be told. */
-static void send_answer(struct line *line, const struct text *head, const char *body, size_t length)
+static void send_answer(struct call_websocket_line *line, const struct text *head, const char *body,
+                        size_t length)
 {
     struct websocket *ws = line->ws;
 
@@ -124,9 +125,10 @@ static void send_answer(struct line *line, const struct text *head, const char *
 }
 
 /* The answer is complete: send it, or keep it until the client reads. */
-static void answer(struct line_call *this, int status, const char *body, size_t length)
+static void call_websocket_answer(struct line_call *this, int status, const char *body,
+                                  size_t length)
 {
-    struct line *line = this->line;
+    struct call_websocket_line *line = this->line;
     bool is_own = body == text_string(&this->held);
 
     text_clear(&this->head);
@@ -153,7 +155,7 @@ static void answer(struct line_call *this, int status, const char *body, size_t 
 
 static void line_call_reply(struct call *call, const char *json, size_t length)
 {
-    answer(of(call), 200, json, length);
+    call_websocket_answer(of(call), 200, json, length);
 }
 
 static void line_call_fail(struct call *call, const struct api_error *error)
@@ -161,7 +163,7 @@ static void line_call_fail(struct call *call, const struct api_error *error)
     AUTO(text) struct text body = TEXT_INIT(API_CONTEXT_MAX + SMALL_MAX);
 
     api_error_write(error, call->agent->clock, &body);
-    answer(of(call), api_error_status(error), text_string(&body), body.length);
+    call_websocket_answer(of(call), api_error_status(error), text_string(&body), body.length);
 }
 
 static void line_call_begin_events(struct call *call)
@@ -171,7 +173,7 @@ static void line_call_begin_events(struct call *call)
 
 static void send_stream(struct line_call *this, const char *event, const char *data, size_t length)
 {
-    struct line *line = this->line;
+    struct call_websocket_line *line = this->line;
 
     if (this->broken)
         return;
@@ -217,9 +219,9 @@ static void send_bytes(struct line_call *this, const char *bytes, size_t length)
     }
 }
 
-static void collect(struct line_call *this, const char *bytes, size_t length)
+static void call_websocket_collect(struct line_call *this, const char *bytes, size_t length)
 {
-    struct line *line = this->line;
+    struct call_websocket_line *line = this->line;
     size_t before = this->held.length;
 
     text_append_bytes(&this->held, bytes, length);
@@ -233,7 +235,7 @@ static void line_call_write(struct call *call, const void *bytes, size_t length)
     if (call->state == CALL_BYTES)
         send_bytes(of(call), bytes, length);
     else
-        collect(of(call), bytes, length);
+        call_websocket_collect(of(call), bytes, length);
 }
 
 static void line_call_end(struct call *call)
@@ -245,7 +247,7 @@ static void line_call_end(struct call *call)
     if (this->broken)
         free_call(this);
     else
-        answer(this, 200, text_string(&this->held), this->held.length);
+        call_websocket_answer(this, 200, text_string(&this->held), this->held.length);
 }
 
 static void line_call_abandon(struct call *call)
@@ -260,7 +262,7 @@ static void line_call_abandon(struct call *call)
 static bool line_call_is_full(const struct call *call)
 {
     const struct line_call *this = of(call);
-    const struct line *line = this->line;
+    const struct call_websocket_line *line = this->line;
 
     if (websocket_is_full(line->ws))
         return true;
@@ -290,7 +292,7 @@ static const struct call_transport transport = {
 
 /* --- requests --------------------------------------------------------------------------------- */
 
-static struct line_call *find(struct line *line, const char *id)
+static struct line_call *call_websocket_find(struct call_websocket_line *line, const char *id)
 {
     LIST_EACH (&line->calls, at) {
         struct line_call *this = CONTAINER_OF(at, struct line_call, link);
@@ -376,7 +378,7 @@ static void choose_session(struct line_call *this, const struct call_websocket_m
 }
 
 /* Not as a call of its own, of which there are too many. */
-static void refuse_one_more(struct line *line, const char *id)
+static void refuse_one_more(struct call_websocket_line *line, const char *id)
 {
     AUTO(api_error) struct api_error error = API_ERROR_INIT;
     AUTO(text) struct text body = TEXT_INIT(SMALL_MAX);
@@ -395,7 +397,7 @@ static void refuse_one_more(struct line *line, const char *id)
     send_now(line);
 }
 
-static struct line_call *new_call(struct line *line)
+static struct line_call *new_call(struct call_websocket_line *line)
 {
     struct line_call *this = mem_alloc(sizeof(*this));
 
@@ -412,8 +414,8 @@ static struct line_call *new_call(struct line *line)
     return this;
 }
 
-static void take_request(struct line *line, const struct call_websocket_message *asked,
-                         size_t length)
+static void take_request(struct call_websocket_line *line,
+                         const struct call_websocket_message *asked, size_t length)
 {
     AUTO(api_error) struct api_error error = API_ERROR_INIT;
     struct line_call *this = new_call(line);
@@ -435,7 +437,7 @@ static void take_request(struct line *line, const struct call_websocket_message 
 
 /* --- the connection --------------------------------------------------------------------------- */
 
-static void cancel(struct line_call *this)
+static void call_websocket_cancel(struct line_call *this)
 {
     if (this->answered)
         return; /* its answer is on the way */
@@ -443,14 +445,14 @@ static void cancel(struct line_call *this)
     free_call(this);
 }
 
-static void take_message(struct line *line, const struct call_websocket_message *message,
-                         size_t length)
+static void take_message(struct call_websocket_line *line,
+                         const struct call_websocket_message *message, size_t length)
 {
-    struct line_call *known = find(line, message->id);
+    struct line_call *known = call_websocket_find(line, message->id);
 
     if (message->type == CALL_WEBSOCKET_CANCEL) {
         if (known) /* otherwise its answer was faster */
-            cancel(known);
+            call_websocket_cancel(known);
     } else if (known) {
         tell_fault(
             line, &(struct call_websocket_fault){.code = CALL_WEBSOCKET_INVALID_REQUEST,
@@ -467,7 +469,7 @@ static void take_message(struct line *line, const struct call_websocket_message 
 static void message_arrived(struct websocket *ws, enum websocket_opcode kind, const char *bytes,
                             size_t length)
 {
-    struct line *line = websocket_http_data(ws);
+    struct call_websocket_line *line = websocket_http_data(ws);
     AUTO(pool) struct pool pool = POOL_INIT;
     AUTO(json) json_t *root = NULL;
     struct call_websocket_message message;
@@ -484,7 +486,7 @@ static void message_arrived(struct websocket *ws, enum websocket_opcode kind, co
         text_done(&line->message);
 }
 
-static void send_held(struct line *line)
+static void send_held(struct call_websocket_line *line)
 {
     LIST_EACH (&line->calls, at) {
         struct line_call *this = CONTAINER_OF(at, struct line_call, link);
@@ -499,7 +501,7 @@ static void send_held(struct line *line)
 }
 
 /* In turn, so that a call that fills the connection each time does not keep the others waiting. */
-static void tell_room(struct line *line)
+static void tell_room(struct call_websocket_line *line)
 {
     for (size_t left = line->call_count; left && line->call_count; left--) {
         struct list *first = list_first(&line->calls);
@@ -514,9 +516,9 @@ static void tell_room(struct line *line)
     }
 }
 
-static void drain(struct loop_task *task)
+static void call_websocket_drain(struct loop_task *task)
 {
-    struct line *line = CONTAINER_OF(task, struct line, drain);
+    struct call_websocket_line *line = CONTAINER_OF(task, struct call_websocket_line, drain);
 
     send_held(line);
     tell_room(line);
@@ -526,14 +528,14 @@ static void drain(struct loop_task *task)
     websocket_resume(line->ws);
 }
 
-static void client_took(struct websocket *ws)
+static void call_websocket_client_took(struct websocket *ws)
 {
-    struct line *line = websocket_http_data(ws);
+    struct call_websocket_line *line = websocket_http_data(ws);
 
-    drain(&line->drain);
+    call_websocket_drain(&line->drain);
 }
 
-static void end_calls(struct line *line)
+static void end_calls(struct call_websocket_line *line)
 {
     struct list *first;
 
@@ -546,7 +548,8 @@ static void end_calls(struct line *line)
     }
 }
 
-static void client_left(struct websocket *ws, unsigned int code, const char *reason, bool clean)
+static void call_websocket_client_left(struct websocket *ws, unsigned int code, const char *reason,
+                                       bool clean)
 {
     (void) code;
     (void) reason;
@@ -556,7 +559,7 @@ static void client_left(struct websocket *ws, unsigned int code, const char *rea
 
 static void connection_gone(struct websocket *ws)
 {
-    struct line *line = websocket_http_data(ws);
+    struct call_websocket_line *line = websocket_http_data(ws);
 
     end_calls(line); /* an abort tells nobody else */
     loop_task_cancel(&line->drain);
@@ -566,8 +569,8 @@ static void connection_gone(struct websocket *ws)
 
 static const struct websocket_events events = {
     .on_message = message_arrived,
-    .on_drain = client_took,
-    .on_close = client_left,
+    .on_drain = call_websocket_client_took,
+    .on_close = call_websocket_client_left,
     .on_released = connection_gone,
 };
 
@@ -579,13 +582,13 @@ void call_websocket_handle(struct http_request *request)
         .ping_interval_ms = PING_INTERVAL_MS,
         .pong_timeout_ms = PONG_TIMEOUT_MS,
     };
-    struct line *line = mem_alloc(sizeof(*line));
+    struct call_websocket_line *line = mem_alloc(sizeof(*line));
     struct error err = ERROR_INIT;
 
     line->agent = request->context;
     line->message = (struct text) TEXT_INIT(EVENT_MAX);
     list_init(&line->calls);
-    loop_task_init(&line->drain, drain);
+    loop_task_init(&line->drain, call_websocket_drain);
     line->ws = websocket_accept(request, NULL, &options, &events, line, &err);
     if (line->ws)
         return;

@@ -14,10 +14,11 @@
 
 #define STATUS_INVALID 400
 
-static int fail(struct call_websocket_fault *fault, const char *code, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+static int websocket_message_fail(struct call_websocket_fault *fault, const char *code,
+                                  const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-static int fail(struct call_websocket_fault *fault, const char *code, const char *format, ...)
+static int websocket_message_fail(struct call_websocket_fault *fault, const char *code,
+                                  const char *format, ...)
 {
     va_list arguments;
 
@@ -112,13 +113,13 @@ int call_websocket_read(const char *bytes, size_t length, struct pool *pool, jso
     *ret_fault = (struct call_websocket_fault){.id = NULL};
     *ret_root = json_read(bytes, length, &limits, &err);
     if (!*ret_root)
-        return fail(ret_fault, CALL_WEBSOCKET_PARSE_ERROR, "%s", err.message);
+        return websocket_message_fail(ret_fault, CALL_WEBSOCKET_PARSE_ERROR, "%s", err.message);
     if (json_root_object(*ret_root, &root, &err) < 0 ||
         json_field_text(&root, "id", JSON_REQUIRED, CALL_WEBSOCKET_ID_MAX, &message.id, &err) < 0)
-        return fail(ret_fault, CALL_WEBSOCKET_INVALID_REQUEST, "%s", err.message);
+        return websocket_message_fail(ret_fault, CALL_WEBSOCKET_INVALID_REQUEST, "%s", err.message);
     ret_fault->id = message.id;
     if (read_message(&root, pool, &message, &err) < 0)
-        return fail(ret_fault, CALL_WEBSOCKET_INVALID_REQUEST, "%s", err.message);
+        return websocket_message_fail(ret_fault, CALL_WEBSOCKET_INVALID_REQUEST, "%s", err.message);
     *ret_message = message;
     return 0;
 }
@@ -137,7 +138,8 @@ const char *call_websocket_header(const struct call_websocket_message *message, 
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-static void begin(struct json_writer *json, struct text *out, const char *type, const char *id)
+static void websocket_message_begin(struct json_writer *json, struct text *out, const char *type,
+                                    const char *id)
 {
     json_writer_init_text(json, out);
     json_begin_object(json);
@@ -150,7 +152,7 @@ void call_websocket_write_head(struct text *out, const char *id, int status, boo
 {
     struct json_writer json;
 
-    begin(&json, out, "response", id);
+    websocket_message_begin(&json, out, "response", id);
     json_add_integer(&json, "status", status);
     json_add_boolean(&json, "done", true);
     json_end_object(&json);
@@ -167,7 +169,7 @@ int call_websocket_write_stream(struct text *out, const char *id, const char *ev
 {
     struct json_writer json;
 
-    begin(&json, out, "stream", id);
+    websocket_message_begin(&json, out, "stream", id);
     if (event)
         json_add_text(&json, "event", event);
     json_key(&json, "data");
@@ -180,7 +182,7 @@ void call_websocket_write_error(struct text *out, const struct call_websocket_fa
 {
     struct json_writer json;
 
-    begin(&json, out, "error", fault->id);
+    websocket_message_begin(&json, out, "error", fault->id);
     json_add_text(&json, "code", fault->code);
     json_add_text(&json, "message", fault->message);
     json_add_integer(&json, "status", fault->status);

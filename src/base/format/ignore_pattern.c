@@ -24,7 +24,7 @@ struct ignore_token {
 
 /* --- reading -------------------------------------------------------------------------------- */
 
-struct reading {
+struct ignore_pattern_reading {
     struct ignore_pattern *pattern;
     const char *text;
     size_t length, at;
@@ -40,7 +40,8 @@ static const struct {
     {"punct", ispunct}, {"space", isspace}, {"upper", isupper}, {"xdigit", isxdigit},
 };
 
-static void add_token(struct reading *reading, enum token_kind kind, uint8_t byte, size_t class)
+static void add_token(struct ignore_pattern_reading *reading, enum token_kind kind, uint8_t byte,
+                      size_t class)
 {
     reading->pattern->tokens[reading->pattern->count++] =
         (struct ignore_token){(uint8_t) kind, byte, (uint16_t) class};
@@ -71,7 +72,7 @@ static int add_named(uint64_t class[static 4], const char *name, size_t length)
 }
 
 /* The next byte of a class, which a backslash may precede. -EINVAL at the end. */
-static int class_byte(const struct reading *reading, size_t *at)
+static int class_byte(const struct ignore_pattern_reading *reading, size_t *at)
 {
     if (*at < reading->length && reading->text[*at] == '\\')
         (*at)++;
@@ -79,7 +80,8 @@ static int class_byte(const struct reading *reading, size_t *at)
 }
 
 /* "[:alpha:]" at `*at`, which then is behind it. 1, 0 for none such, or -EINVAL: no such class. */
-static int read_named(const struct reading *reading, size_t *at, uint64_t class[static 4])
+static int read_named(const struct ignore_pattern_reading *reading, size_t *at,
+                      uint64_t class[static 4])
 {
     const char *from = reading->text + *at + 2, *end;
     size_t left = reading->length - *at;
@@ -96,7 +98,7 @@ static int read_named(const struct reading *reading, size_t *at, uint64_t class[
 }
 
 /* One member at `*at`: a byte, a range, or a name. `*last` is where a range would begin, or -1. */
-static int read_member(const struct reading *reading, size_t *at, int *last,
+static int read_member(const struct ignore_pattern_reading *reading, size_t *at, int *last,
                        uint64_t class[static 4])
 {
     const char *text = reading->text;
@@ -123,7 +125,7 @@ static int read_member(const struct reading *reading, size_t *at, int *last,
 }
 
 /* From behind the '['. 0, or -EINVAL when it has no end. */
-static int read_class(struct reading *reading)
+static int read_class(struct ignore_pattern_reading *reading)
 {
     struct ignore_pattern *pattern = reading->pattern;
     uint64_t class[4] = {0};
@@ -150,7 +152,7 @@ static int read_class(struct reading *reading)
 }
 
 /* Stars from `reading->at - 1` on. */
-static void read_stars(struct reading *reading)
+static void read_stars(struct ignore_pattern_reading *reading)
 {
     const struct ignore_pattern *pattern = reading->pattern;
     const char *text = reading->text;
@@ -178,7 +180,7 @@ static void read_stars(struct reading *reading)
     add_token(reading, kind, 0, 0);
 }
 
-static int read_token(struct reading *reading)
+static int read_token(struct ignore_pattern_reading *reading)
 {
     char c = reading->text[reading->at++];
 
@@ -226,7 +228,7 @@ int ignore_pattern_read(const char *text, size_t length, enum ignore_dialect dia
                                      .is_part = dialect == IGNORE_WATCH,
                                      .is_absolute = length && text[0] == '/',
                                      .hidden_is_literal = dialect == IGNORE_SHELL};
-    struct reading reading = {&pattern, text, length, 0, dialect};
+    struct ignore_pattern_reading reading = {&pattern, text, length, 0, dialect};
 
     if (dialect == IGNORE_WATCH && strip_front(&reading.text, &reading.length) < 0)
         return -EINVAL;

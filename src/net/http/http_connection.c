@@ -118,7 +118,7 @@ static void time_is_up(struct deadline *deadline)
 
 /* --- the end -------------------------------------------------------------------------------- */
 
-static void handle_gone(struct http_connection *connection)
+static void http_connection_handle_gone(struct http_connection *connection)
 {
     if (--connection->handles)
         return;
@@ -131,12 +131,12 @@ static void stream_gone(struct stream *stream)
     struct http_connection *connection = stream->owner;
 
     stream_free(stream);
-    handle_gone(connection);
+    http_connection_handle_gone(connection);
 }
 
-static void deadline_gone(struct deadline *deadline)
+static void http_connection_deadline_gone(struct deadline *deadline)
 {
-    handle_gone(CONTAINER_OF(deadline, struct http_connection, deadline));
+    http_connection_handle_gone(CONTAINER_OF(deadline, struct http_connection, deadline));
 }
 
 static void leave_server(struct http_connection *connection)
@@ -144,7 +144,7 @@ static void leave_server(struct http_connection *connection)
     connection->dying = true;
     loop_task_cancel(&connection->advance);
     list_remove(&connection->link);
-    deadline_close(&connection->deadline, deadline_gone);
+    deadline_close(&connection->deadline, http_connection_deadline_gone);
     http_server_connection_gone(connection->server);
 }
 
@@ -308,7 +308,8 @@ static bool head_arrived(struct http_parser *parser)
     return false;
 }
 
-static void body_arrived(struct http_parser *parser, const char *bytes, size_t length)
+static void http_connection_body_arrived(struct http_parser *parser, const char *bytes,
+                                         size_t length)
 {
     struct http_connection *connection = connection_of(parser);
 
@@ -319,7 +320,7 @@ static void body_arrived(struct http_parser *parser, const char *bytes, size_t l
 static const struct http_parser_events parser_events = {
     .on_begin = message_begins,
     .on_head = head_arrived,
-    .on_body = body_arrived,
+    .on_body = http_connection_body_arrived,
 };
 
 /* --- feeding -------------------------------------------------------------------------------- */
@@ -398,7 +399,7 @@ static void feed(struct http_connection *connection, const char *bytes, size_t l
 }
 
 /* Use what came early, now that the request before it is done or its body is wanted. */
-static void advance(struct loop_task *task)
+static void http_connection_advance(struct loop_task *task)
 {
     struct http_connection *connection = CONTAINER_OF(task, struct http_connection, advance);
     AUTO(text) struct text bytes = TEXT_INIT(EARLY_MAX);
@@ -519,7 +520,7 @@ int http_connection_new(struct http_server *server, int fd, struct tls_context *
     (void) snprintf(connection->peer, sizeof(connection->peer), "%s", peer);
     deadline_init(server->loop, &connection->deadline, time_is_up);
     deadline_set(&connection->deadline, server->options.idle_timeout_ms);
-    loop_task_init(&connection->advance, advance);
+    loop_task_init(&connection->advance, http_connection_advance);
     http_parser_init(&connection->parser, HTTP_KIND_REQUEST, &server->options.limits,
                      &parser_events);
     list_append(&server->connections, &connection->link);

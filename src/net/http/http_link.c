@@ -13,7 +13,7 @@ static const struct http_parser_events response_events;
 
 /* --- life ----------------------------------------------------------------------------------- */
 
-static void handle_gone(struct http_link *link)
+static void http_link_handle_gone(struct http_link *link)
 {
     struct http_origin *origin = link->origin;
 
@@ -29,12 +29,12 @@ static void link_stream_gone(struct stream *stream)
     struct http_link *link = stream->owner;
 
     stream_free(stream);
-    handle_gone(link);
+    http_link_handle_gone(link);
 }
 
 static void link_deadline_gone(struct deadline *deadline)
 {
-    handle_gone(CONTAINER_OF(deadline, struct http_link, deadline));
+    http_link_handle_gone(CONTAINER_OF(deadline, struct http_link, deadline));
 }
 
 static void leave_idle(struct http_link *link)
@@ -59,7 +59,7 @@ void http_link_leave(struct http_link *link)
     if (link->stream)
         stream_close(link->stream, link_stream_gone);
     else
-        handle_gone(link); /* the stream was handed over */
+        http_link_handle_gone(link); /* the stream was handed over */
     http_origin_advance(origin);
 }
 
@@ -179,7 +179,7 @@ void http_link_attach(struct http_link *link, struct http_exchange *exchange)
 }
 
 /* A kept connection may have been closed by the peer just as we used it. */
-static bool try_again(struct http_exchange *exchange)
+static bool http_link_try_again(struct http_exchange *exchange)
 {
     struct http_link *link = exchange->connection;
 
@@ -201,7 +201,7 @@ static void link_lost(struct http_link *link, int system)
         http_link_leave(link);
         return;
     }
-    if (try_again(exchange))
+    if (http_link_try_again(exchange))
         return;
     (void) error_set(&error, system == -ETIMEDOUT ? ERR_UPSTREAM_TIMEOUT : ERR_UPSTREAM, system,
                      "%s",

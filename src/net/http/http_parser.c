@@ -22,7 +22,7 @@ static struct http_parser *parser_of(llhttp_t *llhttp)
 }
 
 /* Refuse the message from inside a callback. */
-static int refuse(struct http_parser *parser, enum err_code code, const char *text)
+static int http_parser_refuse(struct http_parser *parser, enum err_code code, const char *text)
 {
     if (parser->failure == ERR_NONE) {
         parser->failure = code;
@@ -31,10 +31,10 @@ static int refuse(struct http_parser *parser, enum err_code code, const char *te
     return HPE_USER;
 }
 
-static int append(struct http_parser *parser, const char *bytes, size_t length)
+static int http_parser_append(struct http_parser *parser, const char *bytes, size_t length)
 {
     if (length + 2 > parser->limits->head_bytes - parser->length)
-        return refuse(parser, ERR_HEADERS_TOO_LARGE, "the request head is too large");
+        return http_parser_refuse(parser, ERR_HEADERS_TOO_LARGE, "the request head is too large");
     if (parser->length + length + 2 > parser->capacity) {
         size_t capacity = parser->capacity ? parser->capacity * 2 : HEAD_FIRST_CAPACITY;
         char *grown;
@@ -55,7 +55,8 @@ static int append(struct http_parser *parser, const char *bytes, size_t length)
 static int begin_header(struct http_parser *parser)
 {
     if (parser->span_count >= parser->limits->header_count)
-        return refuse(parser, ERR_HEADERS_TOO_LARGE, "the request has too many headers");
+        return http_parser_refuse(parser, ERR_HEADERS_TOO_LARGE,
+                                  "the request has too many headers");
     if (parser->span_count == parser->span_capacity) {
         size_t capacity = parser->span_capacity ? parser->span_capacity * 2 : SPAN_FIRST_CAPACITY;
         struct http_header_span *grown =
@@ -101,9 +102,9 @@ static int on_first_line(llhttp_t *llhttp, const char *bytes, size_t length)
     struct http_parser *parser = parser_of(llhttp);
 
     if (parser->target_length + length > parser->limits->target_bytes)
-        return refuse(parser, ERR_URL_TOO_LONG, "the request target is too long");
+        return http_parser_refuse(parser, ERR_URL_TOO_LONG, "the request target is too long");
     parser->target_length += length;
-    return append(parser, bytes, length);
+    return http_parser_append(parser, bytes, length);
 }
 
 static int on_header_field(llhttp_t *llhttp, const char *bytes, size_t length)
@@ -118,7 +119,7 @@ static int on_header_field(llhttp_t *llhttp, const char *bytes, size_t length)
         /* the same name goes on after a split */
     } else {
         if (!parser->length || parser->bytes[parser->length - 1] != '\0') {
-            r = append(parser, "", 1); /* ends the target, or the last value */
+            r = http_parser_append(parser, "", 1); /* ends the target, or the last value */
             if (r)
                 return r;
         }
@@ -129,7 +130,7 @@ static int on_header_field(llhttp_t *llhttp, const char *bytes, size_t length)
     }
     span = last_span(parser);
     span->name_length += (uint32_t) length;
-    return append(parser, bytes, length);
+    return http_parser_append(parser, bytes, length);
 }
 
 static int on_header_field_complete(llhttp_t *llhttp)
@@ -139,7 +140,7 @@ static int on_header_field_complete(llhttp_t *llhttp)
 
     if (parser->head_done)
         return 0;
-    r = append(parser, "", 1);
+    r = http_parser_append(parser, "", 1);
     if (r)
         return r;
     last_span(parser)->value = (uint32_t) parser->length;
@@ -154,7 +155,7 @@ static int on_header_value(llhttp_t *llhttp, const char *bytes, size_t length)
     if (parser->head_done)
         return 0;
     last_span(parser)->value_length += (uint32_t) length;
-    return append(parser, bytes, length);
+    return http_parser_append(parser, bytes, length);
 }
 
 static int on_header_value_complete(llhttp_t *llhttp)
@@ -164,7 +165,7 @@ static int on_header_value_complete(llhttp_t *llhttp)
     parser->in_value = false;
     if (parser->head_done)
         return 0;
-    return append(parser, "", 1);
+    return http_parser_append(parser, "", 1);
 }
 
 /* --- the finished head ---------------------------------------------------------------------- */
@@ -201,10 +202,11 @@ static int check_values(struct http_parser *parser)
         const struct http_header *header = &parser->head.headers[i];
 
         if (!header->name_length)
-            return refuse(parser, ERR_INVALID, "a header has no name");
+            return http_parser_refuse(parser, ERR_INVALID, "a header has no name");
         /* strlen differs when the value holds a NUL. */
         if (strlen(header->value) != header->value_length || !http_value_is_valid(header->value))
-            return refuse(parser, ERR_INVALID, "a header value holds a control character");
+            return http_parser_refuse(parser, ERR_INVALID,
+                                      "a header value holds a control character");
     }
     return 0;
 }
@@ -216,14 +218,15 @@ static int check_transfer_encoding(struct http_parser *parser)
     if (!value)
         return 0;
     if (parser->head.minor == 0)
-        return refuse(parser, ERR_INVALID, "Transfer-Encoding is not part of HTTP/1.0");
+        return http_parser_refuse(parser, ERR_INVALID, "Transfer-Encoding is not part of HTTP/1.0");
     /* What we trim llhttp must know as well: "chunked" before a tab is another word to it. */
     if (http_head_count(&parser->head, "transfer-encoding") != 1 ||
         strcasecmp(value, "chunked") != 0 || !parser->head.chunked)
-        return refuse(parser, ERR_INVALID, "the only Transfer-Encoding accepted is 'chunked'");
+        return http_parser_refuse(parser, ERR_INVALID,
+                                  "the only Transfer-Encoding accepted is 'chunked'");
     if (http_head_get(&parser->head, "content-length"))
-        return refuse(parser, ERR_INVALID,
-                      "Content-Length and Transfer-Encoding exclude each other");
+        return http_parser_refuse(parser, ERR_INVALID,
+                                  "Content-Length and Transfer-Encoding exclude each other");
     return 0;
 }
 
@@ -234,11 +237,11 @@ static int check_host(struct http_parser *parser)
     struct url_host host;
 
     if (count > 1)
-        return refuse(parser, ERR_INVALID, "more than one Host header");
+        return http_parser_refuse(parser, ERR_INVALID, "more than one Host header");
     if (!count && parser->head.minor == 1)
-        return refuse(parser, ERR_INVALID, "HTTP/1.1 requires a Host header");
+        return http_parser_refuse(parser, ERR_INVALID, "HTTP/1.1 requires a Host header");
     if (count && *value && url_host_parse(value, strlen(value), &host, NULL) < 0)
-        return refuse(parser, ERR_INVALID, "the Host header is not a host name");
+        return http_parser_refuse(parser, ERR_INVALID, "the Host header is not a host name");
     return 0;
 }
 
@@ -252,13 +255,13 @@ static int check_head(struct http_parser *parser)
     if (r)
         return r;
     if (http_head_count(&parser->head, "content-length") > 1)
-        return refuse(parser, ERR_INVALID, "more than one Content-Length header");
+        return http_parser_refuse(parser, ERR_INVALID, "more than one Content-Length header");
     if (parser->kind == HTTP_KIND_RESPONSE)
         return 0;
     /* We are no forward proxy, and what follows a CONNECT with framing headers is anybody's guess:
      * llhttp takes it for the tunnel, others for a body. */
     if (parser->llhttp.method == HTTP_CONNECT)
-        return refuse(parser, ERR_NOT_IMPLEMENTED, "CONNECT is not served here");
+        return http_parser_refuse(parser, ERR_NOT_IMPLEMENTED, "CONNECT is not served here");
     return check_host(parser);
 }
 
@@ -269,10 +272,11 @@ static int fill_head(struct http_parser *parser)
     int r;
 
     if (llhttp->http_major != 1 || llhttp->http_minor > 1)
-        return refuse(parser, ERR_HTTP_VERSION, "only HTTP/1.0 and HTTP/1.1 are spoken here");
+        return http_parser_refuse(parser, ERR_HTTP_VERSION,
+                                  "only HTTP/1.0 and HTTP/1.1 are spoken here");
     if (parser->kind == HTTP_KIND_RESPONSE && llhttp->status_code < 100)
-        return refuse(parser, ERR_INVALID, "the status has fewer than three digits");
-    r = append(parser, "", 1);
+        return http_parser_refuse(parser, ERR_INVALID, "the status has fewer than three digits");
+    r = http_parser_append(parser, "", 1);
     if (r)
         return r;
     head->minor = llhttp->http_minor;
@@ -285,7 +289,7 @@ static int fill_head(struct http_parser *parser)
     head->chunked = (llhttp->flags & F_CHUNKED) != 0;
     if (llhttp->flags & F_CONTENT_LENGTH) {
         if (llhttp->content_length > INT64_MAX)
-            return refuse(parser, ERR_INVALID, "the Content-Length is absurd");
+            return http_parser_refuse(parser, ERR_INVALID, "the Content-Length is absurd");
         head->content_length = (int64_t) llhttp->content_length;
     }
     head->keep_alive = llhttp_should_keep_alive(llhttp) != 0;
@@ -424,11 +428,11 @@ static enum llhttp_errno feed_part(struct http_parser *parser, const char *bytes
         bad_line = find_bad_line(parser, bytes, *ret_consumed);
     if (bad_line) {
         parser->failure = ERR_NONE; /* the line came before whatever else was found */
-        return (enum llhttp_errno) refuse(parser, ERR_INVALID, bad_line);
+        return (enum llhttp_errno) http_parser_refuse(parser, ERR_INVALID, bad_line);
     }
     if (!framing_is_sane(parser, *ret_consumed, body_before, in_body))
-        return (enum llhttp_errno) refuse(parser, ERR_INVALID,
-                                          "too much chunk framing for the data it carries");
+        return (enum llhttp_errno) http_parser_refuse(
+            parser, ERR_INVALID, "too much chunk framing for the data it carries");
     return result;
 }
 
@@ -449,7 +453,7 @@ static bool announce_head(struct http_parser *parser)
 }
 
 /* After a stop that was ours. */
-static enum http_progress resume(struct http_parser *parser)
+static enum http_progress http_parser_resume(struct http_parser *parser)
 {
     llhttp_resume(&parser->llhttp);
     if (!parser->in_message)
@@ -481,7 +485,7 @@ enum http_progress http_parser_feed(struct http_parser *parser, const char *byte
         }
         if (result != HPE_PAUSED)
             return failed(parser, err);
-        progress = resume(parser);
+        progress = http_parser_resume(parser);
     } while (progress == HTTP_NEEDS_MORE);
     return progress;
 }
@@ -496,7 +500,8 @@ enum http_progress http_parser_finish(struct http_parser *parser, struct error *
     if (result == HPE_OK || result == HPE_PAUSED) {
         if (!parser->in_message)
             return HTTP_MESSAGE_READY;
-        (void) refuse(parser, ERR_INVALID, "the connection ended in the middle of the message");
+        (void) http_parser_refuse(parser, ERR_INVALID,
+                                  "the connection ended in the middle of the message");
     }
     return failed(parser, err);
 }

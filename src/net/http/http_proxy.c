@@ -63,7 +63,7 @@ struct header_list {
     size_t count;
 };
 
-static void add_header(struct header_list *list, const char *name, const char *value)
+static void http_proxy_add_header(struct header_list *list, const char *name, const char *value)
 {
     list->headers[list->count++] = (struct http_header){
         .name = name,
@@ -95,10 +95,14 @@ static void add_forwarded(struct header_list *list, struct http_request *request
     const char *host = keep ? http_request_header(request, "x-forwarded-host") : NULL;
     const char *address = client_address(request);
 
-    add_header(list, "X-Forwarded-For",
-               before ? pool_format(&request->pool, "%s, %s", before, address) : address);
-    add_header(list, "X-Forwarded-Proto", proto ? proto : request->is_secure ? "https" : "http");
-    add_header(list, "X-Forwarded-Host", host ? host : http_request_host(request));
+    http_proxy_add_header(list, "X-Forwarded-For",
+                          before ? pool_format(&request->pool, "%s, %s", before, address)
+                                 : address);
+    http_proxy_add_header(list, "X-Forwarded-Proto",
+                          proto                ? proto
+                          : request->is_secure ? "https"
+                                               : "http");
+    http_proxy_add_header(list, "X-Forwarded-Host", host ? host : http_request_host(request));
 }
 
 static struct header_list request_headers(struct http_request *request,
@@ -112,7 +116,8 @@ static struct header_list request_headers(struct http_request *request,
     };
 
     if (options->host || !http_head_get(head, "host"))
-        add_header(&list, "Host", options->host ? options->host : http_request_host(request));
+        http_proxy_add_header(&list, "Host",
+                              options->host ? options->host : http_request_host(request));
     for (size_t i = 0; i < head->header_count; i++) {
         const struct http_header *header = &head->headers[i];
 
@@ -130,8 +135,8 @@ static struct header_list request_headers(struct http_request *request,
         list.headers[list.count++] = options->extra[i];
     add_forwarded(&list, request, options->keep_forwarded);
     if (request->is_upgrade) {
-        add_header(&list, "Connection", "Upgrade");
-        add_header(&list, "Upgrade", http_head_join(head, "upgrade", &request->pool));
+        http_proxy_add_header(&list, "Connection", "Upgrade");
+        http_proxy_add_header(&list, "Upgrade", http_head_join(head, "upgrade", &request->pool));
     }
     return list;
 }
@@ -170,7 +175,7 @@ static int copy_reply_headers(struct proxy *proxy, const struct http_head *head)
     return 0;
 }
 
-static void give_up(struct proxy *proxy, const struct error *error)
+static void http_proxy_give_up(struct proxy *proxy, const struct error *error)
 {
     if (proxy->exchange)
         http_exchange_cancel(TAKE_PTR(proxy->exchange));
@@ -185,12 +190,12 @@ static void upstream_head(struct http_exchange *exchange)
 
     if (proxy->refusal) {
         proxy->refusal(head->status, &error);
-        give_up(proxy, &error);
+        http_proxy_give_up(proxy, &error);
         return;
     }
     if (copy_reply_headers(proxy, head) < 0) {
         (void) error_set(&error, ERR_UPSTREAM, 0, "the peer's response head is too large");
-        give_up(proxy, &error);
+        http_proxy_give_up(proxy, &error);
         return;
     }
     http_reply_begin(proxy->request, head->status, NULL, head->content_length);

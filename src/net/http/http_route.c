@@ -180,7 +180,7 @@ struct path_segment {
     struct url_span raw_rest; /* from this segment to the end, still escaped */
 };
 
-struct search {
+struct http_route_search {
     const char *method;
     struct path_segment segments[HTTP_SEGMENTS_MAX];
     size_t segment_count;
@@ -202,7 +202,8 @@ static const struct route_row *row_for_method(const struct route_row *rows, cons
     return strcmp(method, "HEAD") == 0 ? get : NULL;
 }
 
-static bool accept_rows(struct search *search, const struct route_row *rows, size_t depth)
+static bool accept_rows(struct http_route_search *search, const struct route_row *rows,
+                        size_t depth)
 {
     const struct route_row *row = row_for_method(rows, search->method);
 
@@ -216,7 +217,8 @@ static bool accept_rows(struct search *search, const struct route_row *rows, siz
     return false;
 }
 
-static bool search_node(struct search *search, const struct route_node *node, size_t depth)
+static bool search_node(struct http_route_search *search, const struct route_node *node,
+                        size_t depth)
 {
     const struct path_segment *segment = &search->segments[depth];
     const struct route_node *child;
@@ -231,7 +233,7 @@ static bool search_node(struct search *search, const struct route_node *node, si
     return accept_rows(search, node->rest_rows, depth);
 }
 
-static int split_path(struct search *search, struct url_span path, struct pool *pool,
+static int split_path(struct http_route_search *search, struct url_span path, struct pool *pool,
                       struct error *err)
 {
     const char *at = path.text, *end = path.text + path.length;
@@ -258,8 +260,8 @@ static int split_path(struct search *search, struct url_span path, struct pool *
     return 0;
 }
 
-static int fill_parameters(const struct search *search, struct pool *pool, struct http_match *match,
-                           struct error *err)
+static int fill_parameters(const struct http_route_search *search, struct pool *pool,
+                           struct http_match *match, struct error *err)
 {
     const char *at = search->found->route->pattern;
 
@@ -305,7 +307,7 @@ int http_router_match(const struct http_router *router, const char *method, stru
                       struct pool *pool, struct http_match *ret_match, const char **ret_allowed,
                       struct error *err)
 {
-    struct search search; /* 4 KB: segments are filled before they are read */
+    struct http_route_search search; /* 4 KB: segments are filled before they are read */
 
     search.method = method;
     search.segment_count = search.found_depth = 0;

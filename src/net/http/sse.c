@@ -123,7 +123,7 @@ static void take_field(struct sse_reader *reader, const char *name, size_t name_
     reader->broken |= reader->data.overflowed || reader->type.overflowed || reader->id.overflowed;
 }
 
-static void take_line(struct sse_reader *reader)
+static void sse_take_line(struct sse_reader *reader)
 {
     const char *line = text_string(&reader->line);
     size_t length = reader->line.length;
@@ -176,7 +176,7 @@ int sse_reader_feed(struct sse_reader *reader, const char *bytes, size_t length)
             break;
         reader->after_cr = *stop == '\r';
         bytes = stop + 1;
-        take_line(reader);
+        sse_take_line(reader);
     }
     return reader->broken ? -EMSGSIZE : 0;
 }

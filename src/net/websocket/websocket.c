@@ -161,7 +161,7 @@ static void deadline_closed(struct deadline *deadline)
     handle_is_closed(CONTAINER_OF(deadline, struct websocket, deadline));
 }
 
-static void release(struct websocket *ws)
+static void websocket_release(struct websocket *ws)
 {
     ws->state = WEBSOCKET_RELEASING;
     loop_task_cancel(&ws->replay);
@@ -187,7 +187,7 @@ static void lose(struct websocket *ws, const char *reason)
 
     if (ws->state == WEBSOCKET_RELEASING)
         return;
-    release(ws);
+    websocket_release(ws);
     if (!told)
         tell_close(ws, WEBSOCKET_CODE_LOST, reason, strlen(reason), false);
 }
@@ -254,7 +254,7 @@ int websocket_close(struct websocket *ws, unsigned int code, const char *reason)
 void websocket_abort(struct websocket *ws)
 {
     if (ws->state != WEBSOCKET_RELEASING)
-        release(ws);
+        websocket_release(ws);
 }
 
 /* Lingering is over when both ends were sent; ours comes after the close frame still queued. */
@@ -262,7 +262,7 @@ static void end_lingering(struct websocket *ws)
 {
     stream_shut_write(ws->stream);
     if (ws->stream->ended && ws->stream->shut_done)
-        release(ws);
+        websocket_release(ws);
 }
 
 static void on_end(struct stream *stream)
@@ -379,7 +379,7 @@ static void handle_event(struct websocket *ws, const struct websocket_event *eve
 
 /* Read until the bytes are used up or the consumer has enough; returns how many are left over.
  * Every event may change `state` and `paused`, so both are asked again after each. */
-static size_t read_on(struct websocket *ws, const char *bytes, size_t length)
+static size_t websocket_read_on(struct websocket *ws, const char *bytes, size_t length)
 {
     char scratch[WEBSOCKET_SCRATCH_SIZE];
     struct websocket_event event;
@@ -394,7 +394,7 @@ static size_t read_on(struct websocket *ws, const char *bytes, size_t length)
 }
 
 /* Keep bytes for later. At most what one read gives: the stream is paused while any are held. */
-static void hold(struct websocket *ws, const char *bytes, size_t length)
+static void websocket_hold(struct websocket *ws, const char *bytes, size_t length)
 {
     ws->held = mem_resize(ws->held, ws->held_length + length);
     memcpy(ws->held + ws->held_length, bytes, length);
@@ -409,15 +409,15 @@ static void on_data(struct stream *stream, const char *bytes, size_t length)
 
     ws->heard_at = loop_now(ws->stream->loop);
     if (!ws->held)
-        left = read_on(ws, bytes, length);
+        left = websocket_read_on(ws, bytes, length);
     if (left)
-        hold(ws, bytes + (length - left), left);
+        websocket_hold(ws, bytes + (length - left), left);
 }
 
 static void replay(struct loop_task *task)
 {
     struct websocket *ws = CONTAINER_OF(task, struct websocket, replay);
-    size_t left = read_on(ws, ws->held + ws->held_at, ws->held_length - ws->held_at);
+    size_t left = websocket_read_on(ws, ws->held + ws->held_at, ws->held_length - ws->held_at);
 
     ws->held_at = ws->held_length - left;
     if (left || ws->state == WEBSOCKET_RELEASING)
@@ -495,7 +495,7 @@ void websocket_init(struct websocket *ws, struct stream *stream,
     if (options->ping_interval_ms)
         deadline_set(&ws->deadline, options->ping_interval_ms);
     if (pending_length) {
-        hold(ws, pending, pending_length);
+        websocket_hold(ws, pending, pending_length);
         loop_defer(stream->loop, &ws->replay);
     } else {
         stream_resume(stream);

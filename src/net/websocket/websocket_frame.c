@@ -12,7 +12,7 @@
 #define LENGTH_IS_16 126
 #define LENGTH_IS_64 127
 
-static int refuse(const char **ret_fault, const char *fault)
+static int websocket_frame_refuse(const char **ret_fault, const char *fault)
 {
     *ret_fault = fault;
     return -EPROTO;
@@ -26,11 +26,11 @@ static bool opcode_is_known(uint8_t opcode)
 static int check_first_byte(uint8_t byte, const char **ret_fault)
 {
     if (byte & BITS_RSV)
-        return refuse(ret_fault, "reserved bit set without an extension");
+        return websocket_frame_refuse(ret_fault, "reserved bit set without an extension");
     if (!opcode_is_known(byte & BITS_OPCODE))
-        return refuse(ret_fault, "unknown opcode");
+        return websocket_frame_refuse(ret_fault, "unknown opcode");
     if (websocket_opcode_is_control(byte & BITS_OPCODE) && !(byte & BIT_FINAL))
-        return refuse(ret_fault, "fragmented control frame");
+        return websocket_frame_refuse(ret_fault, "fragmented control frame");
     return 0;
 }
 
@@ -39,12 +39,12 @@ static int check_second_byte(const struct websocket_frame_parser *parser, const 
     bool masked = parser->bytes[1] & BIT_MASK;
 
     if (masked && parser->role == WEBSOCKET_CLIENT)
-        return refuse(ret_fault, "masked frame from a server");
+        return websocket_frame_refuse(ret_fault, "masked frame from a server");
     if (!masked && parser->role == WEBSOCKET_SERVER)
-        return refuse(ret_fault, "unmasked frame from a client");
+        return websocket_frame_refuse(ret_fault, "unmasked frame from a client");
     if (websocket_opcode_is_control(parser->bytes[0] & BITS_OPCODE) &&
         (parser->bytes[1] & BITS_LENGTH) > WEBSOCKET_CONTROL_MAX)
-        return refuse(ret_fault, "control frame longer than 125 bytes");
+        return websocket_frame_refuse(ret_fault, "control frame longer than 125 bytes");
     return 0;
 }
 
@@ -69,15 +69,15 @@ static int read_length(const uint8_t *bytes, uint64_t *ret_length, const char **
         memcpy(&short_length, bytes + 2, sizeof(short_length));
         *ret_length = be16toh(short_length);
         if (*ret_length < LENGTH_IS_16)
-            return refuse(ret_fault, "length not in its shortest form");
+            return websocket_frame_refuse(ret_fault, "length not in its shortest form");
         return 0;
     case LENGTH_IS_64:
         memcpy(&long_length, bytes + 2, sizeof(long_length));
         *ret_length = be64toh(long_length);
         if (*ret_length <= UINT16_MAX)
-            return refuse(ret_fault, "length not in its shortest form");
+            return websocket_frame_refuse(ret_fault, "length not in its shortest form");
         if (*ret_length > INT64_MAX)
-            return refuse(ret_fault, "length with the top bit set");
+            return websocket_frame_refuse(ret_fault, "length with the top bit set");
         return 0;
     default:
         *ret_length = bytes[1] & BITS_LENGTH;
@@ -86,8 +86,8 @@ static int read_length(const uint8_t *bytes, uint64_t *ret_length, const char **
 }
 
 /* The header is complete: say what it is and get ready for the next. */
-static int finish(struct websocket_frame_parser *parser, struct websocket_frame *ret_frame,
-                  const char **ret_fault)
+static int websocket_frame_finish(struct websocket_frame_parser *parser,
+                                  struct websocket_frame *ret_frame, const char **ret_fault)
 {
     uint64_t length;
     int r = read_length(parser->bytes, &length, ret_fault);
@@ -125,7 +125,7 @@ int websocket_frame_parse(struct websocket_frame_parser *parser, const char **by
         if (r < 0)
             return r;
     }
-    return finish(parser, ret_frame, ret_fault);
+    return websocket_frame_finish(parser, ret_frame, ret_fault);
 }
 
 size_t websocket_frame_write(const struct websocket_frame *frame,

@@ -45,9 +45,10 @@ static void server_shuts_down(struct http_guest *guest, bool now)
         (void) websocket_close(&connection->ws, WEBSOCKET_CODE_GOING_AWAY, "server shutting down");
 }
 
-static struct ws_connection *start(struct stream *stream, const struct websocket_options *options,
-                                   const struct websocket_events *events, void *data,
-                                   const char *pending, size_t length)
+static struct ws_connection *websocket_http_start(struct stream *stream,
+                                                  const struct websocket_options *options,
+                                                  const struct websocket_events *events, void *data,
+                                                  const char *pending, size_t length)
 {
     struct ws_connection *connection = mem_alloc(sizeof(*connection));
 
@@ -96,7 +97,8 @@ struct websocket *websocket_accept(struct http_request *request,
     stream = http_reply_upgrade(request, "websocket", &pending, err);
     if (!stream)
         return NULL;
-    connection = start(stream, options, events, data, text_string(&pending), pending.length);
+    connection =
+        websocket_http_start(stream, options, events, data, text_string(&pending), pending.length);
     http_guest_enter(&connection->guest, server, server_shuts_down);
     return &connection->ws;
 }
@@ -178,8 +180,8 @@ static void answer_upgraded(struct http_exchange *exchange, struct stream *strea
         dial_failed(dialling, &error);
         return;
     }
-    connection = start(stream, &dialling->dial.options, dialling->dial.events, dialling->dial.data,
-                       pending, length);
+    connection = websocket_http_start(stream, &dialling->dial.options, dialling->dial.events,
+                                      dialling->dial.data, pending, length);
     dialling->dial.on_open(&connection->ws, protocol, dialling->dial.data);
     dialling_free(dialling);
 }
@@ -192,8 +194,8 @@ static const struct http_exchange_events dial_events = {
     .on_failure = answer_failed,
 };
 
-static void add_header(struct http_header *headers, size_t *count, const char *name,
-                       const char *value)
+static void websocket_http_add_header(struct http_header *headers, size_t *count, const char *name,
+                                      const char *value)
 {
     headers[(*count)++] = (struct http_header){
         .name = name,
@@ -225,14 +227,14 @@ void websocket_connect(struct http_origin *origin, const struct websocket_dial *
     dialling->refusal = (struct text) TEXT_INIT(WEBSOCKET_REFUSAL_MAX);
     dialling->dial.options.role = WEBSOCKET_CLIENT;
     websocket_handshake_key(dialling->key);
-    add_header(headers, &count, "Host", dial->host);
-    add_header(headers, &count, "Upgrade", "websocket");
-    add_header(headers, &count, "Connection", "Upgrade");
-    add_header(headers, &count, "Sec-WebSocket-Version", WEBSOCKET_VERSION);
-    add_header(headers, &count, "Sec-WebSocket-Key", dialling->key);
+    websocket_http_add_header(headers, &count, "Host", dial->host);
+    websocket_http_add_header(headers, &count, "Upgrade", "websocket");
+    websocket_http_add_header(headers, &count, "Connection", "Upgrade");
+    websocket_http_add_header(headers, &count, "Sec-WebSocket-Version", WEBSOCKET_VERSION);
+    websocket_http_add_header(headers, &count, "Sec-WebSocket-Key", dialling->key);
     if (dial->protocols.count)
-        add_header(headers, &count, "Sec-WebSocket-Protocol",
-                   join_protocols(&dial->protocols, &pool));
+        websocket_http_add_header(headers, &count, "Sec-WebSocket-Protocol",
+                                  join_protocols(&dial->protocols, &pool));
     for (size_t i = 0; i < dial->header_count; i++)
         headers[count++] = dial->headers[i];
     request.header_count = count;

@@ -241,8 +241,9 @@ static bool tell_data(struct websocket_reader *reader, struct websocket_event *e
 
 /* Hand out what is at hand: where it lies if it is plain, else through the scratch. Used for pieces
  * and for messages that are wholly at hand. */
-static bool pass_on(struct websocket_reader *reader, const char **bytes, size_t *length,
-                    char *scratch, size_t count, struct websocket_event *event)
+static bool websocket_reader_pass_on(struct websocket_reader *reader, const char **bytes,
+                                     size_t *length, char *scratch, size_t count,
+                                     struct websocket_event *event)
 {
     const char *place = *bytes;
 
@@ -287,7 +288,8 @@ static bool gather(struct websocket_reader *reader, const char **bytes, size_t *
     return tell_data(reader, event, reader->lent, count);
 }
 
-static bool skip(struct websocket_reader *reader, const char **bytes, size_t *length)
+static bool websocket_reader_skip(struct websocket_reader *reader, const char **bytes,
+                                  size_t *length)
 {
     size_t count = payload_at_hand(reader, *length);
 
@@ -306,17 +308,17 @@ static bool next_data(struct websocket_reader *reader, const char **bytes, size_
     bool fits = !reader->frame.masked || count <= WEBSOCKET_SCRATCH_SIZE;
 
     if (reader->discarding)
-        return skip(reader, bytes, length);
+        return websocket_reader_skip(reader, bytes, length);
     if (reader->streaming) {
         if (!fits)
             count = WEBSOCKET_SCRATCH_SIZE;
         if (count || reader->frame.final) /* an empty piece says something only at the end */
-            return pass_on(reader, bytes, length, scratch, count, event);
-        return skip(reader, bytes, length);
+            return websocket_reader_pass_on(reader, bytes, length, scratch, count, event);
+        return websocket_reader_skip(reader, bytes, length);
     }
     if (fits && reader->frame.final && reader->message_frames == 1 && !reader->frame_taken &&
         count == reader->frame.length)
-        return pass_on(reader, bytes, length, scratch, count, event);
+        return websocket_reader_pass_on(reader, bytes, length, scratch, count, event);
     return gather(reader, bytes, length, event);
 }
 

@@ -45,7 +45,7 @@ static void domain_lost(void *context, const struct error *reason)
     lose(context, reason);
 }
 
-static void turn(struct loop_task *task)
+static void control_plane_turn(struct loop_task *task)
 {
     struct control_plane *plane = CONTAINER_OF(task, struct control_plane, turn);
 
@@ -67,7 +67,7 @@ static void ticked(uv_timer_t *timer)
     domain_tick(plane->domain);
 }
 
-static void ready(struct control_plane *plane)
+static void control_plane_ready(struct control_plane *plane)
 {
     plane->waits_for = NULL;
     /* The first at once: mounts of sandboxes that run are brought back by it. */
@@ -94,7 +94,7 @@ static void key_is_kept(void *context, const struct error *failure, struct owner
         return;
     }
     admission_open(plane->admission, plane->domain, &owner->id);
-    ready(plane);
+    control_plane_ready(plane);
 }
 
 static void domain_opened(void *context, const struct error *failure)
@@ -326,7 +326,7 @@ int control_plane_open(struct control_plane *plane, struct loop *loop, struct lo
     };
     (void) uv_timer_init(&loop->uv, &plane->tick);
     plane->tick.data = plane;
-    loop_task_init(&plane->turn, turn);
+    loop_task_init(&plane->turn, control_plane_turn);
     if (open_store(plane, settings, data, err) < 0 ||
         object_stores_open(&plane->objects, loop, log, settings, err) < 0)
         return -1;

@@ -66,7 +66,7 @@ static struct keyring *open_ring(const char *data)
     return ring;
 }
 
-static int check(const struct verb_call *call, struct error *err)
+static int db_check(const struct verb_call *call, struct error *err)
 {
     AUTO(keyring) struct keyring *ring = NULL;
     struct store_sqlite_report report = {.version = 0};
@@ -88,7 +88,7 @@ static int check(const struct verb_call *call, struct error *err)
 static int run_check(struct verb_call *call)
 {
     struct error err = ERROR_INIT;
-    int status = check(call, &err);
+    int status = db_check(call, &err);
 
     return status < 0 ? verb_complain(VERB_STATUS_FAILURE, &err) : status;
 }

@@ -13,7 +13,8 @@
 #define KB_MAX      (UINT64_MAX / 1024)
 
 /* "MemAvailable:   12345 kB" */
-static int find(const char *text, size_t length, const char *name, uint64_t *ret_kilobytes)
+static int host_memory_find(const char *text, size_t length, const char *name,
+                            uint64_t *ret_kilobytes)
 {
     const char *line = memmem(text, length, name, strlen(name)), *end = text + length;
     size_t digits = 0;
@@ -31,8 +32,9 @@ int host_memory_percent(const char *text, size_t length)
 {
     uint64_t total = 0, available = 0;
 
-    if (find(text, length, "MemTotal:", &total) < 0 ||
-        find(text, length, "MemAvailable:", &available) < 0 || total == 0 || available > total)
+    if (host_memory_find(text, length, "MemTotal:", &total) < 0 ||
+        host_memory_find(text, length, "MemAvailable:", &available) < 0 || total == 0 ||
+        available > total)
         return -1;
     return (int) (available / (total / 100 ? total / 100 : 1));
 }

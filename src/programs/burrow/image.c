@@ -57,7 +57,7 @@ static const char usage[] =
     "\n"
     "Known are FROM RUN COPY ENV WORKDIR USER CMD ENTRYPOINT EXPOSE ARG. Needs root.\n";
 
-struct words {
+struct image_words {
     struct image_build build;
     const char *arguments[ARGUMENTS_MAX + 1];
     size_t argument_count;
@@ -66,37 +66,38 @@ struct words {
     bool only_help;
 };
 
-static int complain(const char *what, const char *value)
+static int image_complain(const char *what, const char *value)
 {
     (void) fprintf(stderr, "burrow image build: %s '%s'\n", what, value);
     return -1;
 }
 
-static int parse_network(struct words *words)
+static int parse_network(struct image_words *words)
 {
     bool is_nat = strcmp(optarg, "nat") == 0;
 
     if (!is_nat && strcmp(optarg, "none") != 0)
-        return complain("--net is nat or none, not", optarg);
+        return image_complain("--net is nat or none, not", optarg);
     words->build.workshop.network = is_nat ? WORKSHOP_NAT : WORKSHOP_NONE;
     return 0;
 }
 
-static int parse_argument(struct words *words)
+static int parse_argument(struct image_words *words)
 {
     if (words->argument_count == ARGUMENTS_MAX || !strchr(optarg, '='))
-        return complain("not NAME=VALUE, or too many:", optarg);
+        return image_complain("not NAME=VALUE, or too many:", optarg);
     words->arguments[words->argument_count++] = optarg;
     return 0;
 }
 
 static int parse_size(uint64_t *ret_size)
 {
-    return number_parse_size(optarg, SIZE_MAXIMUM, ret_size) < 0 ? complain("not a size:", optarg)
-                                                                 : 0;
+    return number_parse_size(optarg, SIZE_MAXIMUM, ret_size) < 0
+               ? image_complain("not a size:", optarg)
+               : 0;
 }
 
-static int parse_option(int option, struct words *words)
+static int image_parse_option(int option, struct image_words *words)
 {
     struct workshop_options *workshop = &words->build.workshop;
 
@@ -147,12 +148,12 @@ static int parse_option(int option, struct words *words)
     }
 }
 
-static int parse(int argc, char **argv, struct words *words)
+static int image_parse(int argc, char **argv, struct image_words *words)
 {
     int option;
 
     while ((option = getopt_long(argc, argv, "h", long_options, NULL)) >= 0) {
-        if (parse_option(option, words) < 0)
+        if (image_parse_option(option, words) < 0)
             return -1;
     }
     if (words->only_help)
@@ -170,7 +171,7 @@ static int parse(int argc, char **argv, struct words *words)
 }
 
 /* The launcher's to do: it has the ids. */
-static int build_debian(const struct words *words)
+static int build_debian(const struct image_words *words)
 {
     const struct image_place *place = &words->build.place;
     const char *list[DEBIAN_WORDS_MAX];
@@ -199,12 +200,12 @@ static int build_debian(const struct words *words)
 
 static int command_build(int argc, char **argv)
 {
-    struct words words = {.build.workshop.limits = {.memory_bytes = MEMORY_DEFAULT,
-                                                    .disk_bytes = DISK_DEFAULT,
-                                                    .pids = PIDS_DEFAULT}};
+    struct image_words words = {.build.workshop.limits = {.memory_bytes = MEMORY_DEFAULT,
+                                                          .disk_bytes = DISK_DEFAULT,
+                                                          .pids = PIDS_DEFAULT}};
     struct error err = ERROR_INIT;
 
-    if (parse(argc, argv, &words) < 0) {
+    if (image_parse(argc, argv, &words) < 0) {
         (void) fputs(usage, stderr);
         return STATUS_REFUSED;
     }

@@ -59,7 +59,7 @@ static int open_workshop(struct building *building)
 
 /* The image between two steps: what lies on what, and nothing of what its maker wants, so that
  * every sandbox of a build starts alike. */
-static int remember(struct building *building, const char *name)
+static int image_build_remember(struct building *building, const char *name)
 {
     static const enum wire_image_key kept[] = {WIRE_IMAGE_BASE, WIRE_IMAGE_LAYER};
     AUTO(wire_image) struct wire_image image = WIRE_IMAGE_INIT;
@@ -107,7 +107,7 @@ static int keep_layer(struct building *building, const char *name)
     if (layer.entries && image_registry_add_layer(&building->options->place, file,
                                                   &building->draft.image, building->err) < 0)
         return -1;
-    return remember(building, name);
+    return image_build_remember(building, name);
 }
 
 /* --- RUN ------------------------------------------------------------------------------------ */
@@ -133,7 +133,7 @@ static size_t make_variables(struct building *building, struct provider_variable
     return count;
 }
 
-static int judge(const struct run_outcome *outcome, struct error *err)
+static int image_build_judge(const struct run_outcome *outcome, struct error *err)
 {
     switch (outcome->ending) {
     case RUN_ENDED_STATUS:
@@ -166,12 +166,12 @@ static int do_run(struct building *building, const struct recipe_step *step)
     (void) fflush(stdout); /* what it prints goes behind what we did */
     if (workshop_run(&building->workshop, &request, &outcome, building->err) < 0)
         return -1;
-    return judge(&outcome, building->err);
+    return image_build_judge(&outcome, building->err);
 }
 
 /* --- COPY ----------------------------------------------------------------------------------- */
 
-struct copy {
+struct image_build_copy {
     const char **sources; /* in the pool */
     size_t count;
     const char *place; /* absolute, in the pool */
@@ -179,7 +179,8 @@ struct copy {
     struct context_result seen;
 };
 
-static int read_copy(struct building *building, const struct recipe_step *step, struct copy *copy)
+static int read_copy(struct building *building, const struct recipe_step *step,
+                     struct image_build_copy *copy)
 {
     const char **words = pool_alloc(&building->pool, (step->word_count + 1) * sizeof(*words));
     AUTO(text) struct text path = TEXT_INIT(PATH_LENGTH);
@@ -205,7 +206,7 @@ static int read_copy(struct building *building, const struct recipe_step *step, 
     return 0;
 }
 
-static int look(struct building *building, struct copy *copy)
+static int image_build_look(struct building *building, struct image_build_copy *copy)
 {
     const struct context_order order = {
         .sources = copy->sources, .count = copy->count, .archive = -EBADF};
@@ -252,7 +253,7 @@ static int find_folder(struct building *building, const char *path, const char *
 }
 
 /* Into a folder of the sandbox; what is missing of it is whose the copy is. */
-static int send_copy(struct building *building, const struct copy *copy,
+static int send_copy(struct building *building, const struct image_build_copy *copy,
                      struct context_order *order, const char *folder)
 {
     AUTO(close) int archive = make_temporary(building->err);
@@ -270,7 +271,7 @@ static int send_copy(struct building *building, const struct copy *copy,
 }
 
 static int do_copy(struct building *building, const struct recipe_step *step,
-                   const struct copy *copy)
+                   const struct image_build_copy *copy)
 {
     struct context_order order = {.sources = copy->sources, .count = copy->count};
     const char *name = strrchr(copy->place, '/') + 1;
@@ -332,18 +333,18 @@ static int do_base(struct building *building, const struct recipe_step *step)
         return -1;
     draft_begin(&building->draft);
     draft_key(&building->draft, NULL, NULL, key);
-    return remember(building, key);
+    return image_build_remember(building, key);
 }
 
 /* A step that does something, unless it was done before. */
 static int do_work(struct building *building, const struct recipe_step *step)
 {
-    struct copy copy = {.count = 0};
+    struct image_build_copy copy = {.count = 0};
     bool is_copy = step->kind == RECIPE_COPY;
     char key[DRAFT_STEP_SIZE];
     int r;
 
-    if (is_copy && (read_copy(building, step, &copy) < 0 || look(building, &copy) < 0))
+    if (is_copy && (read_copy(building, step, &copy) < 0 || image_build_look(building, &copy) < 0))
         return -1;
     draft_key(&building->draft, step, is_copy ? copy.seen.digest : NULL, key);
     if (recall(building, key))

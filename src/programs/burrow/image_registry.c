@@ -29,7 +29,7 @@ static char *read_back(int file)
 }
 
 /* The launcher's complaint as an error of ours. */
-static int complain(int errors, struct error *err)
+static int image_registry_complain(int errors, struct error *err)
 {
     AUTO(free) char *said = read_back(errors);
     char *text = strncmp(said, PREFIX, strlen(PREFIX)) == 0 ? said + strlen(PREFIX) : said;
@@ -62,8 +62,8 @@ static size_t make_words(const struct image_place *place, const char *verb, cons
 }
 
 /* Run it with `input` as its stdin; what it printed is the caller's. */
-static int call(const struct image_place *place, const char *verb, const char *name, int input,
-                char **ret_printed, struct error *err)
+static int image_registry_call(const struct image_place *place, const char *verb, const char *name,
+                               int input, char **ret_printed, struct error *err)
 {
     AUTO(close) int output = memfd_create("output", MFD_CLOEXEC);
     AUTO(close) int errors = memfd_create("errors", MFD_CLOEXEC);
@@ -89,7 +89,7 @@ static int call(const struct image_place *place, const char *verb, const char *n
     if (pidfd < 0)
         return error_set(err, ERR_INTERNAL, pidfd, "start %s", path);
     if (sys_process_wait(pidfd, -1, &ended) < 0 || ended.kind != SYS_EXIT_STATUS || ended.value)
-        return complain(errors, err);
+        return image_registry_complain(errors, err);
     *ret_printed = read_back(output);
     return 0;
 }
@@ -121,7 +121,7 @@ int image_registry_show(const struct image_place *place, const char *name,
 {
     AUTO(free) char *printed = NULL;
 
-    if (call(place, "show", name, -EBADF, &printed, err) < 0)
+    if (image_registry_call(place, "show", name, -EBADF, &printed, err) < 0)
         return -1;
     if (!*printed)
         return error_set(err, ERR_NOT_FOUND, 0, "there is no image '%s'", name);
@@ -131,7 +131,7 @@ int image_registry_show(const struct image_place *place, const char *name,
 int image_registry_identify(const struct image_place *place, const char *name, char **ret_identity,
                             struct error *err)
 {
-    return call(place, "identify", name, -EBADF, ret_identity, err);
+    return image_registry_call(place, "identify", name, -EBADF, ret_identity, err);
 }
 
 int image_registry_set(const struct image_place *place, const char *name,
@@ -148,7 +148,7 @@ int image_registry_set(const struct image_place *place, const char *name,
         r = sys_file_pwrite_full(input, text.data, text.length, 0);
     if (r < 0)
         return error_set(err, ERR_INTERNAL, r, "make a file in memory");
-    return call(place, "set", name, input, &printed, err);
+    return image_registry_call(place, "set", name, input, &printed, err);
 }
 
 int image_registry_add_layer(const struct image_place *place, int file, struct wire_image *image,
@@ -156,7 +156,7 @@ int image_registry_add_layer(const struct image_place *place, int file, struct w
 {
     AUTO(free) char *printed = NULL;
 
-    if (call(place, "layer", NULL, file, &printed, err) < 0)
+    if (image_registry_call(place, "layer", NULL, file, &printed, err) < 0)
         return -1;
     printed[strcspn(printed, "\n")] = '\0';
     return wire_image_add(image, WIRE_IMAGE_LAYER, printed, err);

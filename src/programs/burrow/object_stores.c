@@ -20,11 +20,11 @@
 
 /* --- how they are ----------------------------------------------------------------------------- */
 
-static void check(struct object_stores *stores);
+static void object_stores_check(struct object_stores *stores);
 
 static void on_again(uv_timer_t *timer)
 {
-    check(timer->data);
+    object_stores_check(timer->data);
 }
 
 static void all_checked(struct object_stores *stores)
@@ -58,7 +58,7 @@ static void on_checked(void *context, const struct error *failure)
         all_checked(stores);
 }
 
-static void check(struct object_stores *stores)
+static void object_stores_check(struct object_stores *stores)
 {
     stores->has_failed = false;
     stores->unchecked = 2;
@@ -68,8 +68,8 @@ static void check(struct object_stores *stores)
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
-static struct objects *open_folder(struct loop *loop, const struct settings *settings,
-                                   const char *name, struct error *err)
+static struct objects *object_stores_open_folder(struct loop *loop, const struct settings *settings,
+                                                 const char *name, struct error *err)
 {
     char path[PATH_SIZE];
 
@@ -80,9 +80,9 @@ static struct objects *open_folder(struct loop *loop, const struct settings *set
 static int open_folders(struct object_stores *stores, struct loop *loop,
                         const struct settings *settings, struct error *err)
 {
-    stores->objects = open_folder(loop, settings, OBJECTS_FOLDER, err);
+    stores->objects = object_stores_open_folder(loop, settings, OBJECTS_FOLDER, err);
     if (stores->objects)
-        stores->buckets = open_folder(loop, settings, BUCKETS_FOLDER, err);
+        stores->buckets = object_stores_open_folder(loop, settings, BUCKETS_FOLDER, err);
     return stores->buckets ? 0 : -1;
 }
 
@@ -154,7 +154,7 @@ int object_stores_open(struct object_stores *stores, struct loop *loop, struct l
         return -1;
     LOG_INFO(log, "objects", log_text("store", objects_text(stores->objects)),
              log_text("buckets", objects_text(stores->buckets)));
-    check(stores);
+    object_stores_check(stores);
     return 0;
 }
 

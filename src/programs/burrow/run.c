@@ -49,7 +49,7 @@ struct run {
     int status;
 };
 
-static int complain(int status, const char *text)
+static int run_complain(int status, const char *text)
 {
     (void) fprintf(stderr, "burrow: %s\n", text);
     return status;
@@ -64,7 +64,7 @@ static void provider_closed(void *context, const struct error *failure)
 }
 
 /* Let go of everything; loop_run returns when that is done. */
-static void finish(struct run *run, int status)
+static void run_finish(struct run *run, int status)
 {
     if (run->finishing)
         return;
@@ -78,7 +78,7 @@ static void finish(struct run *run, int status)
     run_signals_close(&run->signals);
 }
 
-static void fail(struct run *run, int status, const struct error *failure)
+static void run_fail(struct run *run, int status, const struct error *failure)
 {
     struct error err = *failure;
 
@@ -86,7 +86,7 @@ static void fail(struct run *run, int status, const struct error *failure)
         return;
     launcher_process_explain(&run->launcher, EXPLAIN_MS, &err);
     run_terminal_leave(&run->terminal);
-    finish(run, complain(status, err.message));
+    run_finish(run, run_complain(status, err.message));
 }
 
 static bool was_killed(const struct run_outcome *outcome)
@@ -133,8 +133,8 @@ static void stats_known(void *context, const struct error *failure, const struct
     if (!failure && stats->known & STATS_BIT(OOM) && stats->oom_kills_work)
         out_of_memory = true;
     run_terminal_leave(&run->terminal);
-    finish(run, out_of_memory && run->outcome.ending != RUN_ENDED_TIME ? tell_out_of_memory(run)
-                                                                       : tell_outcome(run));
+    run_finish(run, out_of_memory && run->outcome.ending != RUN_ENDED_TIME ? tell_out_of_memory(run)
+                                                                           : tell_outcome(run));
 }
 
 static void session_ended(void *context, const struct run_outcome *outcome)
@@ -143,7 +143,7 @@ static void session_ended(void *context, const struct run_outcome *outcome)
 
     run->outcome = *outcome;
     if (outcome->ending == RUN_ENDED_STATUS && outcome->value == 0)
-        finish(run, 0);
+        run_finish(run, 0);
     else
         provider_stats(run->provider, &run->id, stats_known, run);
 }
@@ -227,13 +227,13 @@ static void sandbox_created(void *context, const struct error *failure,
     if (run->finishing)
         return;
     if (failure) {
-        fail(run, STATUS_FAILURE, failure);
+        run_fail(run, STATUS_FAILURE, failure);
         return;
     }
     run->id = sandbox->id;
     warn_of_limits(run, sandbox->unenforced);
     if (start_session(run, &err) < 0)
-        fail(run, STATUS_FAILURE, &err);
+        run_fail(run, STATUS_FAILURE, &err);
 }
 
 static void provider_ready(void *context, const struct error *failure)
@@ -243,7 +243,7 @@ static void provider_ready(void *context, const struct error *failure)
     if (run->finishing)
         return;
     if (failure)
-        fail(run, STATUS_USAGE, failure); /* the launcher has said what is missing */
+        run_fail(run, STATUS_USAGE, failure); /* the launcher has said what is missing */
     else
         provider_create(run->provider, &run->spec, sandbox_created, run);
 }
@@ -262,7 +262,7 @@ static void sandbox_exited(void *context, const struct id *id, const struct endi
 
 static void provider_lost(void *context, const struct error *reason)
 {
-    fail(context, STATUS_FAILURE, reason);
+    run_fail(context, STATUS_FAILURE, reason);
 }
 
 /* A signal is the command's. Before there is one it ends us, as it would without a handler. */
@@ -278,7 +278,7 @@ static void signal_arrived(void *context, int number)
     if (run->session)
         run_session_signal(run->session, number);
     else if (number != SIGWINCH)
-        finish(run, STATUS_SIGNAL + number);
+        run_finish(run, STATUS_SIGNAL + number);
 }
 
 /* --- preparations --------------------------------------------------------------------------- */
@@ -365,12 +365,12 @@ static int run_loop(struct run *run)
     int r = loop_init(&run->loop, NULL);
 
     if (r < 0)
-        return complain(STATUS_FAILURE, "cannot make an event loop");
+        return run_complain(STATUS_FAILURE, "cannot make an event loop");
     r = run_signals_open(&run->signals, &run->loop, signal_arrived, run);
     if (r < 0)
         (void) error_set(&err, ERR_INTERNAL, r, "listen for signals");
     if (r < 0 || open_provider(run, &err) < 0)
-        finish(run, complain(STATUS_FAILURE, err.message));
+        run_finish(run, run_complain(STATUS_FAILURE, err.message));
     loop_run(&run->loop);
     loop_done(&run->loop);
     return run->status;
@@ -382,7 +382,7 @@ static int print_plan(const struct run *run)
     struct error err = ERROR_INIT;
 
     if (provider_local_print_plan(&run->spec, &text, &err) < 0)
-        return complain(STATUS_USAGE, err.message);
+        return run_complain(STATUS_USAGE, err.message);
     for (size_t i = 0; i < run->options.bind_count; i++)
         text_format(&text, "folder    %s is %s\n", run->launcher_binds[i].name,
                     run->launcher_binds[i].folder);
@@ -430,14 +430,15 @@ static int run_command(struct run *run, struct pool *pool)
     int status;
 
     if (geteuid() != 0)
-        return complain(STATUS_USAGE, "run needs root: it makes namespaces, mounts and cgroups");
+        return run_complain(STATUS_USAGE,
+                            "run needs root: it makes namespaces, mounts and cgroups");
     if (find_command(run, pool, &err) < 0)
-        return complain(STATUS_USAGE, err.message);
+        return run_complain(STATUS_USAGE, err.message);
     if (start_launcher(run, &err) < 0)
-        return complain(STATUS_USAGE, err.message);
+        return run_complain(STATUS_USAGE, err.message);
     status = run_loop(run);
     if (launcher_process_end(&run->launcher, LAUNCHER_END_MS, &err) < 0 && status == 0)
-        (void) complain(0, err.message); /* else it was part of what has been said */
+        (void) run_complain(0, err.message); /* else it was part of what has been said */
     return status;
 }
 
@@ -451,13 +452,13 @@ int command_run(int argc, char **argv)
         return STATUS_FAILURE;
     if (run_options_read(argc, argv, (const char *const *) environ, &pool, &run.options, &err) <
         0) {
-        (void) complain(0, err.message);
-        return complain(STATUS_USAGE, "see burrow run --help");
+        (void) run_complain(0, err.message);
+        return run_complain(STATUS_USAGE, "see burrow run --help");
     }
     if (run.options.help)
         return print_help();
     if (make_binds(&run, &pool, &err) < 0)
-        return complain(STATUS_USAGE, err.message);
+        return run_complain(STATUS_USAGE, err.message);
     make_spec(&run);
     return run.options.plan ? print_plan(&run) : run_command(&run, &pool);
 }

@@ -234,7 +234,7 @@ static void server_drained(struct http_server *server, void *data)
         control_plane_close(&daemon->plane, plane_closed);
 }
 
-static void stop(struct daemon *daemon)
+static void serve_stop(struct daemon *daemon)
 {
     daemon->operations.ready = false;
     daemon->servers_open = daemon->preview_server ? 2 : 1;
@@ -254,7 +254,7 @@ static void stop_requested(uv_signal_t *handle, int number)
         _exit(1);
     }
     LOG_INFO(daemon->log, "stopping", log_text("signal", sigabbrev_np(number)));
-    stop(daemon);
+    serve_stop(daemon);
 }
 
 static void launcher_lost(void *context)
@@ -263,7 +263,7 @@ static void launcher_lost(void *context)
 
     daemon->is_lost = true;
     if (daemon->operations.ready)
-        stop(daemon);
+        serve_stop(daemon);
 }
 
 static void watch_signals(struct daemon *daemon)
@@ -284,7 +284,7 @@ static void forget_key(struct daemon *daemon)
     free(TAKE_PTR(daemon->key));
 }
 
-static int start(struct daemon *daemon, struct error *err)
+static int serve_start(struct daemon *daemon, struct error *err)
 {
     int r;
 
@@ -320,7 +320,7 @@ static void nothing_left(struct http_server *server, void *data)
     (void) data;
 }
 
-static void finish(struct daemon *daemon)
+static void serve_finish(struct daemon *daemon)
 {
     http_server_free(daemon->server);
     http_server_free(daemon->preview_server);
@@ -350,7 +350,7 @@ static int start_failed(struct daemon *daemon, const struct error *err)
     control_plane_close(&daemon->plane, NULL);
     if (daemon->loop_runs)
         loop_run(&daemon->loop);
-    finish(daemon);
+    serve_finish(daemon);
     return 2;
 }
 
@@ -373,7 +373,7 @@ int command_serve(int argc, char **argv)
         settings_done(&daemon.settings);
         return print_help();
     }
-    if (r < 0 || start(&daemon, &err) < 0)
+    if (r < 0 || serve_start(&daemon, &err) < 0)
         return start_failed(&daemon, &err);
     watch_signals(&daemon);
     daemon.operations.ready = true;
@@ -382,7 +382,7 @@ int command_serve(int argc, char **argv)
     loop_run(&daemon.loop);
     LOG_INFO(daemon.log, "stopped");
     status = daemon.is_lost;
-    finish(&daemon);
+    serve_finish(&daemon);
     return status;
 }
 

@@ -72,27 +72,27 @@ static int make_data(const char *path, uid_t user, gid_t group, struct error *er
     return 0;
 }
 
-struct words {
+struct serve_root_words {
     struct pool pool;
     const char *list[WORDS_MAX + 1];
     size_t count;
 };
 
-static void add(struct words *words, const char *word)
+static void serve_root_add(struct serve_root_words *words, const char *word)
 {
     if (words->count < WORDS_MAX)
         words->list[words->count++] = word;
 }
 
-static void add_pair(struct words *words, const char *flag, const char *value)
+static void add_pair(struct serve_root_words *words, const char *flag, const char *value)
 {
-    add(words, flag);
-    add(words, value);
+    serve_root_add(words, flag);
+    serve_root_add(words, value);
 }
 
-static void add_launcher(struct words *words, const struct settings *settings)
+static void add_launcher(struct serve_root_words *words, const struct settings *settings)
 {
-    add(words, "serve");
+    serve_root_add(words, "serve");
     add_pair(words, "--data", settings->data);
     add_pair(words, "--run", settings->run_folder);
     add_pair(words, "--cgroup", settings->cgroup);
@@ -102,28 +102,29 @@ static void add_launcher(struct words *words, const struct settings *settings)
     add_pair(words, "--user", settings->user);
     add_pair(words, "--log-level", settings->log_level);
     if (strcmp(settings->default_network, "nat") == 0)
-        add(words, "--nat");
+        serve_root_add(words, "--nat");
     if (settings->pool_size)
         add_pair(words, "--pool-size",
                  pool_format(&words->pool, "%llu", (unsigned long long) settings->pool_size));
 }
 
-static void add_daemon(struct words *words, const struct settings *settings, const char *self)
+static void add_daemon(struct serve_root_words *words, const struct settings *settings,
+                       const char *self)
 {
     struct settings daemon = *settings; /* borrows all texts */
     const char *const *flags;
 
     daemon.data = pool_format(&words->pool, "%s/" DAEMON_FOLDER, settings->data);
     flags = settings_words(&daemon, &words->pool);
-    add(words, "--");
+    serve_root_add(words, "--");
     add_pair(words, self, "serve");
     for (size_t i = 0; flags[i]; i++)
-        add(words, flags[i]);
+        serve_root_add(words, flags[i]);
 }
 
 int serve_root(const struct settings *settings, struct error *err)
 {
-    struct words words = {.count = 0};
+    struct serve_root_words words = {.count = 0};
     uid_t user;
     gid_t group;
     char self[4096];

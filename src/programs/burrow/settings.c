@@ -242,7 +242,7 @@ static int take_file_value(void *user, const char *section, const char *name, co
     return !reading->failed;
 }
 
-static int read_file(struct settings *settings, const char *path, struct error *err)
+static int settings_read_file(struct settings *settings, const char *path, struct error *err)
 {
     struct file_reading reading = {.settings = settings, .err = err};
     int line = ini_parse(path, take_file_value, &reading);
@@ -333,7 +333,7 @@ int settings_load(struct settings *settings, int argc, char *const *argv, char *
         if (is_help(argv[i]))
             return 1;
     }
-    if (config && read_file(settings, config, err) < 0)
+    if (config && settings_read_file(settings, config, err) < 0)
         return -1;
     if (read_environment(settings, environment, err) < 0)
         return -1;

@@ -12,8 +12,8 @@
 #define MOUNT_CACHE  ((size_t) 256 * 1024 * 1024)
 #define MOUNT_SPOOL  ((uint64_t) 64 * 1024 * 1024 * 1024)
 
-static int make_folder(struct data_folder *data, const struct settings *settings,
-                       char ret_path[static PATH_SIZE], struct error *err)
+static int stored_state_make_folder(struct data_folder *data, const struct settings *settings,
+                                    char ret_path[static PATH_SIZE], struct error *err)
 {
     int r = sys_file_make_directories(data->fd, SPOOL_FOLDER, 0700);
 
@@ -61,7 +61,7 @@ int stored_state_open(struct stored_state *state, struct loop *loop, struct log 
         return error_wrap(err, "mount-networks");
     if (!provider)
         return 0;
-    if (make_folder(data, settings, spool, err) < 0)
+    if (stored_state_make_folder(data, settings, spool, err) < 0)
         return -1;
     state->mover = mover_new(&mover);
     return open_mounter(state, loop, log, stores, spool, err);

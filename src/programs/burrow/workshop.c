@@ -34,25 +34,25 @@ static void begin_wait(struct workshop *workshop)
 }
 
 /* What was under way still ends while all of it is closed, to the last. */
-static void stop(struct workshop *workshop)
+static void workshop_stop(struct workshop *workshop)
 {
     if (!workshop->is_closing)
         loop_stop(&workshop->loop);
 }
 
-static void done(struct workshop *workshop, const struct error *failure)
+static void workshop_done(struct workshop *workshop, const struct error *failure)
 {
     workshop->is_done = true;
     if (failure) {
         workshop->has_failed = true;
         workshop->failure = *failure;
     }
-    stop(workshop);
+    workshop_stop(workshop);
 }
 
 static void answered(void *context, const struct error *failure)
 {
-    done(context, failure);
+    workshop_done(context, failure);
 }
 
 static int finish_wait(struct workshop *workshop, struct error *err)
@@ -73,7 +73,7 @@ static void lost(void *context, const struct error *reason)
 
     workshop->is_lost = true;
     workshop->failure = *reason;
-    stop(workshop);
+    workshop_stop(workshop);
 }
 
 /* --- the disk that is packed to ------------------------------------------------------------- */
@@ -93,7 +93,7 @@ static void look_at_disk(struct deadline *watch)
     struct error err = ERROR_INIT;
 
     if (check_room(workshop, &err) < 0)
-        done(workshop, &err);
+        workshop_done(workshop, &err);
     else
         deadline_set(watch, WATCH_MS);
 }
@@ -181,7 +181,7 @@ static void created(void *context, const struct error *failure,
 
     if (!failure)
         workshop->id = sandbox->id;
-    done(workshop, failure);
+    workshop_done(workshop, failure);
 }
 
 int workshop_begin(struct workshop *workshop, const char *image, struct error *err)
@@ -204,12 +204,12 @@ static void session_ended(void *context, const struct run_outcome *outcome)
     struct workshop *workshop = context;
 
     workshop->outcome = *outcome;
-    done(workshop, NULL);
+    workshop_done(workshop, NULL);
 }
 
 static void session_closed(void *context)
 {
-    done(context, NULL);
+    workshop_done(context, NULL);
 }
 
 int workshop_run(struct workshop *workshop, const struct run_message_request *request,
@@ -249,7 +249,7 @@ int workshop_run(struct workshop *workshop, const struct run_message_request *re
 
 /* --- its agent ------------------------------------------------------------------------------ */
 
-struct asking {
+struct workshop_asking {
     struct workshop *workshop;
     int file; /* borrowed: the body; -EBADF: none */
     uint64_t left;
@@ -260,7 +260,7 @@ struct asking {
 
 static void send_more(struct http_exchange *exchange)
 {
-    struct asking *asking = http_exchange_data(exchange);
+    struct workshop_asking *asking = http_exchange_data(exchange);
     char *buffer = asking->workshop->loop.scratch;
 
     while (asking->left && !http_exchange_is_full(exchange)) {
@@ -279,35 +279,35 @@ static void send_more(struct http_exchange *exchange)
 
 static void head_arrived(struct http_exchange *exchange)
 {
-    struct asking *asking = http_exchange_data(exchange);
+    struct workshop_asking *asking = http_exchange_data(exchange);
 
     asking->status = http_exchange_head(exchange)->status;
 }
 
-static void body_arrived(struct http_exchange *exchange, const char *bytes, size_t length)
+static void workshop_body_arrived(struct http_exchange *exchange, const char *bytes, size_t length)
 {
-    struct asking *asking = http_exchange_data(exchange);
+    struct workshop_asking *asking = http_exchange_data(exchange);
 
     text_append_bytes(asking->reply, bytes, length);
 }
 
 static void reply_ended(struct http_exchange *exchange)
 {
-    struct asking *asking = http_exchange_data(exchange);
+    struct workshop_asking *asking = http_exchange_data(exchange);
 
-    done(asking->workshop, NULL);
+    workshop_done(asking->workshop, NULL);
 }
 
 static void reply_failed(struct http_exchange *exchange, const struct error *error)
 {
-    struct asking *asking = http_exchange_data(exchange);
+    struct workshop_asking *asking = http_exchange_data(exchange);
 
-    done(asking->workshop, error);
+    workshop_done(asking->workshop, error);
 }
 
 static const struct http_exchange_events asking_events = {
     .on_head = head_arrived,
-    .on_body = body_arrived,
+    .on_body = workshop_body_arrived,
     .on_end = reply_ended,
     .on_drain = send_more,
     .on_failure = reply_failed,
@@ -322,7 +322,7 @@ static void origin_closed(struct http_origin *origin, void *data)
     loop_stop(&workshop->loop);
 }
 
-static int exchange(struct asking *asking, struct http_origin *origin, const char *method,
+static int exchange(struct workshop_asking *asking, struct http_origin *origin, const char *method,
                     const char *target, struct error *err)
 {
     static const struct http_header headers[] = {
@@ -347,7 +347,8 @@ static int exchange(struct asking *asking, struct http_origin *origin, const cha
 }
 
 /* Ask the agent; the status of its answer is in `asking`. */
-static int ask(struct asking *asking, const char *method, const char *target, struct error *err)
+static int workshop_ask(struct workshop_asking *asking, const char *method, const char *target,
+                        struct error *err)
 {
     struct workshop *workshop = asking->workshop;
     struct http_origin_options options = HTTP_ORIGIN_OPTIONS_DEFAULT;
@@ -370,7 +371,7 @@ static int ask(struct asking *asking, const char *method, const char *target, st
 }
 
 /* What the agent said is wrong. */
-static int refuse(const struct asking *asking, struct error *err)
+static int workshop_refuse(const struct workshop_asking *asking, struct error *err)
 {
     AUTO(json)
     json_t *body = json_read(text_string(asking->reply), asking->reply->length, NULL, NULL);
@@ -392,25 +393,25 @@ static void make_target(struct text *out, const char *before, const char *path, 
 int workshop_send(struct workshop *workshop, const char *folder, int file, struct error *err)
 {
     AUTO(text) struct text target = TEXT_INIT(TARGET_MAX), reply = TEXT_INIT(REPLY_MAX);
-    struct asking asking = {.workshop = workshop, .file = file, .reply = &reply};
+    struct workshop_asking asking = {.workshop = workshop, .file = file, .reply = &reply};
     off_t size = lseek(file, 0, SEEK_END);
 
     if (size < 0 || lseek(file, 0, SEEK_SET) < 0)
         return error_set(err, ERR_INTERNAL, errno, "read the archive");
     asking.left = (uint64_t) size;
     make_target(&target, "/burrow/archive?path=", folder, "&links=any");
-    if (ask(&asking, "PUT", text_string(&target), err) < 0)
+    if (workshop_ask(&asking, "PUT", text_string(&target), err) < 0)
         return -1;
-    return asking.status == STATUS_FOUND ? 0 : refuse(&asking, err);
+    return asking.status == STATUS_FOUND ? 0 : workshop_refuse(&asking, err);
 }
 
 int workshop_read(struct workshop *workshop, const char *path, struct text *out, struct error *err)
 {
     AUTO(text) struct text target = TEXT_INIT(TARGET_MAX), reply = TEXT_INIT(REPLY_MAX);
-    struct asking asking = {.workshop = workshop, .file = -EBADF, .reply = &reply};
+    struct workshop_asking asking = {.workshop = workshop, .file = -EBADF, .reply = &reply};
 
     make_target(&target, "/burrow/file?path=", path, "");
-    if (ask(&asking, "GET", text_string(&target), err) < 0)
+    if (workshop_ask(&asking, "GET", text_string(&target), err) < 0)
         return -1;
     if (asking.status == STATUS_FOUND && !reply.overflowed)
         text_append(out, text_string(&reply));
@@ -422,14 +423,15 @@ int workshop_is_folder(struct workshop *workshop, const char *path, bool *ret_is
                        struct error *err)
 {
     AUTO(text) struct text target = TEXT_INIT(TARGET_MAX), reply = TEXT_INIT(REPLY_MAX);
-    struct asking asking = {.workshop = workshop, .file = -EBADF, .is_look = true, .reply = &reply};
+    struct workshop_asking asking = {
+        .workshop = workshop, .file = -EBADF, .is_look = true, .reply = &reply};
     struct error refusal = ERROR_INIT;
 
     make_target(&target, "/burrow/file?path=", path, "");
-    if (ask(&asking, "GET", text_string(&target), err) < 0)
+    if (workshop_ask(&asking, "GET", text_string(&target), err) < 0)
         return -1;
     if (asking.status >= STATUS_FAILED)
-        (void) refuse(&asking, &refusal);
+        (void) workshop_refuse(&asking, &refusal);
     *ret_is_folder = refusal.code == ERR_CONFLICT;
     return 0;
 }
@@ -445,7 +447,7 @@ static void job_ended(void *context, const struct error *failure, const struct e
         (void) error_set(&err, ERR_INTERNAL, 0, "the layer could not be packed");
         failure = &err;
     }
-    done(workshop, failure);
+    workshop_done(workshop, failure);
 }
 
 /* The keeper's last line. */

@@ -21,7 +21,7 @@
 /* Enough for one item of the trees we look into; the largest is a root item of 439 bytes. */
 #define ITEM_SIZE_MAX 1024
 
-static int call(int fd, unsigned long request, void *argument)
+static int sys_btrfs_call(int fd, unsigned long request, void *argument)
 {
     int result;
 
@@ -67,7 +67,7 @@ int sys_btrfs_create(int directory, const char *name, uint64_t limit)
     if (result < 0)
         return result;
     set_inherited_limit(&arguments, &inherit, limit);
-    return call(directory, BTRFS_IOC_SUBVOL_CREATE_V2, &arguments);
+    return sys_btrfs_call(directory, BTRFS_IOC_SUBVOL_CREATE_V2, &arguments);
 }
 
 int sys_btrfs_snapshot(int subvolume, int directory, const char *name, bool read_only,
@@ -82,7 +82,7 @@ int sys_btrfs_snapshot(int subvolume, int directory, const char *name, bool read
     if (read_only)
         arguments.flags |= BTRFS_SUBVOL_RDONLY;
     set_inherited_limit(&arguments, &inherit, limit);
-    return call(directory, BTRFS_IOC_SNAP_CREATE_V2, &arguments);
+    return sys_btrfs_call(directory, BTRFS_IOC_SNAP_CREATE_V2, &arguments);
 }
 
 int sys_btrfs_flush(int subvolume, int directory, const char *name)
@@ -99,13 +99,13 @@ int sys_btrfs_delete(int directory, const char *name)
     struct btrfs_ioctl_vol_args_v2 arguments = {.fd = 0};
     int result = set_name(&arguments, name);
 
-    return result < 0 ? result : call(directory, BTRFS_IOC_SNAP_DESTROY_V2, &arguments);
+    return result < 0 ? result : sys_btrfs_call(directory, BTRFS_IOC_SNAP_DESTROY_V2, &arguments);
 }
 
 int sys_btrfs_inspect(int directory, struct sys_btrfs_subvolume *ret_subvolume)
 {
     struct btrfs_ioctl_get_subvol_info_args info = {.treeid = 0};
-    int result = call(directory, BTRFS_IOC_GET_SUBVOL_INFO, &info);
+    int result = sys_btrfs_call(directory, BTRFS_IOC_GET_SUBVOL_INFO, &info);
 
     if (result < 0)
         return result;
@@ -135,7 +135,7 @@ static int find_item(int fd, uint64_t tree, uint64_t object, uint32_t type, uint
                                       .nr_items = 1},
                               .buf_size = sizeof(search) - sizeof(search.arguments)}};
     struct btrfs_ioctl_search_header header;
-    int result = call(fd, BTRFS_IOC_TREE_SEARCH_V2, &search.arguments);
+    int result = sys_btrfs_call(fd, BTRFS_IOC_TREE_SEARCH_V2, &search.arguments);
 
     if (result < 0)
         return result;
@@ -176,9 +176,9 @@ int sys_btrfs_enable_quota(int filesystem, enum sys_btrfs_quota kind)
         return -EINVAL;
     if (kind == SYS_BTRFS_QUOTA_SIMPLE)
         arguments.cmd = QUOTA_ENABLE_SIMPLE;
-    result = call(filesystem, BTRFS_IOC_QUOTA_CTL, &arguments);
+    result = sys_btrfs_call(filesystem, BTRFS_IOC_QUOTA_CTL, &arguments);
     if (result == 0 && kind == SYS_BTRFS_QUOTA_GROUPS)
-        result = call(filesystem, BTRFS_IOC_QUOTA_RESCAN_WAIT, NULL);
+        result = sys_btrfs_call(filesystem, BTRFS_IOC_QUOTA_RESCAN_WAIT, NULL);
     return result;
 }
 
@@ -186,7 +186,7 @@ int sys_btrfs_disable_quota(int filesystem)
 {
     struct btrfs_ioctl_quota_ctl_args arguments = {.cmd = BTRFS_QUOTA_CTL_DISABLE};
 
-    return call(filesystem, BTRFS_IOC_QUOTA_CTL, &arguments);
+    return sys_btrfs_call(filesystem, BTRFS_IOC_QUOTA_CTL, &arguments);
 }
 
 int sys_btrfs_usage(int filesystem, uint64_t number, struct sys_btrfs_usage *ret_usage)
@@ -215,7 +215,7 @@ int sys_btrfs_set_limit(int filesystem, uint64_t number, uint64_t limit)
         .lim = {.flags = BTRFS_QGROUP_LIMIT_MAX_RFER, .max_rfer = limit ? limit : UINT64_MAX},
     };
 
-    return call(filesystem, BTRFS_IOC_QGROUP_LIMIT, &arguments);
+    return sys_btrfs_call(filesystem, BTRFS_IOC_QGROUP_LIMIT, &arguments);
 }
 
 int sys_btrfs_next_record(int filesystem, uint64_t from, uint64_t *ret_number)
@@ -232,7 +232,7 @@ int sys_btrfs_drop_record(int filesystem, uint64_t number)
 {
     struct btrfs_ioctl_qgroup_create_args arguments = {.create = 0, .qgroupid = number};
 
-    return call(filesystem, BTRFS_IOC_QGROUP_CREATE, &arguments);
+    return sys_btrfs_call(filesystem, BTRFS_IOC_QGROUP_CREATE, &arguments);
 }
 
 int sys_btrfs_has_subvolume(int filesystem, uint64_t number)
@@ -248,39 +248,39 @@ int sys_btrfs_has_subvolume(int filesystem, uint64_t number)
 
 int sys_btrfs_sync(int filesystem)
 {
-    return call(filesystem, BTRFS_IOC_SYNC, NULL);
+    return sys_btrfs_call(filesystem, BTRFS_IOC_SYNC, NULL);
 }
 
 int sys_btrfs_commit(int filesystem)
 {
     uint64_t transaction = 0;
-    int result = call(filesystem, BTRFS_IOC_START_SYNC, &transaction);
+    int result = sys_btrfs_call(filesystem, BTRFS_IOC_START_SYNC, &transaction);
 
-    return result < 0 ? result : call(filesystem, BTRFS_IOC_WAIT_SYNC, &transaction);
+    return result < 0 ? result : sys_btrfs_call(filesystem, BTRFS_IOC_WAIT_SYNC, &transaction);
 }
 
 int sys_btrfs_grow(int filesystem)
 {
     struct btrfs_ioctl_vol_args arguments = {.name = "max"};
 
-    return call(filesystem, BTRFS_IOC_RESIZE, &arguments);
+    return sys_btrfs_call(filesystem, BTRFS_IOC_RESIZE, &arguments);
 }
 
 int sys_btrfs_disable_copy(int file)
 {
     int flags = 0;
-    int result = call(file, FS_IOC_GETFLAGS, &flags);
+    int result = sys_btrfs_call(file, FS_IOC_GETFLAGS, &flags);
 
     if (result < 0)
         return result;
     flags |= FS_NOCOW_FL;
-    return call(file, FS_IOC_SETFLAGS, &flags);
+    return sys_btrfs_call(file, FS_IOC_SETFLAGS, &flags);
 }
 
 int sys_btrfs_trim(int filesystem, uint64_t *ret_bytes)
 {
     struct fstrim_range range = {.len = UINT64_MAX};
-    int result = call(filesystem, FITRIM, &range);
+    int result = sys_btrfs_call(filesystem, FITRIM, &range);
 
     if (result == 0)
         *ret_bytes = range.len;

@@ -21,7 +21,7 @@ union map {
     char bytes[sizeof(struct fiemap) + EXTENTS * sizeof(struct fiemap_extent)];
 };
 
-static int ask(int fd, unsigned long request, void *argument)
+static int sys_extents_ask(int fd, unsigned long request, void *argument)
 {
     int result;
 
@@ -35,8 +35,8 @@ bool sys_extents_comparable(int left, int right)
 {
     struct btrfs_ioctl_fs_info_args first = {.flags = 0}, second = {.flags = 0};
 
-    return ask(left, BTRFS_IOC_FS_INFO, &first) == 0 &&
-           ask(right, BTRFS_IOC_FS_INFO, &second) == 0 &&
+    return sys_extents_ask(left, BTRFS_IOC_FS_INFO, &first) == 0 &&
+           sys_extents_ask(right, BTRFS_IOC_FS_INFO, &second) == 0 &&
            memcmp(first.fsid, second.fsid, sizeof(first.fsid)) == 0;
 }
 
@@ -49,10 +49,10 @@ static int read_map(int fd, uint64_t start, union map *map)
     map->map.fm_length = FIEMAP_MAX_OFFSET - start;
     map->map.fm_flags = FIEMAP_FLAG_SYNC;
     map->map.fm_extent_count = EXTENTS;
-    return ask(fd, FS_IOC_FIEMAP, map);
+    return sys_extents_ask(fd, FS_IOC_FIEMAP, map);
 }
 
-static bool is_same(const struct fiemap_extent *left, const struct fiemap_extent *right)
+static bool sys_extents_is_same(const struct fiemap_extent *left, const struct fiemap_extent *right)
 {
     return ((left->fe_flags | right->fe_flags) & ~(uint32_t) FLAGS_IGNORED) == 0 &&
            left->fe_logical == right->fe_logical && left->fe_physical == right->fe_physical &&
@@ -65,7 +65,7 @@ static bool is_same_part(const union map *left, const union map *right)
     if (left->map.fm_mapped_extents != right->map.fm_mapped_extents)
         return false;
     for (uint32_t i = 0; i < left->map.fm_mapped_extents; i++)
-        if (!is_same(&left->map.fm_extents[i], &right->map.fm_extents[i]))
+        if (!sys_extents_is_same(&left->map.fm_extents[i], &right->map.fm_extents[i]))
             return false;
     return true;
 }

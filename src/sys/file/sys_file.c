@@ -31,7 +31,7 @@ int sys_file_open(int directory, const char *path, int flags, mode_t mode)
 }
 
 /* Offset -1 means the descriptor's own position, for both movers. */
-static ssize_t read_some(int fd, void *buffer, size_t size, off_t offset)
+static ssize_t sys_file_read_some(int fd, void *buffer, size_t size, off_t offset)
 {
     ssize_t result;
 
@@ -65,7 +65,7 @@ static ssize_t read_full(int fd, void *buffer, size_t size, off_t offset)
 
     while (done < size) {
         off_t at = offset < 0 ? offset : offset + (off_t) done;
-        ssize_t count = read_some(fd, (char *) buffer + done, size - done, at);
+        ssize_t count = sys_file_read_some(fd, (char *) buffer + done, size - done, at);
 
         if (count < 0)
             return count;
@@ -146,7 +146,7 @@ int sys_file_split(const char *path, char *ret_parent, size_t parent_size, const
 }
 
 /* The directory that holds `path`, open, and the name in it. */
-static int open_parent(int directory, const char *path, const char **ret_name)
+static int sys_file_open_parent(int directory, const char *path, const char **ret_name)
 {
     char parent[PATH_MAX];
     int result = sys_file_split(path, parent, sizeof(parent), ret_name);
@@ -159,7 +159,7 @@ static int open_parent(int directory, const char *path, const char **ret_name)
 int sys_file_sync_parent(int directory, const char *path)
 {
     const char *name;
-    AUTO(close) int parent = open_parent(directory, path, &name);
+    AUTO(close) int parent = sys_file_open_parent(directory, path, &name);
 
     return parent < 0 ? parent : sys_file_sync(parent);
 }
@@ -216,7 +216,7 @@ static int fill_temporary(int parent, const char *temporary, const void *bytes, 
 int sys_file_replace(int directory, const char *path, const void *bytes, size_t length, mode_t mode)
 {
     const char *name;
-    AUTO(close) int parent = open_parent(directory, path, &name);
+    AUTO(close) int parent = sys_file_open_parent(directory, path, &name);
     char temporary[SYS_FILE_NAME_SIZE];
     int result;
 

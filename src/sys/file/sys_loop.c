@@ -32,7 +32,7 @@
 
 AUTO_DEFINE_PTR(closedir, DIR, (void) closedir);
 
-static int call(int fd, unsigned long request, void *argument)
+static int sys_loop_call(int fd, unsigned long request, void *argument)
 {
     int result;
 
@@ -78,12 +78,12 @@ int sys_loop_attach(int file, char ret_path[static SYS_LOOP_PATH_SIZE])
     if (control < 0)
         return control;
     for (int i = 0; i < ATTEMPTS_MAX && result == -EBUSY; i++) {
-        int number = call(control, LOOP_CTL_GET_FREE, NULL);
+        int number = sys_loop_call(control, LOOP_CTL_GET_FREE, NULL);
         AUTO(close) int device = number < 0 ? number : open_device(number, ret_path);
 
         if (device < 0)
             return device;
-        result = call(device, LOOP_CONFIGURE, &config);
+        result = sys_loop_call(device, LOOP_CONFIGURE, &config);
         if (result == 0)
             return TAKE_FD(device);
     }
@@ -106,7 +106,7 @@ static int number_of(const char *name)
 static int is_backed_by(int device, const struct stat *file)
 {
     struct loop_info64 info = {.lo_flags = 0};
-    int result = call(device, LOOP_GET_STATUS64, &info);
+    int result = sys_loop_call(device, LOOP_GET_STATUS64, &info);
 
     if (result < 0)
         return result == -ENXIO ? 0 : result;
@@ -142,13 +142,13 @@ int sys_loop_find(int file, char ret_path[static SYS_LOOP_PATH_SIZE])
 
 int sys_loop_grow(int device)
 {
-    return call(device, LOOP_SET_CAPACITY, NULL);
+    return sys_loop_call(device, LOOP_SET_CAPACITY, NULL);
 }
 
 int sys_loop_is_direct(int device)
 {
     struct loop_info64 info = {.lo_flags = 0};
-    int result = call(device, LOOP_GET_STATUS64, &info);
+    int result = sys_loop_call(device, LOOP_GET_STATUS64, &info);
 
     return result < 0 ? result : (info.lo_flags & LO_FLAGS_DIRECT_IO) != 0;
 }

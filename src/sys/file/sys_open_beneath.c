@@ -30,7 +30,7 @@
  *     stack[0] = root, stack[1] = root/a, stack[2] = root/a/b        pending = "c/d"
  *
  * All of the stack but the root is ours to close. */
-struct walk {
+struct open_beneath_walk {
     int stack[SYS_OPEN_BENEATH_DEPTH_MAX];
     unsigned int depth; /* index of the current directory */
     bool in_root;
@@ -41,15 +41,15 @@ struct walk {
     char buffer[2 * PATH_MAX];
 };
 
-static void walk_return_to_root(struct walk *walk)
+static void walk_return_to_root(struct open_beneath_walk *walk)
 {
     while (walk->depth > 0)
         (void) fd_close(walk->stack[walk->depth--]);
 }
 
-AUTO_DEFINE(walk, struct walk, walk_return_to_root);
+AUTO_DEFINE(walk, struct open_beneath_walk, walk_return_to_root);
 
-static int walk_up(struct walk *walk)
+static int walk_up(struct open_beneath_walk *walk)
 {
     if (walk->depth == 0)
         return walk->in_root ? 0 : -EXDEV;
@@ -58,7 +58,7 @@ static int walk_up(struct walk *walk)
 }
 
 /* Takes `fd` in any case. */
-static int walk_down(struct walk *walk, int fd)
+static int walk_down(struct open_beneath_walk *walk, int fd)
 {
     if (walk->depth + 1 == SYS_OPEN_BENEATH_DEPTH_MAX) {
         (void) fd_close(fd);
@@ -69,7 +69,7 @@ static int walk_down(struct walk *walk, int fd)
 }
 
 /* An absolute path, given or read from a link, starts again at the root or is refused. */
-static int walk_enter_absolute(struct walk *walk)
+static int walk_enter_absolute(struct open_beneath_walk *walk)
 {
     if (*walk->pending != '/')
         return 0;
@@ -80,7 +80,7 @@ static int walk_enter_absolute(struct walk *walk)
 }
 
 /* Put the content of the link at `fd` before what is pending. */
-static int walk_follow(struct walk *walk, int fd)
+static int walk_follow(struct open_beneath_walk *walk, int fd)
 {
     char target[PATH_MAX];
     size_t rest = strlen(walk->pending);
@@ -107,7 +107,7 @@ static int walk_follow(struct walk *walk, int fd)
 }
 
 /* Cut the next component off `pending`. Returns its length, 0 at the end. */
-static int walk_next(struct walk *walk, char ret_name[static NAME_MAX + 1])
+static int walk_next(struct open_beneath_walk *walk, char ret_name[static NAME_MAX + 1])
 {
     size_t length;
 
@@ -122,7 +122,7 @@ static int walk_next(struct walk *walk, char ret_name[static NAME_MAX + 1])
 }
 
 /* The path ended at a directory we already stand in: ".", "a/..", "/". */
-static int walk_open_here(struct walk *walk)
+static int walk_open_here(struct open_beneath_walk *walk)
 {
     if (walk->flags & O_CREAT)
         return walk->flags & O_EXCL ? -EEXIST : -EISDIR;
@@ -130,7 +130,7 @@ static int walk_open_here(struct walk *walk)
 }
 
 /* The last component, known not to be a link to follow. WALK_AGAIN when it became one. */
-static int walk_open_last(struct walk *walk, const char *name)
+static int walk_open_last(struct open_beneath_walk *walk, const char *name)
 {
     bool slash = *walk->pending == '/';
     int flags = walk->flags | O_NOFOLLOW | (slash ? O_DIRECTORY : 0);
@@ -145,7 +145,7 @@ static int walk_open_last(struct walk *walk, const char *name)
 }
 
 /* One step. Returns WALK_ON, WALK_AGAIN, or what ends the walk: a descriptor or -errno. */
-static int walk_step(struct walk *walk, char name[static NAME_MAX + 1])
+static int walk_step(struct open_beneath_walk *walk, char name[static NAME_MAX + 1])
 {
     AUTO(close) int fd = -EBADF;
     bool last, wants_link;
@@ -173,7 +173,7 @@ static int walk_step(struct walk *walk, char name[static NAME_MAX + 1])
     return result < 0 ? result : WALK_ON;
 }
 
-static int walk_run(struct walk *walk)
+static int walk_run(struct open_beneath_walk *walk)
 {
     int result = walk_enter_absolute(walk);
 
@@ -205,7 +205,8 @@ static int walk_run(struct walk *walk)
 static int open_by_walking(int root, const char *path, int flags, mode_t mode, bool in_root)
 {
     AUTO(walk)
-    struct walk walk = {.stack = {root}, .in_root = in_root, .flags = flags, .mode = mode};
+    struct open_beneath_walk walk = {
+        .stack = {root}, .in_root = in_root, .flags = flags, .mode = mode};
     size_t length = strlen(path);
 
     if (length == 0)

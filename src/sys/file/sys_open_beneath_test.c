@@ -435,7 +435,7 @@ static void stop_swapper(pid_t pid)
 static void a_component_that_became_a_link_is_looked_at_again(void **state)
 {
     struct fixture *fixture = *state;
-    struct walk walk = {.stack = {fixture->root}, .flags = O_RDONLY};
+    struct open_beneath_walk walk = {.stack = {fixture->root}, .flags = O_RDONLY};
 
     walk.pending = walk.buffer;
     assert_int_equal(walk_open_last(&walk, "to-outside"), WALK_AGAIN);

@@ -14,24 +14,24 @@
 #include "sys/file/sys_file.h"
 
 /* One directory on the way down. */
-struct level {
+struct sys_tree_level {
     DIR *entries;            /* owned */
     char name[NAME_MAX + 1]; /* in the level above */
     bool progress;           /* something was removed since the last rewind */
 };
 
-struct walk {
-    struct level levels[SYS_TREE_DEPTH_MAX];
+struct sys_tree_walk {
+    struct sys_tree_level levels[SYS_TREE_DEPTH_MAX];
     int depth;            /* levels in use */
     unsigned int entries; /* that may still be looked at */
 };
 
-static void leave_level(struct walk *walk)
+static void leave_level(struct sys_tree_walk *walk)
 {
     (void) closedir(walk->levels[--walk->depth].entries);
 }
 
-static void auto_walk(struct walk *walk)
+static void auto_walk(struct sys_tree_walk *walk)
 {
     while (walk->depth > 0)
         leave_level(walk);
@@ -50,9 +50,9 @@ static int unlock_directory(int parent, const char *name)
     return chmod(path, 0700) < 0 ? -errno : 0;
 }
 
-static int enter_level(struct walk *walk, int parent, const char *name)
+static int enter_level(struct sys_tree_walk *walk, int parent, const char *name)
 {
-    struct level *level = &walk->levels[walk->depth];
+    struct sys_tree_level *level = &walk->levels[walk->depth];
     int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK;
     int fd = sys_file_open(parent, name, flags, 0);
 
@@ -90,7 +90,7 @@ static int remove_entry(int parent, const char *name, unsigned char type)
 }
 
 /* Too deep: to the top with it, where the next pass finds it. */
-static int lift_directory(struct walk *walk, int parent, const char *name)
+static int lift_directory(struct sys_tree_walk *walk, int parent, const char *name)
 {
     int top = dirfd(walk->levels[0].entries);
     char new_name[SYS_FILE_NAME_SIZE];
@@ -109,9 +109,9 @@ static int lift_directory(struct walk *walk, int parent, const char *name)
     return renameat(parent, name, top, new_name) < 0 ? -errno : 0;
 }
 
-static int handle_entry(struct walk *walk, const struct dirent *entry)
+static int handle_entry(struct sys_tree_walk *walk, const struct dirent *entry)
 {
-    struct level *level = &walk->levels[walk->depth - 1];
+    struct sys_tree_level *level = &walk->levels[walk->depth - 1];
     int parent = dirfd(level->entries);
     int result;
 
@@ -132,9 +132,9 @@ static int handle_entry(struct walk *walk, const struct dirent *entry)
 /* At the end of a directory: remove it from the one above. Entries that appeared behind our
  * position (those lifted to the top) need another pass; a pass that removed nothing means that
  * somebody refills the tree. */
-static int finish_level(struct walk *walk)
+static int finish_level(struct sys_tree_walk *walk)
 {
-    struct level *level = &walk->levels[walk->depth - 1];
+    struct sys_tree_level *level = &walk->levels[walk->depth - 1];
     bool again = level->progress;
 
     if (walk->depth == 1) {
@@ -164,7 +164,7 @@ static bool is_dots(const char *name)
 }
 
 /* Everything beneath the first level. */
-static int empty_walk(struct walk *walk)
+static int empty_walk(struct sys_tree_walk *walk)
 {
     int result = 0;
 
@@ -185,23 +185,23 @@ static int empty_walk(struct walk *walk)
 
 int sys_tree_empty(int directory)
 {
-    AUTO(walk) struct walk walk = {.entries = UINT_MAX};
+    AUTO(walk) struct sys_tree_walk walk = {.entries = UINT_MAX};
     int result = enter_level(&walk, directory, ".");
 
     return result < 0 ? result : empty_walk(&walk);
 }
 
-static bool is_name(const char *name)
+static bool sys_tree_is_name(const char *name)
 {
     return *name && strlen(name) <= NAME_MAX && !strchr(name, '/') && !is_dots(name);
 }
 
 int sys_tree_delete_small(int directory, const char *name, unsigned int entries)
 {
-    AUTO(walk) struct walk walk = {.entries = entries};
+    AUTO(walk) struct sys_tree_walk walk = {.entries = entries};
     int result;
 
-    if (!is_name(name))
+    if (!sys_tree_is_name(name))
         return -EINVAL;
     result = remove_entry(directory, name, DT_UNKNOWN);
     if (result != -ENOTEMPTY)

@@ -39,7 +39,7 @@ ssize_t sys_fd_pass_send(int socket, const void *bytes, size_t length, const int
 }
 
 /* All descriptors of a received message, in order. Returns how many. */
-static size_t collect(struct msghdr *message, int ret_fds[static SYS_FD_PASS_MAX])
+static size_t fd_pass_collect(struct msghdr *message, int ret_fds[static SYS_FD_PASS_MAX])
 {
     size_t count = 0;
 
@@ -78,7 +78,7 @@ ssize_t sys_fd_pass_receive(int socket, void *ret_bytes, size_t size, int *ret_f
     if (result < 0)
         return result;
     /* Collected before anything is judged, because they are open already. */
-    count = collect(&message, received);
+    count = fd_pass_collect(&message, received);
     if (message.msg_flags & MSG_CTRUNC || count > capacity)
         result = -E2BIG;
     else if (message.msg_flags & MSG_TRUNC)

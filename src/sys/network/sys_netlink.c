@@ -25,7 +25,7 @@ struct request {
     bool overflowed;
 };
 
-struct reply {
+struct sys_netlink_reply {
     _Alignas(struct nlmsghdr) char bytes[REPLY_SIZE];
     size_t length;
 };
@@ -47,7 +47,7 @@ void sys_netlink_done(struct sys_netlink *netlink)
 
 /* Append zeroed, aligned space and return where it begins; a position, because no pointer into
  * the buffer is aligned for every structure by its type. */
-static size_t append(struct request *request, const void *bytes, size_t length)
+static size_t sys_netlink_append(struct request *request, const void *bytes, size_t length)
 {
     size_t at = request->length;
     size_t aligned = NLMSG_ALIGN(length);
@@ -62,13 +62,14 @@ static size_t append(struct request *request, const void *bytes, size_t length)
     return at;
 }
 
-static struct request begin(uint16_t type, uint16_t flags, const void *body, size_t length)
+static struct request sys_netlink_begin(uint16_t type, uint16_t flags, const void *body,
+                                        size_t length)
 {
     struct request request = {0};
     struct nlmsghdr header = {.nlmsg_type = type, .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | flags};
 
-    (void) append(&request, &header, sizeof(header));
-    (void) append(&request, body, length);
+    (void) sys_netlink_append(&request, &header, sizeof(header));
+    (void) sys_netlink_append(&request, body, length);
     return request;
 }
 
@@ -76,8 +77,8 @@ static void attribute(struct request *request, uint16_t type, const void *value,
 {
     struct rtattr header = {.rta_type = type, .rta_len = (unsigned short) RTA_LENGTH(length)};
 
-    (void) append(request, &header, sizeof(header));
-    (void) append(request, value, length);
+    (void) sys_netlink_append(request, &header, sizeof(header));
+    (void) sys_netlink_append(request, value, length);
 }
 
 static void attribute_number(struct request *request, uint16_t type, uint32_t value)
@@ -95,7 +96,7 @@ static size_t open_nested(struct request *request, uint16_t type)
 {
     struct rtattr header = {.rta_type = type};
 
-    return append(request, &header, sizeof(header));
+    return sys_netlink_append(request, &header, sizeof(header));
 }
 
 static void close_nested(struct request *request, size_t at)
@@ -129,7 +130,7 @@ static int send_request(struct sys_netlink *netlink, struct request *request)
     return (size_t) count == request->length ? 0 : -EIO;
 }
 
-static int receive(struct sys_netlink *netlink, struct reply *ret_reply)
+static int sys_netlink_receive(struct sys_netlink *netlink, struct sys_netlink_reply *ret_reply)
 {
     struct sockaddr_nl sender = {0};
     struct iovec part = {.iov_base = ret_reply->bytes, .iov_len = sizeof(ret_reply->bytes)};
@@ -156,8 +157,8 @@ typedef void answer_function(void *context, const char *body, size_t length);
 
 /* Look through one received datagram. Returns 1 when the acknowledgement was in it, 0 when more
  * must come, or -errno: the kernel's own when it refused. */
-static int read_reply(const struct reply *reply, uint32_t sequence, answer_function *answer,
-                      void *context)
+static int read_reply(const struct sys_netlink_reply *reply, uint32_t sequence,
+                      answer_function *answer, void *context)
 {
     size_t at = 0;
 
@@ -192,11 +193,11 @@ static int read_reply(const struct reply *reply, uint32_t sequence, answer_funct
 static int transact(struct sys_netlink *netlink, struct request *request, answer_function *answer,
                     void *context)
 {
-    struct reply reply;
+    struct sys_netlink_reply reply;
     int result = send_request(netlink, request);
 
     while (result == 0) {
-        result = receive(netlink, &reply);
+        result = sys_netlink_receive(netlink, &reply);
         if (result == 0)
             result = read_reply(&reply, netlink->sequence, answer, context);
     }
@@ -224,7 +225,7 @@ static void note_index(void *context, const char *body, size_t length)
 int sys_netlink_find(struct sys_netlink *netlink, const char *name)
 {
     struct ifinfomsg link = {0};
-    struct request request = begin(RTM_GETLINK, 0, &link, sizeof(link));
+    struct request request = sys_netlink_begin(RTM_GETLINK, 0, &link, sizeof(link));
     int index = 0;
     int result;
 
@@ -241,7 +242,7 @@ int sys_netlink_set_up(struct sys_netlink *netlink, int index, bool up)
 {
     struct ifinfomsg link = {
         .ifi_index = index, .ifi_flags = up ? IFF_UP : 0, .ifi_change = IFF_UP};
-    struct request request = begin(RTM_NEWLINK, 0, &link, sizeof(link));
+    struct request request = sys_netlink_begin(RTM_NEWLINK, 0, &link, sizeof(link));
 
     return transact(netlink, &request, NULL, NULL);
 }
@@ -249,7 +250,7 @@ int sys_netlink_set_up(struct sys_netlink *netlink, int index, bool up)
 int sys_netlink_set_no_ipv6_address(struct sys_netlink *netlink, int index)
 {
     struct ifinfomsg link = {.ifi_index = index};
-    struct request request = begin(RTM_SETLINK, 0, &link, sizeof(link));
+    struct request request = sys_netlink_begin(RTM_SETLINK, 0, &link, sizeof(link));
     uint8_t mode = IN6_ADDR_GEN_MODE_NONE;
     size_t families = open_nested(&request, IFLA_AF_SPEC);
     size_t ipv6 = open_nested(&request, AF_INET6);
@@ -279,7 +280,8 @@ int sys_netlink_add_veth(struct sys_netlink *netlink, const struct sys_netlink_v
                              .ifi_flags = veth->up ? IFF_UP : 0,
                              .ifi_change = veth->up ? IFF_UP : 0};
     struct ifinfomsg peer = {.ifi_index = veth->peer_index};
-    struct request request = begin(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, &link, sizeof(link));
+    struct request request =
+        sys_netlink_begin(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, &link, sizeof(link));
     size_t information, data, other;
 
     if (!is_link_name(veth->name) || !is_link_name(veth->peer_name))
@@ -289,7 +291,7 @@ int sys_netlink_add_veth(struct sys_netlink *netlink, const struct sys_netlink_v
     attribute_text(&request, IFLA_INFO_KIND, "veth");
     data = open_nested(&request, IFLA_INFO_DATA);
     other = open_nested(&request, VETH_INFO_PEER);
-    (void) append(&request, &peer, sizeof(peer));
+    (void) sys_netlink_append(&request, &peer, sizeof(peer));
     describe_end(&request, veth->peer_name, veth->peer_hardware_address, veth->single_queue);
     attribute_number(&request, IFLA_NET_NS_FD, (uint32_t) veth->peer_namespace);
     close_nested(&request, other);
@@ -301,7 +303,7 @@ int sys_netlink_add_veth(struct sys_netlink *netlink, const struct sys_netlink_v
 int sys_netlink_delete(struct sys_netlink *netlink, int index)
 {
     struct ifinfomsg link = {.ifi_index = index};
-    struct request request = begin(RTM_DELLINK, 0, &link, sizeof(link));
+    struct request request = sys_netlink_begin(RTM_DELLINK, 0, &link, sizeof(link));
 
     /* The kernel would take 0 for "by name or group". */
     if (index <= 0)
@@ -314,7 +316,8 @@ int sys_netlink_add_address(struct sys_netlink *netlink, int index, struct in_ad
 {
     struct ifaddrmsg body = {
         .ifa_family = AF_INET, .ifa_prefixlen = (uint8_t) prefix, .ifa_index = (uint32_t) index};
-    struct request request = begin(RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, &body, sizeof(body));
+    struct request request =
+        sys_netlink_begin(RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, &body, sizeof(body));
 
     if (prefix > 32)
         return -EINVAL;
@@ -327,7 +330,8 @@ int sys_netlink_add_neighbour(struct sys_netlink *netlink, int index, struct in_
                               const uint8_t hardware_address[static ETH_ALEN])
 {
     struct ndmsg body = {.ndm_family = AF_INET, .ndm_ifindex = index, .ndm_state = NUD_PERMANENT};
-    struct request request = begin(RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_EXCL, &body, sizeof(body));
+    struct request request =
+        sys_netlink_begin(RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_EXCL, &body, sizeof(body));
 
     attribute(&request, NDA_DST, &address, sizeof(address));
     attribute(&request, NDA_LLADDR, hardware_address, ETH_ALEN);
@@ -344,7 +348,8 @@ int sys_netlink_add_route(struct sys_netlink *netlink, const struct sys_netlink_
                          .rtm_scope = gateway ? RT_SCOPE_UNIVERSE : RT_SCOPE_LINK,
                          .rtm_type = RTN_UNICAST,
                          .rtm_flags = route->onlink ? RTNH_F_ONLINK : 0};
-    struct request request = begin(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL, &body, sizeof(body));
+    struct request request =
+        sys_netlink_begin(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL, &body, sizeof(body));
 
     if (route->prefix > 32)
         return -EINVAL;

@@ -10,7 +10,7 @@
 /* The kernel makes dumps in pieces of at most 32 kB. */
 #define REPLY_SIZE (32 << 10)
 
-struct reply {
+struct netlink_batch_reply {
     _Alignas(struct nlmsghdr) char bytes[REPLY_SIZE];
     size_t length;
 };
@@ -50,7 +50,8 @@ int sys_netlink_batch_socket(int protocol, uint32_t groups)
 }
 
 /* Append aligned, zero-padded bytes and return where they begin. */
-static size_t append(struct sys_netlink_batch *batch, const void *bytes, size_t length)
+static size_t netlink_batch_append(struct sys_netlink_batch *batch, const void *bytes,
+                                   size_t length)
 {
     size_t at = batch->length;
     size_t aligned = NLMSG_ALIGN(length);
@@ -101,9 +102,9 @@ void sys_netlink_batch_message(struct sys_netlink_batch *batch, uint16_t type, u
     struct nlmsghdr header = {.nlmsg_type = type, .nlmsg_flags = NLM_F_REQUEST | flags};
 
     end_message(batch);
-    batch->message = append(batch, &header, sizeof(header));
+    batch->message = netlink_batch_append(batch, &header, sizeof(header));
     batch->count++;
-    (void) append(batch, body, length);
+    (void) netlink_batch_append(batch, body, length);
 }
 
 void sys_netlink_batch_add_flags(struct sys_netlink_batch *batch, uint16_t flags)
@@ -126,8 +127,8 @@ void sys_netlink_batch_attribute(struct sys_netlink_batch *batch, uint16_t type,
         batch->overflowed = true;
         return;
     }
-    (void) append(batch, &header, sizeof(header));
-    (void) append(batch, value, length);
+    (void) netlink_batch_append(batch, &header, sizeof(header));
+    (void) netlink_batch_append(batch, value, length);
 }
 
 void sys_netlink_batch_text(struct sys_netlink_batch *batch, uint16_t type, const char *text)
@@ -154,7 +155,7 @@ size_t sys_netlink_batch_open(struct sys_netlink_batch *batch, uint16_t type)
 {
     struct nlattr header = {.nla_type = type | NLA_F_NESTED};
 
-    return append(batch, &header, sizeof(header));
+    return netlink_batch_append(batch, &header, sizeof(header));
 }
 
 void sys_netlink_batch_close(struct sys_netlink_batch *batch, size_t nest)
@@ -202,7 +203,7 @@ static int send_batch(const struct sys_netlink_batch *batch, int fd)
     return (size_t) count == batch->length ? 0 : -EIO;
 }
 
-static int receive(int fd, struct reply *ret_reply)
+static int netlink_batch_receive(int fd, struct netlink_batch_reply *ret_reply)
 {
     struct sockaddr_nl sender = {0};
     struct iovec part = {.iov_base = ret_reply->bytes, .iov_len = sizeof(ret_reply->bytes)};
@@ -232,8 +233,8 @@ static void note_end(struct wait *wait, uint32_t sequence, int refusal)
         wait->refusal = refusal, wait->refused = sequence;
 }
 
-static int read_reply(const struct reply *reply, struct wait *wait, sys_netlink_answer *answer,
-                      void *context)
+static int read_reply(const struct netlink_batch_reply *reply, struct wait *wait,
+                      sys_netlink_answer *answer, void *context)
 {
     size_t at = 0;
 
@@ -267,7 +268,7 @@ static int read_reply(const struct reply *reply, struct wait *wait, sys_netlink_
 int sys_netlink_batch_run(struct sys_netlink_batch *batch, int fd, uint32_t *sequence,
                           sys_netlink_answer *answer, void *context)
 {
-    struct reply reply;
+    struct netlink_batch_reply reply;
     struct wait wait;
     int result;
 
@@ -277,7 +278,7 @@ int sys_netlink_batch_run(struct sys_netlink_batch *batch, int fd, uint32_t *seq
     wait = number_messages(batch, sequence);
     result = send_batch(batch, fd);
     while (result == 0 && wait.answers) {
-        result = receive(fd, &reply);
+        result = netlink_batch_receive(fd, &reply);
         if (result == 0)
             result = read_reply(&reply, &wait, answer, context);
     }

@@ -88,8 +88,8 @@ static void attributes_that_lie_about_their_length_end_the_walk(void **state)
     assert_int_equal(length, 0);
 }
 
-static void add_answer(struct reply *reply, uint16_t type, uint32_t sequence, const void *body,
-                       size_t length)
+static void add_answer(struct netlink_batch_reply *reply, uint16_t type, uint32_t sequence,
+                       const void *body, size_t length)
 {
     struct nlmsghdr header = {
         .nlmsg_len = (uint32_t) (NLMSG_HDRLEN + length), .nlmsg_type = type, .nlmsg_seq = sequence};
@@ -109,7 +109,7 @@ static void count_answer(void *context, uint16_t type, const char *body, size_t 
 
 static void the_refusal_of_the_earliest_message_counts(void **state)
 {
-    static struct reply reply;
+    static struct netlink_batch_reply reply;
     struct wait wait = {.first = UINT32_MAX, .count = 3, .answers = 3};
     struct nlmsgerr busy = {.error = -EBUSY}, denied = {.error = -EPERM}, fine = {0};
     int answers = 0;

@@ -8,7 +8,7 @@
 #include "sys/network/sys_netlink_batch.h"
 
 /* Whom to call, through the one answer function of a run. */
-struct walk {
+struct netlink_list_walk {
     union {
         sys_netlink_link_function *link;
         sys_netlink_address_function *address;
@@ -18,7 +18,7 @@ struct walk {
 };
 
 static int dump(struct sys_netlink *netlink, uint16_t type, const void *body, size_t length,
-                sys_netlink_answer *answer, struct walk *walk)
+                sys_netlink_answer *answer, struct netlink_list_walk *walk)
 {
     AUTO(netlink_batch) struct sys_netlink_batch batch = SYS_NETLINK_BATCH_INIT;
 
@@ -44,7 +44,7 @@ static void read_statistics(const struct sys_netlink_attribute *attribute,
 
 static void answer_link(void *context, uint16_t type, const char *body, size_t length)
 {
-    struct walk *walk = context;
+    struct netlink_list_walk *walk = context;
     struct sys_netlink_link link = {0};
     struct sys_netlink_attribute attribute;
     struct ifinfomsg message;
@@ -69,7 +69,7 @@ int sys_netlink_each_link(struct sys_netlink *netlink, sys_netlink_link_function
                           void *context)
 {
     struct ifinfomsg all = {.ifi_family = AF_UNSPEC};
-    struct walk walk = {.link = call, .context = context};
+    struct netlink_list_walk walk = {.link = call, .context = context};
 
     return dump(netlink, RTM_GETLINK, &all, sizeof(all), answer_link, &walk);
 }
@@ -84,7 +84,7 @@ int sys_netlink_read_link(struct sys_netlink *netlink, int index, struct sys_net
     AUTO(netlink_batch) struct sys_netlink_batch batch = SYS_NETLINK_BATCH_INIT;
     struct ifinfomsg one = {.ifi_family = AF_UNSPEC, .ifi_index = index};
     struct sys_netlink_link link = {0};
-    struct walk walk = {.link = keep_link, .context = &link};
+    struct netlink_list_walk walk = {.link = keep_link, .context = &link};
     int result;
 
     if (index <= 0)
@@ -108,7 +108,7 @@ int sys_netlink_settle(struct sys_netlink *netlink, int index)
 
 static void answer_address(void *context, uint16_t type, const char *body, size_t length)
 {
-    struct walk *walk = context;
+    struct netlink_list_walk *walk = context;
     struct sys_netlink_address address = {0};
     struct sys_netlink_attribute attribute;
     struct ifaddrmsg message;
@@ -133,14 +133,14 @@ int sys_netlink_each_address(struct sys_netlink *netlink, sys_netlink_address_fu
                              void *context)
 {
     struct ifaddrmsg all = {.ifa_family = AF_INET};
-    struct walk walk = {.address = call, .context = context};
+    struct netlink_list_walk walk = {.address = call, .context = context};
 
     return dump(netlink, RTM_GETADDR, &all, sizeof(all), answer_address, &walk);
 }
 
 static void answer_route(void *context, uint16_t type, const char *body, size_t length)
 {
-    struct walk *walk = context;
+    struct netlink_list_walk *walk = context;
     struct sys_netlink_route route = {0};
     struct sys_netlink_attribute attribute;
     struct rtmsg message;
@@ -168,7 +168,7 @@ int sys_netlink_each_route(struct sys_netlink *netlink, sys_netlink_route_functi
                            void *context)
 {
     struct rtmsg all = {.rtm_family = AF_INET};
-    struct walk walk = {.route = call, .context = context};
+    struct netlink_list_walk walk = {.route = call, .context = context};
 
     return dump(netlink, RTM_GETROUTE, &all, sizeof(all), answer_route, &walk);
 }

@@ -146,7 +146,7 @@ static void requests_that_do_not_fit_are_not_sent(void **state)
 {
     char many[REQUEST_SIZE] = {0};
     struct sys_netlink netlink = SYS_NETLINK_INIT;
-    struct request request = begin(RTM_NEWLINK, 0, many, REQUEST_SIZE - NLMSG_HDRLEN);
+    struct request request = sys_netlink_begin(RTM_NEWLINK, 0, many, REQUEST_SIZE - NLMSG_HDRLEN);
 
     (void) state;
     assert_false(request.overflowed);
@@ -158,8 +158,8 @@ static void requests_that_do_not_fit_are_not_sent(void **state)
 }
 
 /* Append a message to a made-up reply. */
-static void add_message(struct reply *reply, uint16_t type, uint32_t sequence, const void *body,
-                        size_t length)
+static void add_message(struct sys_netlink_reply *reply, uint16_t type, uint32_t sequence,
+                        const void *body, size_t length)
 {
     struct nlmsghdr header = {
         .nlmsg_len = (uint32_t) (NLMSG_HDRLEN + length), .nlmsg_type = type, .nlmsg_seq = sequence};
@@ -178,7 +178,7 @@ static void count_answer(void *context, const char *body, size_t length)
 
 static void answers_are_matched_with_their_request(void **state)
 {
-    static struct reply reply;
+    static struct sys_netlink_reply reply;
     struct nlmsgerr refused = {.error = -EPERM}, done = {0};
     int answers = 0;
 
@@ -196,7 +196,7 @@ static void answers_are_matched_with_their_request(void **state)
 
 static void malformed_answers_are_refused(void **state)
 {
-    static struct reply reply;
+    static struct sys_netlink_reply reply;
     uint32_t wrong;
 
     (void) state;

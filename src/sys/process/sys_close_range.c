@@ -30,7 +30,7 @@ static int parse_descriptor(const char *name)
     return number;
 }
 
-static int settle(int fd, bool only_on_exec)
+static int close_range_settle(int fd, bool only_on_exec)
 {
     if (!only_on_exec) {
         (void) fd_close(fd);
@@ -59,7 +59,7 @@ static int close_listed(unsigned int first, unsigned int last, bool only_on_exec
 
             at += entry->d_reclen;
             if (fd >= 0 && fd != list && (unsigned int) fd >= first && (unsigned int) fd <= last)
-                result = settle(fd, only_on_exec);
+                result = close_range_settle(fd, only_on_exec);
             if (result < 0)
                 return result;
         }

@@ -22,7 +22,7 @@
 /* stdin, stdout, stderr */
 #define STANDARD_COUNT 3
 
-static int check(const struct sys_spawn *how)
+static int sys_spawn_check(const struct sys_spawn *how)
 {
     if (how->descriptor_count > SYS_SPAWN_DESCRIPTORS_MAX)
         return -EINVAL;
@@ -217,7 +217,7 @@ int sys_spawn(const struct sys_spawn *how, pid_t *ret_pid)
     struct sys_exit gone;
     int ends[2];
     pid_t pid;
-    int result = check(how);
+    int result = sys_spawn_check(how);
 
     if (result < 0)
         return result;
