@@ -53,7 +53,7 @@ static struct place *place_of(uint64_t number)
     return &ring.places[number & (ring.count - 1)];
 }
 
-static int64_t now_ns(void)
+static int64_t trace_now_ns(void)
 {
     struct timespec now;
 
@@ -91,7 +91,7 @@ static void put_entry(struct trace_entry *entry)
 
 void trace_add(const char *point, const char *what)
 {
-    struct trace_entry entry = {.time_ns = now_ns(), .context = trace_context};
+    struct trace_entry entry = {.time_ns = trace_now_ns(), .context = trace_context};
     size_t length = put_word(entry.point, 0, point);
 
     memcpy(entry.process, process_name, sizeof(entry.process));
