@@ -288,7 +288,7 @@ int recipe_read(const char *bytes, size_t length, struct pool *pool, struct reci
     if (!recipe.count ||
         (recipe.steps[recipe.count - 1].kind == RECIPE_ARG &&
          recipe_check_place(&recipe, &(struct recipe_step){.kind = RECIPE_RUN}, NULL) < 0))
-        return error_set(err, ERR_INVALID, 0, "it has no FROM");
+        return error_set(err, ERR_INVALID, 0, "there is no FROM in it");
     *ret_recipe = recipe;
     return 0;
 }
