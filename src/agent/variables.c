@@ -77,25 +77,34 @@ static int change_environment(struct agent *agent, const struct variables *varia
     return 0;
 }
 
+int variables_change(struct agent *agent, const struct json_place *root, struct pool *pool,
+                     struct api_error *error)
+{
+    struct variables variables = {.count = 0};
+    struct error err = ERROR_INIT;
+    bool replaces = false;
+
+    if (json_field_boolean(root, "replace", JSON_OPTIONAL, &replaces, &err) < 0)
+        return api_error_field(error, "replace", err.message);
+    if (variables_read(root, true, pool, &variables, error) < 0)
+        return -1;
+    return change_environment(agent, &variables, replaces, error);
+}
+
 static int read_body(struct http_request *request, const char *body, size_t length,
                      struct api_error *error)
 {
     static const struct json_limits limits = {
         .size = VARIABLES_BODY_MAX, .depth = 4, .values = JSON_VALUES_MAX};
     static const char *const fields[] = {"env", "replace"};
-    bool replaces = false;
     struct error err = ERROR_INIT;
     AUTO(json) json_t *document = json_read(body, length, &limits, &err);
-    struct variables variables = {.count = 0};
     struct json_place root;
 
     if (!document || json_root_object(document, &root, &err) < 0 ||
-        json_known_fields(&root, fields, ARRAY_COUNT(fields), &err) < 0 ||
-        json_field_boolean(&root, "replace", JSON_OPTIONAL, &replaces, &err) < 0)
+        json_known_fields(&root, fields, ARRAY_COUNT(fields), &err) < 0)
         return api_error_field(error, "body", err.message);
-    if (variables_read(&root, true, &request->pool, &variables, error) < 0)
-        return -1;
-    return change_environment(request->context, &variables, replaces, error);
+    return variables_change(request->context, &root, &request->pool, error);
 }
 
 static void body_arrived(struct http_request *request, const char *body, size_t length)

@@ -14,6 +14,8 @@
 #define VARIABLES_SIZE_MAX ((size_t) 1024 * 1024)
 #define VARIABLES_BODY_MAX ((size_t) 2 * 1024 * 1024)
 
+struct agent;
+
 struct variables {
     const struct environment_change *changes; /* in the pool; names and texts in the JSON */
     size_t count;
@@ -26,6 +28,10 @@ int variables_read(const struct json_place *root, bool null_removes, struct pool
 
 /* Whether an environment is within VARIABLES_MAX and VARIABLES_SIZE_MAX. */
 bool variables_fit(const char *const *environment);
+
+/* What a request with "env" and "replace" says about the environment that commands start from. */
+int variables_change(struct agent *agent, const struct json_place *root, struct pool *pool,
+                     struct api_error *error);
 
 /* PUT /burrow/environment. */
 void variables_handle(struct http_request *request);

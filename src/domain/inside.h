@@ -30,7 +30,8 @@ struct inside {
     /* Flush and hold still before a freeze or stop; and go on. */
     void (*quiesce)(void *self, const struct id *sandbox, inside_done *done, void *context);
     void (*resume)(void *self, const struct id *sandbox, inside_done *done, void *context);
-    /* Sessions with cwd and environment, to be given to the next agent on the same disk. */
+    /* Sessions with cwd and environment, to be given to the next agent on the same disk; and with
+     * them, as members before them, what set_environment takes: "replace" and "env". */
     void (*save)(void *self, const struct id *sandbox, inside_text_done *done, void *context);
     void (*restore)(void *self, const struct id *sandbox, const char *text, inside_done *done,
                     void *context);

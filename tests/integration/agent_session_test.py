@@ -280,6 +280,13 @@ def sessions_pass_from_one_agent_to_the_next():
         response = request(agent.address, "PUT", "/burrow/sessions", [],
                            b'{"sessions":[{"id":"z","env":{"A=B":"x"}}]}', 30)
         equal(response.status, 400, "a wrong name")
+        body = json.dumps({"sessions": [{"id": "told"}], "env": {"NEW": "1"}, "replace": True}).encode()
+        response = request(agent.address, "PUT", "/burrow/sessions", [], body, 30)
+        equal((response.status, json.loads(response.body)["imported"]), (200, 1), "with variables")
+        equal(out("told", "echo $NEW ${USUAL-none}", agent), "1 1", "variables that came along")
+        response = request(agent.address, "PUT", "/burrow/sessions", [],
+                           b'{"sessions":[],"env":{"A=B":"x"}}', 30)
+        equal(response.status, 400, "a wrong variable")
     assert "sessions" in json.loads(SHARED.get("/burrow/handshake").body)["capabilities"]
 
 

@@ -447,6 +447,11 @@ static void import_sessions(struct call *call)
         call_fail_field(call, "sessions", err.message);
         return;
     }
+    if (json_object_get(root.value, "env") &&
+        variables_change(call->agent, &root, call->pool, &error) < 0) {
+        call_fail(call, &error);
+        return;
+    }
     for (size_t i = 0; i < json_array_size(sessions.value); i++) {
         int made = json_item_object(&sessions, i, &place, &err) < 0
                        ? api_error_field(&error, "sessions", err.message)

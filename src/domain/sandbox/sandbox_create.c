@@ -15,9 +15,9 @@
 #include "base/memory.h"
 #include "domain/domain_internal.h"
 #include "domain/event/event.h"
-#include "domain/inside_call.h"
 #include "domain/sandbox/expiry.h"
 #include "domain/sandbox/new_disks.h"
+#include "domain/sandbox/sandbox_environment.h"
 #include "domain/sandbox/sandbox_quota.h"
 #include "domain/sandbox/sandbox_set.h"
 #include "domain/sandbox/sandbox_wish.h"
@@ -119,6 +119,13 @@ static void on_taken_down(void *context)
     give_up(creation, &creation->failure);
 }
 
+static void take_down(struct creation *creation, const struct error *failure)
+{
+    creation->failure = *failure;
+    sandbox_set_unidentify(creation->domain, creation->sandbox);
+    sandbox_doom(creation->domain, &creation->sandbox->id, on_taken_down, creation);
+}
+
 static void on_kept(void *context, const struct error *failure, const struct store_receipt *receipt)
 {
     struct creation *creation = context;
@@ -126,9 +133,7 @@ static void on_kept(void *context, const struct error *failure, const struct sto
     struct sandbox *sandbox = creation->sandbox;
 
     if (failure) {
-        creation->failure = *failure;
-        sandbox_set_unidentify(domain, sandbox);
-        sandbox_doom(domain, &sandbox->id, on_taken_down, creation);
+        take_down(creation, failure);
         return;
     }
     CRASH_POINT("domain.create.kept");
@@ -180,18 +185,15 @@ static void keep(struct creation *creation)
     domain_commit(domain, change, on_kept, creation);
 }
 
-/* Its shells begin where those of its origin were; without them it is as good. */
-static void on_restored(void *context, const struct error *failure,
-                        const struct inside_answer *answer)
+/* Its shells begin where those of its origin were. */
+static void on_inside_told(void *context, const struct error *failure)
 {
     struct creation *creation = context;
 
-    (void) answer;
     if (failure)
-        LOG_WARNING(creation->domain->options.log, "sessions did not come with a fork",
-                    log_text("sandbox", creation->sandbox->id.text),
-                    log_text("error", failure->message));
-    keep(creation);
+        take_down(creation, failure);
+    else
+        keep(creation);
 }
 
 static void on_made(void *context, const struct error *failure, const struct provider_sandbox *made)
@@ -210,8 +212,8 @@ static void on_made(void *context, const struct error *failure, const struct pro
     sandbox->unenforced = made->unenforced;
     sandbox_set_identify(creation->domain, sandbox);
     if (creation->inside)
-        inside_ask(creation->domain, &sandbox->id, INSIDE_RESTORE, creation->inside, on_restored,
-                   creation);
+        sandbox_tell_sessions(creation->domain, sandbox, creation->inside, on_inside_told,
+                              creation);
     else
         keep(creation);
 }
@@ -249,6 +251,8 @@ static void make(struct creation *creation, struct sandbox_spec *spec)
     if (creation->has_origin)
         plan.spec.origin = creation->disk;
     plan.spec.hold_origin = creation->hold;
+    if (sandbox_has_sessions_to_tell(domain, creation->inside))
+        plan.spec.environment_count = 0; /* told with them */
     provider_create(domain->options.provider, &plan.spec, on_made, creation);
 }
 

@@ -120,6 +120,8 @@ void wish_start(void *context)
     }
     sandbox->has_ended = sandbox->is_unexplained = false;
     sandbox_plan_init(&plan, sandbox);
+    if (sandbox_has_sessions_to_tell(wish->domain, sandbox->inside))
+        plan.spec.environment_count = 0; /* told with them */
     provider_start(wish->domain->options.provider, &plan.spec, on_processes_started, wish);
 }
 
@@ -154,12 +156,32 @@ static bool has_sessions(const void *context)
     return has_no_processes(wish) && wish->sandbox->inside;
 }
 
+static void on_taken_back(void *context, const struct error *failure)
+{
+    struct sandbox_wish *wish = context;
+
+    (void) failure; /* recovery and the next start find it */
+    sequence_next(&wish->sequence, &wish->failure);
+}
+
+/* One that does not know its variables is not what was asked for. */
+static void on_inside_told(void *context, const struct error *failure)
+{
+    struct sandbox_wish *wish = context;
+
+    if (!failure || wish->domain->stage != DOMAIN_OPEN) {
+        sequence_next(&wish->sequence, failure);
+        return;
+    }
+    wish->failure = *failure;
+    provider_stop(wish->domain->options.provider, &wish->sandbox->id, on_taken_back, wish);
+}
+
 void wish_restore_sessions(void *context)
 {
     struct sandbox_wish *wish = context;
 
-    inside_ask(wish->domain, &wish->sandbox->id, INSIDE_RESTORE, wish->sandbox->inside,
-               sequence_asked, &wish->sequence);
+    sandbox_tell_sessions(wish->domain, wish->sandbox, wish->sandbox->inside, on_inside_told, wish);
 }
 
 void wish_mount(void *context)
@@ -196,8 +218,8 @@ static const struct sequence_step run_steps[] = {
     {"start it", wish_start, .when = has_no_processes, .point = "domain.start.started"},
     {"tell its agent the new variables", tell_environment, .when = is_environment_late,
      .on_failure = SEQUENCE_WARNS, .also_closing = true},
-    {"restore its sessions", wish_restore_sessions, .when = has_sessions,
-     .on_failure = SEQUENCE_WARNS, .also_closing = true},
+    {"tell it its variables and sessions", wish_restore_sessions, .when = has_sessions,
+     .also_closing = true},
     {"mount its buckets", wish_mount, .also_closing = true},
     {NULL},
 };

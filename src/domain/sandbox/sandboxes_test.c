@@ -324,6 +324,36 @@ static void sleep_without_freeze_ends_processes_and_brings_sessions_back(void **
     world_free(world);
 }
 
+static void variables_come_back_with_the_sessions_or_it_does_not_run(void **state)
+{
+    struct provider_fake_options fake = {.missing = PROVIDER_FREEZE};
+    struct world *world = world_new(&fake);
+    struct sandbox *sandbox;
+    struct told told;
+
+    (void) state;
+    world_open(world);
+    sandbox = world_create(world, "demo");
+    sandbox_pairs_set(&sandbox->spec.environment, "A", "1");
+    do_ask(world, sandbox_sleep, sandbox);
+    do_ask(world, sandbox_wake, sandbox);
+    assert_string_equal(world->restored,
+                        "{\"replace\":true,\"env\":{\"A\":\"1\"},\"sessions\":[]}");
+    assert_int_equal(world->asked_environment, 0);
+    do_ask(world, sandbox_sleep, sandbox);
+    world->mood = AGENT_FAILS;
+    told = ask(world, sandbox_wake, sandbox);
+    expect_code(&told, ERR_UPSTREAM);
+    assert_non_null(strstr(told.failure.message, "tell it its variables"));
+    assert_int_equal(world->asked_environment, 1); /* alone, without the sessions */
+    assert_int_equal(sandbox->status, SANDBOX_HIBERNATED);
+    assert_int_equal(world_state(world, &sandbox->id), RUN_STATE_STOPPED);
+    assert_string_equal(sandbox->inside, world->saved);
+    world->mood = AGENT_ANSWERS;
+    do_ask(world, sandbox_wake, sandbox);
+    world_free(world);
+}
+
 static void a_sleep_that_fails_leaves_no_sessions_behind(void **state)
 {
     struct provider_fake_options fake = {.missing = PROVIDER_FREEZE};
@@ -557,6 +587,7 @@ int main(void)
         WORLD_TEST(stop_keeps_the_disk_and_start_brings_it_back),
         WORLD_TEST(sleep_freezes_and_wake_thaws),
         cmocka_unit_test(sleep_without_freeze_ends_processes_and_brings_sessions_back),
+        cmocka_unit_test(variables_come_back_with_the_sessions_or_it_does_not_run),
         cmocka_unit_test(a_sleep_that_fails_leaves_no_sessions_behind),
         cmocka_unit_test(where_nothing_can_sleep_it_is_said),
         WORLD_TEST(a_sleeping_one_can_be_stopped_and_started),

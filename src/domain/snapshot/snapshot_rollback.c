@@ -110,8 +110,8 @@ static bool has_sessions(const void *context)
 /* Its processes are new ones: what was mounted for the last is not there for them. */
 static const struct sequence_step resume_steps[] = {
     {"start it again", wish_start, .point = "rollback.started"},
-    {"restore its sessions", wish_restore_sessions, .when = has_sessions,
-     .on_failure = SEQUENCE_WARNS, .also_closing = true},
+    {"tell it its variables and sessions", wish_restore_sessions, .when = has_sessions,
+     .also_closing = true},
     {"mount its buckets", wish_mount, .also_closing = true},
     {NULL},
 };

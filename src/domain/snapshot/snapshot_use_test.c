@@ -49,10 +49,29 @@ static void a_fork_has_the_spec_and_an_identity_of_its_own(void **state)
     assert_int_equal(fork->spec.limits.memory_bytes, 1 << 28);
     assert_string_equal(sandbox_pairs_get(&fork->spec.environment, "MODE"), "test");
     assert_string_equal(sandbox_pairs_get(&fork->spec.labels, "forkedFrom"), origin->id.text);
-    assert_string_equal(world->restored, world->saved); /* its sessions came along */
+    /* Its sessions came along, in one call with its variables. */
+    assert_string_equal(world->restored,
+                        "{\"replace\":true,\"env\":{\"MODE\":\"test\"},\"sessions\":[]}");
+    assert_int_equal(world->asked_environment, 0);
     expect_events(world, &fork->id, "sandbox.created sandbox.forked");
     expect_row(world, &fork->id, "running");
     assert_int_equal(world_state(world, &fork->id), RUN_STATE_RUNNING);
+}
+
+static void a_fork_that_does_not_take_its_variables_is_none(void **state)
+{
+    struct world *world = *state;
+    struct sandbox *origin = create_blue(world);
+    struct snapshot *snapshot = world_snapshot(world, origin, "first");
+    struct told_snapshot told;
+
+    world->mood = AGENT_FAILS;
+    told = ask_fork(world, snapshot, NULL, &(struct fork_options){.count = 1});
+    expect_code(&told.told, ERR_UPSTREAM);
+    assert_int_equal(world->asked_restore, 1);
+    assert_int_equal(world->asked_environment, 1); /* alone, without the sessions */
+    world_settle(world);
+    assert_int_equal(world_provider(world).count, 1);
 }
 
 static void forks_may_be_many_with_names_and_changes(void **state)
@@ -201,7 +220,7 @@ static void a_rollback_keeps_the_present_and_the_state(void **state)
     expect_ok(&told.told);
     assert_int_equal(sandbox->status, SANDBOX_RUNNING);
     assert_int_equal(world_state(world, &sandbox->id), RUN_STATE_RUNNING);
-    assert_string_equal(world->restored, snapshot->inside); /* the sessions of then */
+    assert_non_null(strstr(world->restored, snapshot->inside + 1)); /* the sessions of then */
     assert_int_equal(told.snapshot->reason, SNAPSHOT_ROLLBACK);
     assert_string_equal(told.snapshot->inside, world->saved);
     assert_true(told.snapshot->expires_ms > 0);
@@ -393,6 +412,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WORLD_TEST(a_fork_has_the_spec_and_an_identity_of_its_own),
+        WORLD_TEST(a_fork_that_does_not_take_its_variables_is_none),
         WORLD_TEST(forks_may_be_many_with_names_and_changes),
         WORLD_TEST(all_forks_are_made_or_none),
         WORLD_TEST(a_running_sandbox_is_copied_in_passing),

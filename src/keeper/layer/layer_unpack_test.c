@@ -489,9 +489,70 @@ static void as_many_names_as_there_may_be_come_back(void **state)
     place_set_done(&set);
 }
 
+/* All of the second file behind the first. */
+static void append_file(int file, int other)
+{
+    AUTO(free) uint8_t *bytes = NULL;
+    size_t size;
+
+    bytes = read_file(other, &size);
+    CHECK(lseek(file, 0, SEEK_END) > 0);
+    CHECK_EQUAL(sys_file_write_full(file, bytes, size), 0);
+    CHECK_EQUAL(lseek(file, 0, SEEK_SET), 0);
+}
+
+/* Unpack layers that follow each other; the error's code, and how many were told. */
+static enum err_code unpack_all_of(int target, int file, size_t *ret_told)
+{
+    AUTO(free) char *said = NULL;
+    struct error err = ERROR_INIT;
+
+    CHECK_EQUAL(lseek(file, 0, SEEK_SET), 0);
+    said = SAID(layer_unpack(target, file, output, &err));
+    *ret_told = 0;
+    for (const char *at = said; (at = strstr(at, "{\"layer\"")); at++)
+        ++*ret_told;
+    return said_result == 0 ? ERR_NONE : err.code;
+}
+
+static void layers_follow_each_other_in_one_stream(void **state)
+{
+    char base[LAYER_ID_SIZE], delta[LAYER_ID_SIZE];
+    AUTO(close) int first = -EBADF, second = -EBADF;
+    struct place_set set;
+    size_t told;
+    off_t size;
+
+    (void) state;
+    place_set_init(&set);
+    make_small_tree(set.older);
+    copy_tree(set.older, set.newer);
+    make_content(set.newer, "more", "1");
+    CHECK_EQUAL(unlinkat(set.newer, "link", 0), 0);
+    first = pack_layer(set.older, -EBADF, base);
+    second = pack_layer(set.newer, set.older, delta);
+    size = lseek(first, 0, SEEK_END);
+    append_file(first, second);
+    assert_int_equal(unpack_all_of(set.target, first, &told), ERR_NONE);
+    assert_int_equal(told, 2);
+    check_same_tree(set.newer, set.target);
+    /* One that was cut in the second has still told of the first. */
+    CHECK_EQUAL(sys_tree_empty(set.target), 0);
+    CHECK_EQUAL(ftruncate(first, lseek(first, 0, SEEK_END) - 1), 0);
+    assert_int_equal(unpack_all_of(set.target, first, &told), ERR_INVALID);
+    assert_int_equal(told, 1);
+    /* A whole layer on top of another is a mistake. */
+    CHECK_EQUAL(sys_tree_empty(set.target), 0);
+    CHECK_EQUAL(ftruncate(first, size), 0);
+    append_file(first, first);
+    assert_int_equal(unpack_all_of(set.target, first, &told), ERR_CONFLICT);
+    place_set_done(&set);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(layers_follow_each_other_in_one_stream),
         cmocka_unit_test(a_wrong_bit_anywhere_or_a_wrong_length_is_an_error),
         cmocka_unit_test(hostile_streams_are_refused),
         cmocka_unit_test(links_that_are_there_are_replaced_not_followed),
