@@ -119,8 +119,8 @@ static const struct http_route routes[] = {
      .access = ACCESS_WRITE, .request_schema = UNMOUNT_REQUEST, .reply_schema = OK_SCHEMA},
     {"GET", "/v1/pool/stats", bridge_pool_read, "How many sandboxes are ready, and in use",
      .access = ACCESS_READ, .reply_schema = POOL_REPLY},
-    {"POST", "/v1/pool/prime", bridge_pool_prime, "Fill the stock of ready sandboxes",
-     .access = ACCESS_WRITE, .reply_schema = OK_SCHEMA},
+    {"POST", "/v1/pool/prime", bridge_pool_prime, "Fill the warm pool", .access = ACCESS_WRITE,
+     .reply_schema = OK_SCHEMA},
     /* Everybody's next sandbox is slower after this. */
     {"POST", "/v1/pool/shutdown-prewarmed", bridge_pool_drain,
      "Give up the sandboxes that are ready", .access = ACCESS_ADMIN, .reply_schema = OK_SCHEMA},

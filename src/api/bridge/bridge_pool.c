@@ -67,7 +67,7 @@ void bridge_pool_read(struct http_request *request)
     http_reply(request, 200, BRIDGE_JSON, text_string(&body), body.length);
 }
 
-/* A server without a stock has nothing to prepare or to give up, which is as it was asked. */
+/* A server without a warm pool has nothing to prepare or to give up, which is as it was asked. */
 void bridge_pool_prime(struct http_request *request)
 {
     const struct bridge_pool_ops *ops = api_of(request)->bridge_pool;

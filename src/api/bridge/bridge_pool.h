@@ -1,4 +1,4 @@
-/* The warm pool, as the bridge shows it: the provider's stock of ready sandboxes.
+/* The warm pool, as the bridge shows it: sandboxes that the provider keeps ready.
  *
  * Providers differ in whether they have one, so the daemon hands in what there is (struct api). */
 #pragma once

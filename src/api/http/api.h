@@ -37,7 +37,7 @@ struct api {
     const struct http_mount *mounts;
     size_t mount_count;
     const char *backup_folder; /* where copies of the store go; NULL: there are none */
-    const struct bridge_pool_ops *bridge_pool; /* NULL: no stock of ready sandboxes */
+    const struct bridge_pool_ops *bridge_pool; /* NULL: there is no warm pool */
 };
 
 static inline struct api *api_of(const struct http_request *request)

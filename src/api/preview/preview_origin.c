@@ -11,7 +11,7 @@
 #include "base/table.h"
 #include "domain/sandbox/sandboxes.h"
 
-#define STOCK_MAX      16
+#define SPARE_MAX      16
 #define STOCK_LOW      4 /* ask for more below this */
 #define IDLE_MAX       64
 #define CONNECT_MS     5000
@@ -27,8 +27,8 @@ struct preview_origin {
     uint16_t number;
     int64_t run; /* started_ms of the run of the sandbox that the sockets belong to */
     struct http_origin *http;
-    int stock[STOCK_MAX]; /* unconnected sockets inside */
-    size_t stock_count;
+    int spare[SPARE_MAX]; /* unconnected sockets inside */
+    size_t spare_count;
     struct list waiting; /* of preview_lease */
     size_t waiting_count;
     unsigned int leases; /* that hold it */
@@ -54,10 +54,10 @@ struct preview_origins {
 
 /* --- sockets --------------------------------------------------------------------------------- */
 
-static void drop_stock(struct preview_origin *origin)
+static void drop_spare(struct preview_origin *origin)
 {
-    while (origin->stock_count)
-        (void) fd_close(origin->stock[--origin->stock_count]);
+    while (origin->spare_count)
+        (void) fd_close(origin->spare[--origin->spare_count]);
 }
 
 static int preview_origin_dial(void *data, bool *ret_connecting)
@@ -70,9 +70,9 @@ static int preview_origin_dial(void *data, bool *ret_connecting)
     };
     int fd;
 
-    if (!origin->stock_count)
+    if (!origin->spare_count)
         return -EAGAIN;
-    fd = origin->stock[--origin->stock_count];
+    fd = origin->spare[--origin->spare_count];
     *ret_connecting = false;
     if (connect(fd, (const struct sockaddr *) &address, sizeof(address)) == 0)
         return fd;
@@ -91,10 +91,10 @@ static void serve_waiting(struct preview_origin *origin, const struct error *fai
 static void take_sockets(struct preview_origin *origin, const int *sockets, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (origin->is_stale || origin->stock_count == STOCK_MAX)
+        if (origin->is_stale || origin->spare_count == SPARE_MAX)
             (void) fd_close(sockets[i]);
         else
-            origin->stock[origin->stock_count++] = sockets[i];
+            origin->spare[origin->spare_count++] = sockets[i];
     }
 }
 
@@ -168,7 +168,7 @@ static void preview_origin_release(struct preview_origin *origin)
         close_http(origin);
         return;
     }
-    drop_stock(origin);
+    drop_spare(origin);
     free(origin);
     origins->closing--;
     check_closed(origins);
@@ -202,7 +202,7 @@ static void make_stale(struct preview_origin *origin)
     list_remove(&origin->link);
     origins->count--;
     origins->closing++;
-    drop_stock(origin);
+    drop_spare(origin);
     preview_origin_release(origin);
 }
 
@@ -272,7 +272,7 @@ static struct preview_origin *preview_origin_get(struct preview_origins *origins
  * as many as leases: the rest is idle. */
 static bool has_way(const struct preview_origin *origin)
 {
-    return origin->stock_count || http_origin_connections(origin->http) > origin->leases;
+    return origin->spare_count || http_origin_connections(origin->http) > origin->leases;
 }
 
 static void grant(struct preview_origin *origin, struct preview_lease *lease)
@@ -317,7 +317,7 @@ static void serve_waiting(struct preview_origin *origin, const struct error *fai
     origin->leases++; /* stays while its leases are served */
     if (failure || origin->is_stale)
         refuse_waiting(origin, failure ? failure : &gone);
-    while (origin->stock_count && origin->waiting_count) {
+    while (origin->spare_count && origin->waiting_count) {
         struct list *at = list_first(&origin->waiting);
 
         list_remove(at);
@@ -339,7 +339,7 @@ void preview_lease_begin(struct preview_origins *origins, struct sandbox *sandbo
     *lease = (struct preview_lease){.ready = ready};
     list_init(&lease->link);
     if (has_way(origin)) {
-        if (origin->stock_count < STOCK_LOW)
+        if (origin->spare_count < STOCK_LOW)
             preview_origin_ask(origin, sandbox);
         grant(origin, lease);
         return;

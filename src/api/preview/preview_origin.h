@@ -1,5 +1,5 @@
 /* Connections into sandboxes for previews: one http_origin per exposed port in use, and a few
- * sockets in stock per sandbox, so that a proxied request makes no round trip to the launcher.
+ * sockets at hand per sandbox, so that a proxied request makes no round trip to the launcher.
  *
  * The sockets are made inside the sandbox's network namespace and die with that run of it: what was
  * made for an earlier run is thrown away. At most PREVIEW_ORIGINS_MAX; the least recently used goes

@@ -206,7 +206,7 @@ static void another_run_of_the_sandbox_has_sockets_of_its_own(void **state)
     clock_manual_advance(&house->world->clock, 1000);
     do_ask(house->world, sandbox_start, house->sandbox);
     begin(house, &after);
-    assert_int_equal(after.ready, 0); /* what is in stock leads to the run before */
+    assert_int_equal(after.ready, 0); /* what is at hand leads to the run before */
     TURN_UNTIL(&house->world->loop, after.ready);
     assert_false(after.failed);
     assert_ptr_not_equal(preview_lease_origin(&before.lease), preview_lease_origin(&after.lease));

@@ -236,7 +236,7 @@ static int open_incoming(struct control_plane *plane, const struct settings *set
     return r;
 }
 
-/* --- the stock, for the bridge --------------------------------------------------------------- */
+/* --- the warm pool, for the bridge ----------------------------------------------------------- */
 
 static void pool_figures(void *self, struct bridge_pool_figures *ret_figures)
 {

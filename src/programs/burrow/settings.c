@@ -63,7 +63,7 @@ const struct setting settings_table[] = {
     {"default-network", SETTING_TEXT, FIELD(default_network), "none", "MODE",
      "The network of sandboxes for which nothing else is asked.", "none|nat"},
     {"stock", SETTING_STOCK, FIELD(stock), "8", "N",
-     "Sandboxes kept ready to be handed out at once; 0 for none.", NULL},
+     "The warm pool: sandboxes kept ready to be handed out at once; 0 for none.", NULL},
     {"node", SETTING_TEXT, FIELD(node), "", "NAME",
      "The name of this machine among others that share a store; its host name unless given.", NULL},
     {"default-memory", SETTING_SIZE, FIELD(default_memory), "2G", "SIZE",
