@@ -50,8 +50,7 @@ int api_error_field(struct api_error *error, const char *field, const char *mess
     struct json_writer json;
 
     text_clear(&error->context);
-    json_writer_init_text(&json, &error->context);
-    json_begin_object(&json);
+    json_document_begin(&json, &error->context);
     json_begin_array_at(&json, "validationErrors");
     json_begin_object(&json);
     json_add_text(&json, "field", field);
@@ -59,8 +58,7 @@ int api_error_field(struct api_error *error, const char *field, const char *mess
     json_add_text(&json, "code", "invalid");
     json_end_object(&json);
     json_end_array(&json);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* the texts are short */
+    (void) json_document_end(&json); /* the texts are short */
     return api_error_set(error, API_VALIDATION_FAILED, "%s: %s", field, message);
 }
 
@@ -70,8 +68,7 @@ void api_error_write(const struct api_error *error, const struct clock *clock, s
     struct json_writer json;
 
     clock_format(clock_wall_ms(clock), time);
-    json_writer_init_text(&json, body);
-    json_begin_object(&json);
+    json_document_begin(&json, body);
     if (error->plain)
         json_add_text(&json, "error", error->message);
     json_add_text(&json, "code", api_code_text(error->code));
@@ -88,8 +85,7 @@ void api_error_write(const struct api_error *error, const struct clock *clock, s
     json_add_text(&json, "timestamp", time);
     if (error->suggestion)
         json_add_text(&json, "suggestion", error->suggestion);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* only fails for a body that is full: then it is cut */
+    (void) json_document_end(&json); /* only fails for a body that is full: then it is cut */
 }
 
 void api_error_reply(struct http_request *request, const struct api_error *error)

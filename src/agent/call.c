@@ -124,16 +124,14 @@ void call_add_timestamp(const struct call *call, struct json_writer *json)
 
 void call_begin_success(struct json_writer *json, struct text *body)
 {
-    json_writer_init_text(json, body);
-    json_begin_object(json);
+    json_document_begin(json, body);
     json_add_boolean(json, "success", true);
 }
 
 void call_finish_success(struct call *call, struct json_writer *json, struct text *body)
 {
     call_add_timestamp(call, json);
-    json_end_object(json);
-    if (json_writer_finish(json) < 0)
+    if (json_document_end(json) < 0)
         call_fail_text(call, API_INTERNAL_ERROR, "The answer is too large");
     else
         call_reply(call, body);

@@ -40,14 +40,12 @@ static const char *const capabilities[] = {
 
 static void begin(struct json_writer *json, struct text *body)
 {
-    json_writer_init_text(json, body);
-    json_begin_object(json);
+    json_document_begin(json, body);
 }
 
 static void reply(struct http_request *request, struct json_writer *json, struct text *body)
 {
-    json_end_object(json);
-    (void) json_writer_finish(json); /* the bodies here are short */
+    (void) json_document_end(json); /* the bodies here are short */
     agent_reply_json(request, body);
 }
 

@@ -118,11 +118,9 @@ static void body_arrived(struct http_request *request, const char *body, size_t 
         api_error_reply(request, &error);
         return;
     }
-    json_writer_init_text(&json, &reply);
-    json_begin_object(&json);
+    json_document_begin(&json, &reply);
     json_add_boolean(&json, "success", true);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* it is short */
+    (void) json_document_end(&json); /* it is short */
     agent_reply_json(request, &reply);
 }
 

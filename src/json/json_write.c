@@ -233,6 +233,18 @@ static void put_string(struct json_writer *writer, const char *bytes, size_t len
     put_char(writer, '"');
 }
 
+void json_document_begin(struct json_writer *writer, struct text *text)
+{
+    json_writer_init_text(writer, text);
+    json_begin_object(writer);
+}
+
+int json_document_end(struct json_writer *writer)
+{
+    json_end_object(writer);
+    return json_writer_finish(writer);
+}
+
 void json_key(struct json_writer *writer, const char *key)
 {
     if (!in_object(writer) || writer->has_key)

@@ -54,6 +54,11 @@ void json_writer_init_sink(struct json_writer *writer, json_sink *sink, void *co
 /* Hand over what is gathered. Returns 0 when exactly one complete value was written and taken. */
 int json_writer_finish(struct json_writer *writer);
 
+/* The two ends of a document that is one object in a text: json_writer_init_text with
+ * json_begin_object, and json_end_object with json_writer_finish. */
+void json_document_begin(struct json_writer *writer, struct text *text);
+int json_document_end(struct json_writer *writer);
+
 void json_begin_object(struct json_writer *writer);
 void json_end_object(struct json_writer *writer);
 void json_begin_array(struct json_writer *writer);

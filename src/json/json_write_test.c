@@ -70,6 +70,27 @@ static void nested_values_get_their_commas(void **state)
                           "\"raw\":[1, 2]}");
 }
 
+static void a_document_is_an_object_and_keys_begin_their_own(void **state)
+{
+    AUTO(page) struct page page;
+
+    (void) state;
+    page_init(&page);
+    json_document_begin(&page.json, &page.text);
+    json_begin_array_at(&page.json, "list");
+    json_put_integer(&page.json, 1);
+    json_end_array(&page.json);
+    json_begin_object_at(&page.json, "object");
+    json_end_object(&page.json);
+    assert_int_equal(json_document_end(&page.json), 0);
+    assert_string_equal(text_string(&page.text), "{\"list\":[1],\"object\":{}}");
+    page_done(&page);
+    page_init(&page);
+    json_document_begin(&page.json, &page.text);
+    json_key(&page.json, "list");
+    assert_int_equal(json_document_end(&page.json), -EINVAL);
+}
+
 static void one_value_alone_is_a_document(void **state)
 {
     AUTO(page) struct page page;
@@ -392,6 +413,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nested_values_get_their_commas),
+        cmocka_unit_test(a_document_is_an_object_and_keys_begin_their_own),
         cmocka_unit_test(one_value_alone_is_a_document),
         cmocka_unit_test(strings_are_escaped),
         cmocka_unit_test(invalid_utf8_is_replaced),

@@ -92,8 +92,7 @@ static void answer_success(struct archive_put *put, struct http_request *request
     json_add_integer(&json, "entries", (int64_t) tar_extract_entries(put->extract));
     json_add_integer(&json, "bytes", (int64_t) tar_extract_bytes(put->extract));
     json_add_text(&json, "timestamp", time);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* there is room for the longest path */
+    (void) json_document_end(&json); /* there is room for the longest path */
     agent_reply_json(request, &body);
 }
 

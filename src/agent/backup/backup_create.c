@@ -104,8 +104,7 @@ static void write_reply(struct create *create, uint64_t size)
     }
     if (create->job.call)
         call_add_timestamp(create->job.call, &json);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* two paths fit */
+    (void) json_document_end(&json); /* two paths fit */
 }
 
 /* --- mksquashfs ------------------------------------------------------------------------------ */

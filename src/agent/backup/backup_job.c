@@ -176,8 +176,7 @@ void backup_job_fail(struct backup_job *job, enum api_code code,
     va_end(arguments);
     api_error_fill(&job->failure, code, "%s", message);
     job->failure.suggestion = suggestion(code);
-    json_writer_init_text(&json, &job->failure.context);
-    json_begin_object(&json);
+    json_document_begin(&json, &job->failure.context);
     if (context->folder)
         json_add_text(&json, "dir", context->folder);
     if (context->archive)
@@ -186,8 +185,7 @@ void backup_job_fail(struct backup_job *job, enum api_code code,
         json_add_integer(&json, "exitCode", tool_exit_code(context->result));
         json_add_text(&json, "stderr", tool_complaint(&job->tool));
     }
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* everything in it is bounded */
+    (void) json_document_end(&json); /* everything in it is bounded */
 }
 
 /* The last line that says something. */

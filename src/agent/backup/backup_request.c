@@ -13,12 +13,10 @@ int backup_request_refuse(struct api_error *error, const char *field, const char
 {
     struct json_writer json;
 
-    json_writer_init_text(&json, &error->context);
-    json_begin_object(&json);
+    json_document_begin(&json, &error->context);
     json_add_text(&json, "field", field);
     json_add_text(&json, "reason", reason);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* the texts are short */
+    (void) json_document_end(&json); /* the texts are short */
     error->suggestion = "Check the paths and options of the backup";
     return api_error_set(error, API_INVALID_BACKUP_CONFIG, "Invalid backup configuration: %s %s",
                          field, reason);

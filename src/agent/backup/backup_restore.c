@@ -49,8 +49,7 @@ static void write_reply(struct backup_restore *restore)
     json_add_text(&json, "dir", restore->request.folder);
     if (restore->job.call)
         call_add_timestamp(restore->job.call, &json);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* one path fits */
+    (void) json_document_end(&json); /* one path fits */
 }
 
 static void finish(struct backup_restore *restore)

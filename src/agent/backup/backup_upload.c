@@ -57,8 +57,7 @@ static void end(struct backup_upload *upload)
     json_end_array(&json);
     if (upload->job.call)
         call_add_timestamp(upload->job.call, &json);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* 10000 short rows fit */
+    (void) json_document_end(&json); /* 10000 short rows fit */
     backup_job_end(&upload->job);
 }
 

@@ -337,8 +337,7 @@ static int send_code(struct code_context *context, const struct code_run *run)
     struct json_writer json;
     int r;
 
-    json_writer_init_text(&json, &line);
-    json_begin_object(&json);
+    json_document_begin(&json, &line);
     json_add_text(&json, "code", run->code);
     json_add_text(&json, "language", run->language->name);
     json_end_object(&json);

@@ -134,15 +134,13 @@ int code_frame_write_event(const struct code_frame *frame, const char *ename, co
 {
     struct json_writer json;
 
-    json_writer_init_text(&json, event);
-    json_begin_object(&json);
+    json_document_begin(&json, event);
     json_add_text(&json, "type", type_names[frame->type]);
     if (frame->type == CODE_FRAME_RESULT)
         write_result(frame, &json);
     else
         write_error(frame, &json, ename, evalue);
-    json_end_object(&json);
-    return json_writer_finish(&json);
+    return json_document_end(&json);
 }
 
 int code_frame_write_error(const char *ename, const char *evalue, struct text *event)

@@ -439,8 +439,7 @@ static int send_place(struct code_process *process, const struct code_place *pla
     struct json_writer json;
     int r;
 
-    json_writer_init_text(&json, &line);
-    json_begin_object(&json);
+    json_document_begin(&json, &line);
     json_add_text(&json, "directory", place->directory);
     json_add_boolean(&json, "anyDirectory", place->any_directory);
     json_begin_array_at(&json, "environment");

@@ -220,11 +220,9 @@ static void fill_not_found(struct api_error *error, const char *id)
     struct json_writer json;
 
     api_error_fill(error, API_CONTEXT_NOT_FOUND, "Context %s not found", id);
-    json_writer_init_text(&json, &error->context);
-    json_begin_object(&json);
+    json_document_begin(&json, &error->context);
     json_add_text(&json, "contextId", id);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* an id is short */
+    (void) json_document_end(&json); /* an id is short */
 }
 
 static void delete_context(struct call *call)

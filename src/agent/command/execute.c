@@ -82,11 +82,9 @@ static void add_command(struct execute_call *call, struct api_error *error)
 {
     struct json_writer json;
 
-    json_writer_init_text(&json, &error->context);
-    json_begin_object(&json);
+    json_document_begin(&json, &error->context);
     json_add_text(&json, "command", call->ask.command);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* a command too long for a context leaves it empty */
+    (void) json_document_end(&json); /* a command too long for a context leaves it empty */
 }
 
 static void fail_launch(struct execute_call *call, const struct exec_result *result)
@@ -235,13 +233,11 @@ static void add_session(struct execute_call *call, struct api_error *error, int 
 {
     struct json_writer json;
 
-    json_writer_init_text(&json, &error->context);
-    json_begin_object(&json);
+    json_document_begin(&json, &error->context);
     json_add_text(&json, "sessionId", call->call->session);
     if (exit_code >= 0)
         json_add_integer(&json, "exitCode", exit_code);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* an id is short */
+    (void) json_document_end(&json); /* an id is short */
 }
 
 static void format_exit(int code, char ret_text[static NUMBER_TEXT_SIZE])

@@ -7,8 +7,7 @@
 static void execute_events_begin_event(struct json_writer *json, struct text *event,
                                        const char *type)
 {
-    json_writer_init_text(json, event);
-    json_begin_object(json);
+    json_document_begin(json, event);
     json_add_text(json, "type", type);
 }
 
@@ -16,8 +15,7 @@ static void end_event(struct execute_call *call, struct json_writer *json, struc
                       const char *type)
 {
     call_add_timestamp(call->call, json);
-    json_end_object(json);
-    (void) json_writer_finish(json); /* every event has room enough */
+    (void) json_document_end(json); /* every event has room enough */
     call_event(call->call, type, text_string(event), event->length);
 }
 

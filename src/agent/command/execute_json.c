@@ -109,8 +109,7 @@ static void append_rest(struct execute_call *call, struct text *document,
     int code = execute_exit_code(result);
     struct json_writer json;
 
-    json_writer_init_text(&json, document);
-    json_begin_object(&json);
+    json_document_begin(&json, document);
     json_add_boolean(&json, "success", code == 0);
     if (code >= 0)
         json_add_integer(&json, "exitCode", code);
@@ -134,8 +133,7 @@ static void append_rest(struct execute_call *call, struct text *document,
         call_add_timestamp(call->call, &json);
         json_add_text(&json, "sessionId", call->call->session);
     }
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* the document has room for it */
+    (void) json_document_end(&json); /* the document has room for it */
 }
 
 static void append_named_output(struct execute_call *call, struct text *document,

@@ -31,16 +31,14 @@ struct command_run {
 
 static void run_command_begin(struct json_writer *json, struct text *message, const char *type)
 {
-    json_writer_init_text(json, message);
-    json_begin_object(json);
+    json_document_begin(json, message);
     json_add_text(json, "type", type);
 }
 
 /* A connection that is closing drops it: nobody is there to be told. */
 static void run_tell(struct command_run *run, struct json_writer *json, const struct text *message)
 {
-    json_end_object(json);
-    if (json_writer_finish(json) == 0)
+    if (json_document_end(json) == 0)
         (void) websocket_send(run->ws, WEBSOCKET_TEXT, message->data, message->length);
 }
 

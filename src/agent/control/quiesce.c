@@ -84,13 +84,11 @@ static void fill_refusal(struct quiesce *quiesce, struct api_error *error)
     uint64_t wait = due > now ? due - now : 1;
     struct json_writer json;
 
-    json_writer_init_text(&json, &error->context);
-    json_begin_object(&json);
+    json_document_begin(&json, &error->context);
     json_add_text(&json, "reason", "quiesce");
     json_add_boolean(&json, "retryable", true);
     json_add_integer(&json, "retryAfterMs", (int64_t) (wait < RETRY_MS ? wait : RETRY_MS));
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* it is short */
+    (void) json_document_end(&json); /* it is short */
     api_error_fill(error, API_CONTAINER_UNAVAILABLE,
                    "The sandbox is being frozen or copied: try again in a moment");
 }

@@ -54,12 +54,10 @@ void file_error_context(struct api_error *api, const char *operation, const char
     struct json_writer json;
 
     text_clear(&api->context);
-    json_writer_init_text(&json, &api->context);
-    json_begin_object(&json);
+    json_document_begin(&json, &api->context);
     json_add_text(&json, "path", path);
     json_add_text(&json, "operation", operation);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* a path is far shorter than the limit */
+    (void) json_document_end(&json); /* a path is far shorter than the limit */
 }
 
 enum api_code file_error_code(int error)
@@ -99,14 +97,12 @@ void file_error_fail_size(struct call *call, const char *path, uint64_t maximum,
     AUTO(api_error) struct api_error api = API_ERROR_INIT;
     struct json_writer json;
 
-    json_writer_init_text(&json, &api.context);
-    json_begin_object(&json);
+    json_document_begin(&json, &api.context);
     json_add_text(&json, "path", path);
     json_add_text(&json, "operation", call->operation->name);
     json_add_integer(&json, "maxSize", (int64_t) maximum);
     json_add_integer(&json, "actualSize", (int64_t) actual);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* a path is far shorter than the limit */
+    (void) json_document_end(&json); /* a path is far shorter than the limit */
     api_error_fill(&api, API_FILE_TOO_LARGE,
                    "File too large: %s has %" PRIu64 " bytes, the limit is %" PRIu64, shown(path),
                    actual, maximum);

@@ -142,8 +142,7 @@ static void finish(struct file_list *list)
     json_end_array(json);
     json_add_integer(json, "count", (int64_t) list->count);
     call_add_timestamp(list->call, json);
-    json_end_object(json);
-    (void) json_writer_finish(json); /* what does not fit is seen by file_reply_end */
+    (void) json_document_end(json); /* what does not fit is seen by file_reply_end */
     file_reply_end(&list->reply, list->path);
 }
 

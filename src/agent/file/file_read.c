@@ -67,9 +67,8 @@ static void json_begin(struct file_read *read)
     json_add_boolean(&json, "isBinary", read->encoder.base64);
     json_add_text(&json, "mimeType", read->type);
     call_add_timestamp(read->call, &json);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* an empty text has room for it */
-    body->length--;                   /* more follows before the brace */
+    (void) json_document_end(&json); /* an empty text has room for it */
+    body->length--;                  /* more follows before the brace */
     text_append(body, ",\"content\":\"");
 }
 
@@ -100,15 +99,13 @@ static const struct form json_form = {json_begin, json_slice, json_end, json_fai
 static void send_event(struct file_read *read, const char *type, struct json_writer *json,
                        struct text *event)
 {
-    json_end_object(json);
-    (void) json_writer_finish(json); /* every event has room enough */
+    (void) json_document_end(json); /* every event has room enough */
     call_event(read->call, type, text_string(event), event->length);
 }
 
 static void begin_event(const char *type, struct json_writer *json, struct text *event)
 {
-    json_writer_init_text(json, event);
-    json_begin_object(json);
+    json_document_begin(json, event);
     json_add_text(json, "type", type);
 }
 
@@ -170,8 +167,7 @@ static void fail_in_event(struct call *call, const char *path, int error)
     file_error_fill(&api, call->operation->name, path, error);
     begin_event("error", &json, &event);
     json_add_text(&json, "error", api.message);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* a message is short */
+    (void) json_document_end(&json); /* a message is short */
     call_event(call, "error", text_string(&event), event.length);
     call_end(call);
 }
@@ -195,8 +191,7 @@ static void bytes_begin(struct file_read *read)
     json_add_integer(&json, "size", (int64_t) read->size);
     json_add_text(&json, "mimeType", read->type);
     call_add_timestamp(read->call, &json);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* there is room for the longest path */
+    (void) json_document_end(&json); /* there is room for the longest path */
     call_begin_bytes(read->call, &head);
 }
 

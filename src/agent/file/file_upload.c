@@ -41,8 +41,7 @@ static void end(struct http_request *request, struct upload *upload)
     json_add_text(&json, "path", upload->path);
     json_add_integer(&json, "bytesWritten", (int64_t) upload->writer.written);
     json_add_text(&json, "timestamp", time);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* there is room for the longest path */
+    (void) json_document_end(&json); /* there is room for the longest path */
     file_writer_done(&upload->writer);
     agent_reply_json(request, &body);
 }

@@ -40,12 +40,10 @@ static void send_text(struct file_watch_stream *stream, const char *type, const 
     AUTO(text) struct text text = TEXT_INIT(4096);
     struct json_writer json;
 
-    json_writer_init_text(&json, &text);
-    json_begin_object(&json);
+    json_document_begin(&json, &text);
     json_add_text(&json, "type", type);
     json_add_text(&json, key, value);
-    json_end_object(&json);
-    if (json_writer_finish(&json) == 0)
+    if (json_document_end(&json) == 0)
         call_event(stream->call, type, text.data, text.length);
 }
 
@@ -55,13 +53,11 @@ static void send_watching(struct file_watch_stream *stream)
     AUTO(text) struct text text = TEXT_INIT((size_t) 64 * 1024);
     struct json_writer json;
 
-    json_writer_init_text(&json, &text);
-    json_begin_object(&json);
+    json_document_begin(&json, &text);
     json_add_text(&json, "type", "watching");
     json_add_text(&json, "path", watcher->path);
     json_add_text(&json, "watchId", watcher->id);
-    json_end_object(&json);
-    if (json_writer_finish(&json) == 0)
+    if (json_document_end(&json) == 0)
         call_event(stream->call, "watching", text.data, text.length);
 }
 

@@ -88,15 +88,13 @@ static void file_watcher_send_event(struct file_watcher *watcher, const struct p
 
     clock_format(event->wall_ms, time);
     text_clear(text);
-    json_writer_init_text(&json, text);
-    json_begin_object(&json);
+    json_document_begin(&json, text);
     json_add_text(&json, "type", "event");
     json_add_text(&json, "eventType", watch_change_text(event->change));
     json_add_text(&json, "path", event->path);
     json_add_boolean(&json, "isDirectory", event->is_directory);
     json_add_text(&json, "timestamp", time);
-    json_end_object(&json);
-    if (json_writer_finish(&json) == 0)
+    if (json_document_end(&json) == 0)
         file_watch_streams_send(watcher, "event", text);
 }
 

@@ -91,8 +91,7 @@ static void write_context(struct checkout *checkout, int exit_code, const char *
 {
     struct json_writer json;
 
-    json_writer_init_text(&json, &checkout->failure.context);
-    json_begin_object(&json);
+    json_document_begin(&json, &checkout->failure.context);
     json_add_text(&json, "repository", checkout->request.shown);
     if (checkout->request.branch)
         json_add_text(&json, "branch", checkout->request.branch);
@@ -100,8 +99,7 @@ static void write_context(struct checkout *checkout, int exit_code, const char *
         json_add_text(&json, "targetDir", checkout->target);
     json_add_text(&json, "stderr", words);
     json_add_integer(&json, "exitCode", exit_code);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* everything in it is bounded far below its maximum */
+    (void) json_document_end(&json); /* everything in it is bounded far below its maximum */
 }
 
 static void set_failure(struct checkout *checkout, enum api_code code, int exit_code,

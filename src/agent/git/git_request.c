@@ -13,8 +13,7 @@ static void fail_url(struct call *call, const char *reason)
     AUTO(api_error) struct api_error error = API_ERROR_INIT;
     struct json_writer json;
 
-    json_writer_init_text(&json, &error.context);
-    json_begin_object(&json);
+    json_document_begin(&json, &error.context);
     json_begin_array_at(&json, "validationErrors");
     json_begin_object(&json);
     json_add_text(&json, "field", "repoUrl");
@@ -22,8 +21,7 @@ static void fail_url(struct call *call, const char *reason)
     json_add_text(&json, "code", "INVALID_GIT_URL");
     json_end_object(&json);
     json_end_array(&json);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* the texts are short */
+    (void) json_document_end(&json); /* the texts are short */
     api_error_fill(&error, API_INVALID_GIT_URL, "Invalid Git URL: %s", reason);
     call_fail(call, &error);
 }

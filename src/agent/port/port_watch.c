@@ -39,8 +39,7 @@ struct port_watch {
 static void begin_event(const struct port_watch *watch, struct json_writer *json,
                         struct text *event, const char *type)
 {
-    json_writer_init_text(json, event);
-    json_begin_object(json);
+    json_document_begin(json, event);
     json_add_text(json, "type", type);
     json_add_integer(json, "port", watch->port);
 }
@@ -48,8 +47,7 @@ static void begin_event(const struct port_watch *watch, struct json_writer *json
 static void port_watch_send_event(struct port_watch *watch, struct json_writer *json,
                                   struct text *event, const char *type)
 {
-    json_end_object(json);
-    (void) json_writer_finish(json); /* every event is short */
+    (void) json_document_end(json); /* every event is short */
     call_event(watch->call, type, text_string(event), event->length);
 }
 

@@ -44,12 +44,10 @@ static void write_head(struct process_logs_reading *reading)
     AUTO(text) struct text head = TEXT_INIT(HEAD_MAX);
     struct json_writer json;
 
-    json_writer_init_text(&json, &head);
-    json_begin_object(&json);
+    json_document_begin(&json, &head);
     json_add_boolean(&json, "success", true);
     json_add_text(&json, "processId", reading->watcher.process->id);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* there is room for an id */
+    (void) json_document_end(&json); /* there is room for an id */
     head.length--;
     text_append(&head, separators[EXEC_STDOUT]);
     write_text(reading, &head);
@@ -61,15 +59,13 @@ static void write_tail(struct process_logs_reading *reading)
     AUTO(text) struct text tail = TEXT_INIT(HEAD_MAX);
     struct json_writer json;
 
-    json_writer_init_text(&json, &tail);
-    json_begin_object(&json);
+    json_document_begin(&json, &tail);
     if (reading->dropped) {
         json_add_boolean(&json, "truncated", true);
         json_add_integer(&json, "droppedBytes", (int64_t) reading->dropped);
     }
     call_add_timestamp(reading->call, &json);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* all of it is short */
+    (void) json_document_end(&json); /* all of it is short */
     call_write(reading->call, "\",", 2);
     call_write(reading->call, tail.data + 1, tail.length - 1);
 }

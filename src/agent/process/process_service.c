@@ -25,11 +25,9 @@ void process_fail(struct call *call, enum api_code code, const char *id, const c
     AUTO(api_error) struct api_error error = API_ERROR_INIT;
     struct json_writer json;
 
-    json_writer_init_text(&json, &error.context);
-    json_begin_object(&json);
+    json_document_begin(&json, &error.context);
     json_add_text(&json, "processId", id);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* an id of a path is short */
+    (void) json_document_end(&json); /* an id of a path is short */
     api_error_fill(&error, code, "Process '%.256s' %s", id, reason);
     call_fail(call, &error);
 }

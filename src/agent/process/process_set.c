@@ -380,11 +380,9 @@ static int refuse_taken(struct api_error *error, const char *id)
 {
     struct json_writer json;
 
-    json_writer_init_text(&json, &error->context);
-    json_begin_object(&json);
+    json_document_begin(&json, &error->context);
     json_add_text(&json, "processId", id);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* an id is short */
+    (void) json_document_end(&json); /* an id is short */
     return api_error_set(error, API_RESOURCE_BUSY, "Process '%.128s' is running already", id);
 }
 

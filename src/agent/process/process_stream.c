@@ -39,8 +39,7 @@ static void process_stream_begin_event(struct viewer *viewer, struct json_writer
                                        struct text *event, const char *type)
 {
     text_clear(event);
-    json_writer_init_text(json, event);
-    json_begin_object(json);
+    json_document_begin(json, event);
     json_add_text(json, "type", type);
     json_add_text(json, "processId", viewer->watcher.process->id);
 }
@@ -49,8 +48,7 @@ static void process_stream_send_event(struct viewer *viewer, struct json_writer 
                                       struct text *event, const char *type)
 {
     call_add_timestamp(viewer->call, json);
-    json_end_object(json);
-    (void) json_writer_finish(json); /* every event has room enough */
+    (void) json_document_end(json); /* every event has room enough */
     call_event(viewer->call, type, text_string(event), event->length);
 }
 
@@ -109,8 +107,7 @@ static void begin_output(struct viewer *viewer, struct text *event, enum exec_ou
 
     process_stream_begin_event(viewer, &json, event, output_names[which]);
     call_add_timestamp(viewer->call, &json);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* there is room for an id */
+    (void) json_document_end(&json); /* there is room for an id */
     event->length--;
     text_append(event, ",\"data\":\"");
 }

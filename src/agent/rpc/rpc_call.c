@@ -156,14 +156,12 @@ static void fail_as_event(struct rpc_call *call, const struct api_error *error)
     AUTO(text) struct text event = TEXT_INIT(EVENT_MAX);
     struct json_writer json;
 
-    json_writer_init_text(&json, &event);
-    json_begin_object(&json);
+    json_document_begin(&json, &event);
     json_add_text(&json, "type", "error");
     json_add_text(&json, "error", error->message);
     json_add_text(&json, "code", api_code_text(error->code));
     call_add_timestamp(&call->call, &json);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* the message is short */
+    (void) json_document_end(&json); /* the message is short */
     begin_stream(call);
     write_event(call, "error", text_string(&event), event.length);
     rpc_outlet_end(call->outlet, false);

@@ -471,12 +471,10 @@ static int refuse_duplicate(const char *id, struct api_error *error)
 {
     struct json_writer json;
 
-    json_writer_init_text(&json, &error->context);
-    json_begin_object(&json);
+    json_document_begin(&json, &error->context);
     json_add_text(&json, "sessionId", id);
     json_add_null(&json, "containerPlacementId");
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* an id is short */
+    (void) json_document_end(&json); /* an id is short */
     return api_error_set(error, API_SESSION_ALREADY_EXISTS, "Session '%s' already exists", id);
 }
 

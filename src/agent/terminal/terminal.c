@@ -51,8 +51,7 @@ static void terminal_finish(struct terminal *terminal, const struct text *messag
 
 static void terminal_begin(struct json_writer *json, struct text *message, const char *type)
 {
-    json_writer_init_text(json, message);
-    json_begin_object(json);
+    json_document_begin(json, message);
     json_add_text(json, "type", type);
 }
 
@@ -63,8 +62,7 @@ static void finish_with_error(struct terminal *terminal, const char *text)
 
     terminal_begin(&json, &message, "error");
     json_add_text(&json, "message", text);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* it is short */
+    (void) json_document_end(&json); /* it is short */
     terminal_finish(terminal, &message, WEBSOCKET_CODE_INTERNAL, text);
 }
 
@@ -86,8 +84,7 @@ static void finish_with_exit(struct terminal *terminal, const struct sys_exit *e
         (void) snprintf(signal, sizeof(signal), "SIG%s", name);
         json_add_text(&json, "signal", signal);
     }
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* it is short */
+    (void) json_document_end(&json); /* it is short */
     terminal_finish(terminal, &message, WEBSOCKET_CODE_NORMAL, "The shell has ended");
 }
 

@@ -31,12 +31,10 @@ static void tell_error(struct terminal_viewer *viewer, const char *text)
 
     if (websocket_is_full(viewer->ws))
         return; /* who does not read cannot make us write */
-    json_writer_init_text(&json, &message);
-    json_begin_object(&json);
+    json_document_begin(&json, &message);
     json_add_text(&json, "type", "error");
     json_add_text(&json, "message", text);
-    json_end_object(&json);
-    if (json_writer_finish(&json) == 0)
+    if (json_document_end(&json) == 0)
         terminal_viewer_tell(viewer, message.data, message.length);
 }
 

@@ -141,8 +141,7 @@ const char *call_websocket_header(const struct call_websocket_message *message, 
 static void websocket_message_begin(struct json_writer *json, struct text *out, const char *type,
                                     const char *id)
 {
-    json_writer_init_text(json, out);
-    json_begin_object(json);
+    json_document_begin(json, out);
     json_add_text(json, "type", type);
     if (id)
         json_add_text(json, "id", id);
@@ -155,8 +154,7 @@ void call_websocket_write_head(struct text *out, const char *id, int status, boo
     websocket_message_begin(&json, out, "response", id);
     json_add_integer(&json, "status", status);
     json_add_boolean(&json, "done", true);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* `out` says when it overflowed */
+    (void) json_document_end(&json); /* `out` says when it overflowed */
     if (out->overflowed)
         return;
     out->data[--out->length] = '\0'; /* the '}' comes later */
@@ -174,8 +172,7 @@ int call_websocket_write_stream(struct text *out, const char *id, const char *ev
         json_add_text(&json, "event", event);
     json_key(&json, "data");
     json_put_bytes(&json, data, length);
-    json_end_object(&json);
-    return json_writer_finish(&json) < 0 ? -1 : 0;
+    return json_document_end(&json) < 0 ? -1 : 0;
 }
 
 void call_websocket_write_error(struct text *out, const struct call_websocket_fault *fault)
@@ -186,6 +183,5 @@ void call_websocket_write_error(struct text *out, const struct call_websocket_fa
     json_add_text(&json, "code", fault->code);
     json_add_text(&json, "message", fault->message);
     json_add_integer(&json, "status", fault->status);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* it is short, and `out` has room */
+    (void) json_document_end(&json); /* it is short, and `out` has room */
 }

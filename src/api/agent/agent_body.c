@@ -3,15 +3,13 @@
 void agent_body_begin(struct agent_body *body)
 {
     body->text = (struct text) TEXT_INIT(AGENT_BODY_MAX);
-    json_writer_init_text(&body->json, &body->text);
-    json_begin_object(&body->json);
+    json_document_begin(&body->json, &body->text);
 }
 
 void agent_body_end(struct agent_body *body, struct pool *pool, const char *path,
                     struct agent_request *ret_request)
 {
-    json_end_object(&body->json);
-    if (json_writer_finish(&body->json) < 0)
+    if (json_document_end(&body->json) < 0)
         text_clear(&body->text);
     ret_request->path = path;
     ret_request->length = body->text.length;

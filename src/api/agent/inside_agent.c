@@ -291,12 +291,10 @@ static void answer_save(struct inquiry *inquiry, const struct error *failure)
         inquiry->done.text(inquiry->context, failure ? failure : &inquiry->failure, NULL);
         return;
     }
-    json_writer_init_text(&json, &kept);
-    json_begin_object(&json);
+    json_document_begin(&json, &kept);
     json_key(&json, "sessions");
     json_put_value(&json, sessions.value);
-    json_end_object(&json);
-    if (json_writer_finish(&json) < 0) {
+    if (json_document_end(&json) < 0) {
         (void) error_set(&inquiry->failure, ERR_TOO_LARGE, 0, "the sessions are too large to keep");
         inquiry->done.text(inquiry->context, &inquiry->failure, NULL);
         return;
@@ -339,11 +337,9 @@ static void ask_start_process(void *self, const struct id *sandbox, const char *
     AUTO(text) struct text body = TEXT_INIT(REPLY_MAX);
     struct json_writer json;
 
-    json_writer_init_text(&json, &body);
-    json_begin_object(&json);
+    json_document_begin(&json, &body);
     json_add_text(&json, "command", command);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* a command is short: it fits */
+    (void) json_document_end(&json); /* a command is short: it fits */
     ask_plain(self, sandbox, "POST", "/api/process/start", text_string(&body), ANSWER_MS, done,
               context);
 }

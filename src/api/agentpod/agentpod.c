@@ -15,19 +15,16 @@ void agentpod_encode_error(const struct http_request *request, const struct erro
     struct json_writer json;
 
     (void) request;
-    json_writer_init_text(&json, body);
-    json_begin_object(&json);
+    json_document_begin(&json, body);
     json_add_text(&json, "error", error->message);
     json_add_text(&json, "code", error_code_text(error->code));
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* a message is far smaller than the body may be */
+    (void) json_document_end(&json); /* a message is far smaller than the body may be */
     *ret_content_type = "application/json";
 }
 
 void agentpod_reply(struct http_request *request, struct json_writer *json, struct text *body)
 {
-    json_end_object(json);
-    if (json_writer_finish(json) == 0)
+    if (json_document_end(json) == 0)
         http_reply(request, 200, "application/json", text_string(body), body->length);
     else
         api_fail(request, ERR_INTERNAL, "the answer does not fit");
@@ -63,8 +60,7 @@ static void agentpod_get(struct http_request *request)
 
     if (!sandbox)
         return;
-    json_writer_init_text(&json, &body);
-    json_begin_object(&json);
+    json_document_begin(&json, &body);
     json_add_text(&json, "sandboxId", http_request_parameter(request, "id"));
     json_add_text(&json, "status", status_text(sandbox->status));
     /* The disk outlives everything but an error and the end, its mirror also an error. */
@@ -86,8 +82,7 @@ static void agentpod_destroyed(void *context, const struct error *failure, struc
     (void) sandbox;
     if (!request)
         return;
-    json_writer_init_text(&json, &body);
-    json_begin_object(&json);
+    json_document_begin(&json, &body);
     json_add_boolean(&json, "success", true);
     json_add_text(&json, "deleted", http_request_parameter(request, "id"));
     agentpod_reply(request, &json, &body);

@@ -120,8 +120,7 @@ static void finished(struct visit_walk *walk)
     AUTO(text) struct text body = TEXT_INIT(AGENTPOD_REPLY_MAX);
     struct json_writer json;
 
-    json_writer_init_text(&json, &body);
-    json_begin_object(&json);
+    json_document_begin(&json, &body);
     json_add_boolean(&json, "success", true);
     json_add_text(&json, "status", "running");
     json_add_integer(&json, "serverPort", AGENTPOD_PORT);

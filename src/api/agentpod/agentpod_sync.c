@@ -12,14 +12,12 @@ static void answer_failure(struct http_request *request, const struct error *fai
     AUTO(text) struct text body = TEXT_INIT(AGENTPOD_REPLY_MAX);
     struct json_writer json;
 
-    json_writer_init_text(&json, &body);
-    json_begin_object(&json);
+    json_document_begin(&json, &body);
     json_add_boolean(&json, "success", false);
     json_add_text(&json, "error", failure->message);
     json_add_text(&json, "code", error_code_text(failure->code));
     json_add_text(&json, "sandboxId", http_request_parameter(request, "id"));
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* a message is far smaller than the body may be */
+    (void) json_document_end(&json); /* a message is far smaller than the body may be */
     http_reply(request, 500, "application/json", text_string(&body), body.length);
 }
 
@@ -38,8 +36,7 @@ static void synced(void *context, const struct error *failure,
         return;
     }
     clock_format(result->time_ms, time);
-    json_writer_init_text(&json, &body);
-    json_begin_object(&json);
+    json_document_begin(&json, &body);
     json_add_boolean(&json, "success", true);
     json_add_text(&json, "sandboxId", http_request_parameter(request, "id"));
     json_add_integer(&json, "syncedFiles", (int64_t) result->files);

@@ -109,11 +109,9 @@ static void encode_error(const struct http_request *request, const struct error 
     struct json_writer json;
 
     (void) request;
-    json_writer_init_text(&json, body);
-    json_begin_object(&json);
+    json_document_begin(&json, body);
     agentpod_webhook_write_error(&json, error);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* a message is far smaller than the body may be */
+    (void) json_document_end(&json); /* a message is far smaller than the body may be */
     *ret_content_type = "application/json";
 }
 
@@ -186,13 +184,11 @@ static int copy_data(const struct json_place *data, const char *timestamp, struc
 {
     struct json_writer json;
 
-    json_writer_init_text(&json, copy);
-    json_begin_object(&json);
+    json_document_begin(&json, copy);
     if (copy_texts(data, &json, err) < 0 || copy_result(data, &json, err) < 0)
         return -1;
     json_add_text(&json, "timestamp", timestamp);
-    json_end_object(&json);
-    if (json_writer_finish(&json) < 0)
+    if (json_document_end(&json) < 0)
         return error_set(err, ERR_INVALID, 0, "field 'data' is too large for an event");
     return 0;
 }

@@ -46,14 +46,12 @@ void auth_encode_error(const struct http_request *request, const struct error *e
     int64_t seconds = seconds_to_wait(request);
     struct json_writer json;
 
-    json_writer_init_text(&json, body);
-    json_begin_object(&json);
+    json_document_begin(&json, body);
     json_add_text(&json, "error", http_status_text(error_http_status(error->code)));
     json_add_text(&json, "message", error->message);
     json_add_text(&json, "code", word_of(request, error->code));
     if (seconds)
         json_add_integer(&json, "retryAfter", seconds);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* a message is far smaller than the body may be */
+    (void) json_document_end(&json); /* a message is far smaller than the body may be */
     *ret_content_type = "application/json";
 }

@@ -67,8 +67,7 @@ void auth_reply_login(struct http_request *request, const struct owner *owner,
     auth_set_cookie(request, token, from.is_secure);
     /* Where clients that keep the token themselves look for it. */
     (void) http_reply_header(request, "set-auth-token", token);
-    json_writer_init_text(&json, &body);
-    json_begin_object(&json);
+    json_document_begin(&json, &body);
     json_add_boolean(&json, "redirect", false);
     json_add_text(&json, "token", token);
     add_time(&json, "expiresAt", login->expires_ms);
@@ -146,8 +145,7 @@ void auth_get_session(struct http_request *request)
         auth_client(api->auth, request, &from);
         auth_set_cookie(request, cookie, from.is_secure);
     }
-    json_writer_init_text(&json, &body);
-    json_begin_object(&json);
+    json_document_begin(&json, &body);
     json_key(&json, "session");
     write_session(&json, api->domain, caller, login);
     json_key(&json, "user");

@@ -28,12 +28,10 @@ void bridge_error_write(const char *word, const char *sentence, struct text *bod
 {
     struct json_writer json;
 
-    json_writer_init_text(&json, body);
-    json_begin_object(&json);
+    json_document_begin(&json, body);
     json_add_text(&json, "error", sentence);
     json_add_text(&json, "code", word);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* a sentence is far smaller than a body may be */
+    (void) json_document_end(&json); /* a sentence is far smaller than a body may be */
 }
 
 void bridge_error_encode(const struct http_request *request, const struct error *error,

@@ -112,11 +112,9 @@ static void read_exit(struct bridge_event *event, struct bridge_held *held, json
         bridge_event_fail(event, "the agent did not tell how the command ended");
         return;
     }
-    json_writer_init_text(&json, &event->data);
-    json_begin_object(&json);
+    json_document_begin(&json, &event->data);
     json_add_integer(&json, "exit_code", json_integer_value(code));
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* a number has room */
+    (void) json_document_end(&json); /* a number has room */
 }
 
 static void read_error(struct bridge_event *event, struct bridge_held *held, json_t *told)

@@ -12,8 +12,7 @@
 
 static void reply_object(struct http_request *request, struct json_writer *json, struct text *body)
 {
-    json_end_object(json);
-    (void) json_writer_finish(json); /* three short fields have room */
+    (void) json_document_end(json); /* three short fields have room */
     http_reply(request, 200, BRIDGE_JSON, text_string(body), body->length);
 }
 
@@ -33,8 +32,7 @@ static void bridge_session_made(struct visit *visit, const struct agent_reply *r
                            reason);
         return;
     }
-    json_writer_init_text(&json, &body);
-    json_begin_object(&json);
+    json_document_begin(&json, &body);
     json_add_text(&json, "id", visit->data);
     reply_object(visit->request, &json, &body);
 }
@@ -110,8 +108,7 @@ static void deleted(struct visit *visit, const struct agent_reply *reply,
         return;
     }
     clock_format(clock_wall_ms(visit->api->clock), time);
-    json_writer_init_text(&json, &body);
-    json_begin_object(&json);
+    json_document_begin(&json, &body);
     json_add_boolean(&json, "success", true);
     json_add_text(&json, "sessionId", http_request_parameter(visit->request, "session"));
     json_add_text(&json, "timestamp", time);

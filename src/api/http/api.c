@@ -21,14 +21,12 @@ void error_body_write(const struct http_request *request, const struct error *er
 {
     struct json_writer json;
 
-    json_writer_init_text(&json, body);
-    json_begin_object(&json);
+    json_document_begin(&json, body);
     json_begin_object_at(&json, "error");
     json_add_text(&json, "code", error_code_text(error->code));
     json_add_text(&json, "message", error->message);
     json_add_text(&json, "requestId", request->id.text);
     json_end_object(&json);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* a message is far smaller than the body may be */
+    (void) json_document_end(&json); /* a message is far smaller than the body may be */
     *ret_content_type = "application/json";
 }

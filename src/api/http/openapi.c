@@ -186,8 +186,7 @@ int openapi_write(const struct http_mount *mounts, size_t count, const char *tit
     struct openapi_document document = {.mounts = mounts, .count = count};
     struct json_writer *json = &document.json;
 
-    json_writer_init_text(json, out);
-    json_begin_object(json);
+    json_document_begin(json, out);
     json_add_text(json, "openapi", "3.1.0");
     json_begin_object_at(json, "info");
     json_add_text(json, "title", title);
@@ -195,8 +194,7 @@ int openapi_write(const struct http_mount *mounts, size_t count, const char *tit
     json_end_object(json);
     write_paths(&document);
     write_components(json);
-    json_end_object(json);
-    return json_writer_finish(json);
+    return json_document_end(json);
 }
 
 void openapi_answer(struct http_request *request, const struct http_mount *mounts, size_t count,

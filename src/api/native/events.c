@@ -110,12 +110,10 @@ static void follow_ended(void *context, const struct error *reason)
     struct json_writer json;
 
     following->follower = NULL;
-    json_writer_init_text(&json, &data);
-    json_begin_object(&json);
+    json_document_begin(&json, &data);
     json_add_text(&json, "code", error_code_text(reason->code));
     json_add_text(&json, "message", reason->message);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* a message is short */
+    (void) json_document_end(&json); /* a message is short */
     events_leave(following);
     sse_send(request, NULL, "error", text_string(&data), data.length);
     http_reply_end(request);

@@ -100,8 +100,7 @@ static int translate(struct http_request *request, const struct forward *row,
     const char *name;
     json_t *value;
 
-    json_writer_init_text(&json, &out);
-    json_begin_object(&json);
+    json_document_begin(&json, &out);
     json_object_foreach (body->value, name, value) {
         const struct forward_field *field = find_field(row, name);
 
@@ -114,8 +113,7 @@ static int translate(struct http_request *request, const struct forward *row,
         json_add_text(&json, "sessionId", row->session);
     if (row->is_plain)
         json_add_boolean(&json, "plain", true);
-    json_end_object(&json);
-    if (json_writer_finish(&json) < 0)
+    if (json_document_end(&json) < 0)
         return error_set(err, ERR_TOO_LARGE, 0, "the body is too large");
     forwarding->body = pool_copy_bytes(&request->pool, text_string(&out), out.length);
     forwarding->length = out.length;
@@ -157,11 +155,9 @@ static void write_parameter(struct http_request *request, const struct forward *
     AUTO(text) struct text out = TEXT_INIT(PATH_MAX_LENGTH * 6);
     struct json_writer json;
 
-    json_writer_init_text(&json, &out);
-    json_begin_object(&json);
+    json_document_begin(&json, &out);
     json_add_text(&json, row->parameter_name, http_request_parameter(request, row->parameter));
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* part of a target, which is bounded */
+    (void) json_document_end(&json); /* part of a target, which is bounded */
     forwarding->body = pool_copy_bytes(&request->pool, text_string(&out), out.length);
     forwarding->length = out.length;
 }

@@ -184,15 +184,13 @@ static void forked(void *context, const struct error *failure, struct sandbox *c
     struct json_writer json;
 
     if (!failure) {
-        json_writer_init_text(&json, &body);
-        json_begin_object(&json);
+        json_document_begin(&json, &body);
         json_begin_array_at(&json, "sandboxes");
         for (size_t i = 0; i < count; i++)
             sandbox_fields_write(&json, sandboxes[i], order_caller(order));
         json_end_array(&json);
         json_add_thousandths(&json, "pauseMs", how ? how->pause_us : 0);
-        json_end_object(&json);
-        (void) json_writer_finish(&json);
+        (void) json_document_end(&json);
     }
     order_end(order, failure, 201, &body);
 }
@@ -250,14 +248,12 @@ static void rolled_back(void *context, const struct error *failure, struct sandb
     struct json_writer json;
 
     if (!failure) {
-        json_writer_init_text(&json, &body);
-        json_begin_object(&json);
+        json_document_begin(&json, &body);
         json_key(&json, "sandbox");
         sandbox_fields_write(&json, sandbox, order_caller(order));
         json_key(&json, "saved");
         write_snapshot(&json, saved, NULL);
-        json_end_object(&json);
-        (void) json_writer_finish(&json);
+        (void) json_document_end(&json);
     }
     order_end(order, failure, 200, &body);
 }

@@ -86,12 +86,10 @@ static void write_refusal(const struct http_request *request, const struct error
         *ret_content_type = "text/html; charset=utf-8";
         return;
     }
-    json_writer_init_text(&json, body);
-    json_begin_object(&json);
+    json_document_begin(&json, body);
     json_add_text(&json, "error", error->message);
     json_add_text(&json, "code", code_of(error));
-    json_end_object(&json);
-    (void) json_writer_finish(&json);
+    (void) json_document_end(&json);
     *ret_content_type = "application/json";
 }
 

@@ -41,15 +41,13 @@ static void reply_ready(struct http_request *request)
     AUTO(text) struct text body = TEXT_INIT(READY_MAX);
     struct json_writer json;
 
-    json_writer_init_text(&json, &body);
-    json_begin_object(&json);
+    json_document_begin(&json, &body);
     json_add_boolean(&json, "ready", true);
     json_add_boolean(&json, "sandboxes", operations->has_sandboxes);
     json_add_boolean(&json, "objects", !problem);
     if (problem)
         json_add_text(&json, "problem", problem);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* the body fits: an error's message has a limit */
+    (void) json_document_end(&json); /* the body fits: an error's message has a limit */
     http_reply_text(request, 200, "application/json", text_string(&body));
 }
 

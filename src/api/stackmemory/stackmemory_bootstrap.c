@@ -39,14 +39,12 @@ static void write_marker(struct visit_walk *walk, struct text *marker)
     struct json_writer json;
 
     clock_format(clock_wall_ms(visit->api->clock), now);
-    json_writer_init_text(&json, marker);
-    json_begin_object(&json);
+    json_document_begin(&json, marker);
     json_add_text(&json, "sandboxId", stackmemory_request_name(visit->request));
     json_add_text(&json, "bootstrappedAt", now);
     json_add_boolean(&json, "mounted", stackmemory_bootstrap_of(walk)->has_mount);
     json_add_text(&json, "repoUrl", stackmemory_bootstrap_of(walk)->base.repository.shown);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* it has room for the longest URL */
+    (void) json_document_end(&json); /* it has room for the longest URL */
 }
 
 static bool ask_marker(struct visit_walk *walk, struct agent_request *request)

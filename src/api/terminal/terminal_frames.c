@@ -14,15 +14,13 @@
 
 static void terminal_frames_begin(struct json_writer *json, struct text *frame, const char *type)
 {
-    json_writer_init_text(json, frame);
-    json_begin_object(json);
+    json_document_begin(json, frame);
     json_add_text(json, "type", type);
 }
 
 static void terminal_frames_end(struct json_writer *json)
 {
-    json_end_object(json);
-    (void) json_writer_finish(json); /* a text that is full says so itself */
+    (void) json_document_end(json); /* a text that is full says so itself */
 }
 
 /* How many bytes at the end are the beginning of a character that may still become whole. */

@@ -132,11 +132,9 @@ static void delete_session(struct relay *relay)
 
     if (!origin)
         return;
-    json_writer_init_text(&json, &body);
-    json_begin_object(&json);
+    json_document_begin(&json, &body);
     json_add_text(&json, "sessionId", relay->session);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* the name is ours, and short */
+    (void) json_document_end(&json); /* the name is ours, and short */
     request.body_length = (int64_t) body.length;
     relay->references++;
     exchange = http_exchange_start(origin, &request, &events, relay);

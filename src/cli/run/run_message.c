@@ -45,8 +45,7 @@ int run_message_write_request(const struct run_message_request *request, struct 
 {
     struct json_writer json;
 
-    json_writer_init_text(&json, text);
-    json_begin_object(&json);
+    json_document_begin(&json, text);
     json_begin_array_at(&json, "argv");
     for (const char *const *word = request->command; *word; word++)
         json_put_text(&json, *word);
@@ -61,23 +60,20 @@ int run_message_write_request(const struct run_message_request *request, struct 
         write_variables(request, &json);
     if (request->columns)
         write_terminal(request, &json);
-    json_end_object(&json);
-    if (json_writer_finish(&json) < 0)
+    if (json_document_end(&json) < 0)
         return error_set(err, ERR_TOO_LARGE, 0, "the command and its variables are too long");
     return 0;
 }
 
 static void begin_order(struct json_writer *json, struct text *text, const char *type)
 {
-    json_writer_init_text(json, text);
-    json_begin_object(json);
+    json_document_begin(json, text);
     json_add_text(json, "type", type);
 }
 
 static void end_order(struct json_writer *json)
 {
-    json_end_object(json);
-    (void) json_writer_finish(json); /* orders are short */
+    (void) json_document_end(json); /* orders are short */
 }
 
 void run_message_write_resize(uint16_t columns, uint16_t rows, struct text *text)

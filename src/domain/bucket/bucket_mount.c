@@ -232,26 +232,22 @@ static void bucket_mount_write_options(const struct mounter_bucket *bucket, stru
 {
     struct json_writer json;
 
-    json_writer_init_text(&json, options);
-    json_begin_object(&json);
+    json_document_begin(&json, options);
     json_add_text(&json, "endpoint", bucket->endpoint);
     json_add_text(&json, "region", bucket->region);
     json_add_boolean(&json, "virtualHost", bucket->is_virtual_host);
     json_add_text(&json, "accessKey", bucket->access_key);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* every part is bounded */
+    (void) json_document_end(&json); /* every part is bounded */
 }
 
 static void write_secret(const struct mounter_bucket *bucket, struct text *secret)
 {
     struct json_writer json;
 
-    json_writer_init_text(&json, secret);
-    json_begin_object(&json);
+    json_document_begin(&json, secret);
     json_add_text(&json, "secretKey", bucket->secret_key);
     json_add_text(&json, "sessionToken", bucket->session_token);
-    json_end_object(&json);
-    (void) json_writer_finish(&json);
+    (void) json_document_end(&json);
 }
 
 void bucket_mount_add_row(struct store_transaction *change, const struct bucket_mount *mount)
@@ -298,16 +294,14 @@ void bucket_mount_add_event(struct domain *domain, struct store_transaction *cha
     AUTO(text) struct text data = TEXT_INIT(EVENT_DATA_MAX);
     struct json_writer json;
 
-    json_writer_init_text(&json, &data);
-    json_begin_object(&json);
+    json_document_begin(&json, &data);
     json_add_text(&json, "sandboxId", mount->sandbox.text);
     json_add_text(&json, "path", mount->place);
     json_add_text(&json, "bucket", mount->bucket.bucket);
     json_add_text(&json, "prefix", mount->bucket.prefix);
     if (mount->state == BUCKET_MOUNT_FAILED)
         json_add_text(&json, "error", mount->failure.message);
-    json_end_object(&json);
-    if (json_writer_finish(&json) == 0)
+    if (json_document_end(&json) == 0)
         event_add(domain, change, caller, &mount->bucket.owner, mount->sandbox.text, type,
                   text_string(&data));
 }

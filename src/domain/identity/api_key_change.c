@@ -54,16 +54,14 @@ static void key_add_event(struct api_key_change *change, struct store_transactio
     AUTO(text) struct text data = TEXT_INIT(EVENT_TEXT_MAX);
     struct json_writer json;
 
-    json_writer_init_text(&json, &data);
-    json_begin_object(&json);
+    json_document_begin(&json, &data);
     json_add_text(&json, "keyId", key->id.text);
     json_add_text(&json, "name", key->name);
     json_add_text(&json, "prefix", key->prefix);
     json_add_text(&json, "scope", api_key_scope_text(key->scope));
     if (*key->sandbox.text)
         json_add_text(&json, "sandboxId", key->sandbox.text);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* all of its parts are bounded */
+    (void) json_document_end(&json); /* all of its parts are bounded */
     event_add(change->base.domain, rows, &change->base.caller, &key->owner, "system", type,
               text_string(&data));
 }

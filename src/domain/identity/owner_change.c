@@ -127,14 +127,12 @@ static void owner_add_event(struct owner_change *change, struct store_transactio
     AUTO(text) struct text data = TEXT_INIT(EVENT_TEXT_MAX);
     struct json_writer json;
 
-    json_writer_init_text(&json, &data);
-    json_begin_object(&json);
+    json_document_begin(&json, &data);
     json_add_text(&json, "userId", owner->id.text);
     json_add_text(&json, "name", owner->name);
     json_add_text(&json, "role", owner->is_admin ? "admin" : "user");
     json_add_boolean(&json, "disabled", owner->is_disabled);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* all of its parts are bounded */
+    (void) json_document_end(&json); /* all of its parts are bounded */
     event_add(change->base.domain, rows, &change->base.caller, &owner->id, "system", type,
               text_string(&data));
 }

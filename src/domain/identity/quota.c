@@ -110,10 +110,8 @@ void quota_write(const struct quota *quota, struct text *text)
 {
     struct json_writer json;
 
-    json_writer_init_text(&json, text);
-    json_begin_object(&json);
+    json_document_begin(&json, text);
     for (size_t i = 0; i < ARRAY_COUNT(fields); i++)
         json_add_integer(&json, fields[i].name, (int64_t) quota_get(quota, &fields[i]));
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* text->overflowed says so */
+    (void) json_document_end(&json); /* text->overflowed says so */
 }

@@ -223,11 +223,9 @@ static void template_add_event(struct template_change *change, struct store_tran
     AUTO(text) struct text data = TEXT_INIT(EVENT_DATA_MAX);
     struct json_writer json;
 
-    json_writer_init_text(&json, &data);
-    json_begin_object(&json);
+    json_document_begin(&json, &data);
     json_add_text(&json, "template", change->wished->name);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* a name is short: it fits */
+    (void) json_document_end(&json); /* a name is short: it fits */
     event_add(change->base.domain, rows, &change->base.caller, &change->wished->owner, "system",
               type, text_string(&data));
 }

@@ -54,14 +54,12 @@ static char *body_of(const struct event *event)
     (void) json_object_set_new(data, "userId", json_string(event->owner.text));
     (void) json_object_set_new(data, "provider", json_string(PROVIDER_NAME));
     clock_format(event->time_ms, time);
-    json_writer_init_text(&json, &body);
-    json_begin_object(&json);
+    json_document_begin(&json, &body);
     json_add_text(&json, "event", event->type);
     json_key(&json, "data");
     json_put_value(&json, data);
     json_add_text(&json, "timestamp", time);
-    json_end_object(&json);
-    return json_writer_finish(&json) == 0 ? text_take(&body) : NULL;
+    return json_document_end(&json) == 0 ? text_take(&body) : NULL;
 }
 
 /* --- batches --------------------------------------------------------------------------------- */
