@@ -5,6 +5,7 @@
 
 #include "base/auto.h"
 #include "base/memory.h"
+#include "base/path.h"
 
 /* On the heap: goes on when the client leaves. */
 struct mount_work {
@@ -58,24 +59,7 @@ void mount_work_remove(struct visit *visit, const char *place, mount_work_done *
 
 const char *mount_work_place(struct pool *pool, const char *path)
 {
-    char *plain = pool_alloc(pool, strlen(path) + 2);
-    size_t used = 0;
+    const char *place = path[0] == '/' ? path_resolve(pool, "", path) : "/";
 
-    if (path[0] != '/')
-        return NULL;
-    while (*path) {
-        size_t length = strcspn(path, "/");
-
-        if (length == 2 && memcmp(path, "..", 2) == 0) {
-            while (used && plain[--used] != '/')
-                ;
-        } else if (length && !(length == 1 && path[0] == '.')) {
-            plain[used++] = '/';
-            memcpy(plain + used, path, length);
-            used += length;
-        }
-        path += length + (path[length] == '/');
-    }
-    plain[used] = '\0';
-    return used ? plain : NULL;
+    return place[1] ? place : NULL;
 }

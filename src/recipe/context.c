@@ -11,6 +11,7 @@
 #include "base/format/ignore_pattern.h"
 #include "base/format/tar_header.h"
 #include "base/memory.h"
+#include "base/path.h"
 #include "base/text.h"
 #include "recipe/context_ignore.h"
 #include "sys/file/sys_file.h"
@@ -440,21 +441,9 @@ static int find_source(struct copying *copying, int folder, const char *path, co
 /* A source as it is used: without empty and "." steps. NULL: it leads out. */
 static char *plain_path(const char *source)
 {
-    AUTO(text) struct text path = TEXT_INIT(TAR_PATH_MAX);
+    AUTO(free) char *path = mem_copy_text(source);
 
-    while (*source) {
-        size_t length = strcspn(source, "/");
-
-        if (length == 2 && strncmp(source, "..", 2) == 0)
-            return NULL;
-        if (length && !(length == 1 && *source == '.')) {
-            if (path.length)
-                text_append_char(&path, '/');
-            text_append_bytes(&path, source, length);
-        }
-        source += length + (source[length] == '/');
-    }
-    return path.overflowed ? NULL : text_take(&path);
+    return path_relative(path, path) < 0 || strlen(path) > TAR_PATH_MAX ? NULL : TAKE_PTR(path);
 }
 
 static int copy_named(struct copying *copying, const char *source)

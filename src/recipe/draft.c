@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/path.h"
 #include "recipe/recipe_text.h"
 
 #define SHELL "/bin/sh"
@@ -70,32 +71,11 @@ static int set_variable(struct wire_image *image, const char *variable, struct e
 
 /* --- paths ---------------------------------------------------------------------------------- */
 
-static void add_steps(struct text *path, const char *from)
-{
-    while (*from) {
-        size_t length = strcspn(from, "/");
-
-        if (length == 2 && strncmp(from, "..", 2) == 0) {
-            while (path->length && path->data[--path->length] != '/')
-                ;
-        } else if (length && !(length == 1 && *from == '.')) {
-            text_append_char(path, '/');
-            text_append_bytes(path, from, length);
-        }
-        from += length + (from[length] == '/');
-    }
-}
-
 void draft_path(const struct draft *draft, const char *path, struct text *out)
 {
-    AUTO(text) struct text all = TEXT_INIT(2 * WIRE_IMAGE_WORD_MAX);
+    AUTO(pool) struct pool pool = POOL_INIT;
 
-    if (*path != '/')
-        add_steps(&all, wire_image_word(&draft->image, WIRE_IMAGE_WORKDIR));
-    add_steps(&all, path);
-    if (!all.length)
-        text_append_char(&all, '/');
-    text_append_bytes(out, all.data, all.length);
+    text_append(out, path_resolve(&pool, wire_image_word(&draft->image, WIRE_IMAGE_WORKDIR), path));
 }
 
 /* --- steps that say something --------------------------------------------------------------- */

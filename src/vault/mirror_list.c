@@ -6,6 +6,7 @@
 #include "base/encoding/encode.h"
 #include "base/encoding/sha256.h"
 #include "base/format/tar_header.h"
+#include "base/path.h"
 #include "json/json_read.h"
 #include "json/name_escape.h"
 #include "vault/mover.h"
@@ -29,22 +30,10 @@ static int unescape(struct text *bytes, const char *text)
     return strlen(text_string(bytes)) == bytes->length ? 0 : -1;
 }
 
-/* Relative, and down all the way. */
+/* The folder itself, or relative and down all the way. */
 static bool leads_down(const char *path)
 {
-    if (strcmp(path, ".") == 0)
-        return true;
-    while (*path) {
-        size_t length = strcspn(path, "/");
-
-        if (length == 0 || (length == 1 && path[0] == '.') ||
-            (length == 2 && path[0] == '.' && path[1] == '.'))
-            return false;
-        path += length;
-        if (*path == '/' && !*++path)
-            return false;
-    }
-    return true;
+    return strcmp(path, ".") == 0 || path_is_relative(path);
 }
 
 static enum mirror_type type_of(const char *text)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/auto.h"
+#include "base/path.h"
 #include "sys/file/sys_file.h"
 #include "sys/file/sys_memfd.h"
 
@@ -40,14 +41,6 @@ static int check_rule(const void *object, struct error *err)
     return 0;
 }
 
-/* Whether `path` is `folder` or lies in it. */
-static bool is_within(const char *path, const char *folder)
-{
-    size_t length = strlen(folder);
-
-    return strncmp(path, folder, length) == 0 && (path[length] == '\0' || path[length] == '/');
-}
-
 /* The sandbox's own /proc and /sys are masked and its /dev is made: nothing goes on top. */
 static int check_bind(const void *object, struct error *err)
 {
@@ -55,7 +48,7 @@ static int check_bind(const void *object, struct error *err)
     const struct wire_bind *bind = object;
 
     for (size_t i = 0; i < ARRAY_COUNT(ours); i++)
-        if (is_within(bind->place, ours[i]))
+        if (path_is_inside(bind->place, ours[i]))
             return error_set(err, ERR_INVALID, 0, "nothing can be bound in %s", ours[i]);
     return 0;
 }
@@ -88,7 +81,7 @@ static int check_plan(const void *object, struct error *err)
         return error_set(err, ERR_INVALID, 0, "network rules without nat");
     for (size_t i = 0; i < plan->binds.count; i++)
         for (size_t j = 0; j < plan->binds.count; j++)
-            if (i != j && is_within(plan->binds.items[i].place, plan->binds.items[j].place))
+            if (i != j && path_is_inside(plan->binds.items[i].place, plan->binds.items[j].place))
                 return error_set(err, ERR_INVALID, 0, "'%s' is bound inside '%s'",
                                  plan->binds.items[i].place, plan->binds.items[j].place);
     return 0;

@@ -10,6 +10,7 @@
 
 #include "base/format/tar_reader.h"
 #include "base/memory.h"
+#include "base/path.h"
 #include "base/text.h"
 #include "sys/file/sys_file.h"
 
@@ -67,24 +68,7 @@ static bool is_up(const char *component, size_t length)
 
 int tar_extract_plain_path(const char *path, char *ret_path)
 {
-    const char *component;
-    size_t length, depth = 0;
-    char *end = ret_path;
-
-    if (path[0] == '/')
-        return -EINVAL;
-    while ((length = next_component(&path, &component))) {
-        if (is_up(component, length))
-            return -EXDEV;
-        if (length > NAME_MAX || ++depth > TAR_EXTRACT_DEPTH_MAX)
-            return -ENAMETOOLONG;
-        if (end != ret_path)
-            *end++ = '/';
-        memmove(end, component, length);
-        end += length;
-    }
-    *end = '\0';
-    return 0;
+    return path[0] == '/' ? -EINVAL : path_relative(path, ret_path);
 }
 
 bool tar_extract_link_stays(const char *path, const char *target)

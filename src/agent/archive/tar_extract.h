@@ -16,9 +16,6 @@
 #include "base/auto.h"
 #include "base/error.h"
 
-/* The longest path has so many folders in it. */
-#define TAR_EXTRACT_DEPTH_MAX 256
-
 struct tar_extract;
 
 /* `root` is an open folder (O_PATH is enough), borrowed: outlives the extract. `links_out`: accept
@@ -42,7 +39,7 @@ uint64_t tar_extract_entries(const struct tar_extract *extract);
 uint64_t tar_extract_bytes(const struct tar_extract *extract);
 
 /* The path as it is used: "./a//b/" is "a/b", "." is "". Returns 0, or -EINVAL (absolute), -EXDEV
- * (".." in it), -ENAMETOOLONG (also: too many folders). `ret_path` has room for all of `path`. */
+ * (".." in it), -ENAMETOOLONG (also: over PATH_STEPS_MAX folders). `ret_path` has room for all of `path`. */
 int tar_extract_plain_path(const char *path, char *ret_path);
 
 /* Whether a link at this plain path, which leads to `target`, stays inside: not absolute, and ".."

@@ -3,6 +3,8 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/path.h"
+
 static const char *const folders[] = {"/workspace", "/home", "/tmp", "/var/tmp", "/app"};
 static const char *const formats[] = {"gzip", "lz4", "zstd"};
 
@@ -23,12 +25,9 @@ const char *backup_rules_folder(const char *path)
 
     if (reason)
         return reason;
-    for (size_t i = 0; i < ARRAY_COUNT(folders); i++) {
-        size_t length = strlen(folders[i]);
-
-        if (strncmp(path, folders[i], length) == 0 && (!path[length] || path[length] == '/'))
+    for (size_t i = 0; i < ARRAY_COUNT(folders); i++)
+        if (path_is_inside(path, folders[i]))
             return NULL;
-    }
     return "must be under /workspace, /home, /tmp, /var/tmp or /app";
 }
 

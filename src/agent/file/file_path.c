@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "sys/file/sys_file.h"
 
 int file_path_check(const char *path, size_t length)
@@ -13,40 +14,16 @@ int file_path_check(const char *path, size_t length)
     return length > FILE_PATH_MAX ? -ENAMETOOLONG : 0;
 }
 
-static bool is_here(const char *component, size_t length)
-{
-    return length == 0 || (length == 1 && component[0] == '.');
-}
-
-/* Append "/component" for every component that says something. Returns the new end. */
-static char *append_components(char *end, const char *path)
-{
-    while (*path) {
-        size_t length = strcspn(path, "/");
-
-        if (!is_here(path, length)) {
-            *end++ = '/';
-            memcpy(end, path, length);
-            end += length;
-        }
-        path += length;
-        path += *path == '/';
-    }
-    return end;
-}
-
 char *file_path_join(struct pool *pool, const char *directory, const char *path)
 {
     /* A slash before each of the two, one more for the root, and the NUL. */
     char *absolute = pool_alloc_raw(pool, strlen(directory) + strlen(path) + 4);
-    char *end = absolute;
+    size_t length = path[0] == '/' ? 0 : path_append(absolute, 0, directory, PATH_UP_STEP);
 
-    if (path[0] != '/')
-        end = append_components(end, directory);
-    end = append_components(end, path);
-    if (end == absolute)
-        *end++ = '/';
-    *end = '\0';
+    length = path_append(absolute, length, path, PATH_UP_STEP);
+    if (length == 0)
+        absolute[length++] = '/';
+    absolute[length] = '\0';
     return absolute;
 }
 

@@ -7,50 +7,9 @@
 
 #include "base/auto.h"
 #include "base/memory.h"
+#include "base/path.h"
 #include "sys/file/sys_file.h"
 #include "sys/file/sys_open_beneath.h"
-
-/* Append the parts of `path`, each behind a '/'. Returns the new length. */
-static size_t append_parts(char *result, size_t length, const char *path)
-{
-    while (*path) {
-        size_t part = strcspn(path, "/");
-
-        if (part == 2 && memcmp(path, "..", 2) == 0) {
-            while (length > 0 && result[--length] != '/')
-                ;
-        } else if (part > 0 && !(part == 1 && *path == '.')) {
-            result[length++] = '/';
-            memcpy(result + length, path, part);
-            length += part;
-        }
-        path += part + (path[part] == '/');
-    }
-    return length;
-}
-
-char *watch_place_normalize(const char *root, const char *path, struct pool *pool)
-{
-    char *result = pool_alloc(pool, strlen(root) + strlen(path) + 4);
-    size_t length = 0;
-
-    if (*path != '/')
-        length = append_parts(result, length, root);
-    length = append_parts(result, length, path);
-    if (length == 0)
-        result[length++] = '/';
-    result[length] = '\0';
-    return result;
-}
-
-bool watch_place_is_inside(const char *root, const char *path)
-{
-    size_t length = strlen(root);
-
-    if (strcmp(root, "/") == 0)
-        return true;
-    return strncmp(root, path, length) == 0 && (path[length] == '\0' || path[length] == '/');
-}
 
 /* The part of `real` below `base`, both without links. */
 static const char *part_below(const char *base, const char *real)
@@ -84,7 +43,7 @@ int watch_place_find(const char *root, const char *path, struct watch_place *ret
 
     if (!real)
         return -errno;
-    if (!watch_place_is_inside(base, real))
+    if (!path_is_inside(real, base))
         return -EXDEV;
     relative = part_below(base, real);
     r = watch_place_look(base, relative);

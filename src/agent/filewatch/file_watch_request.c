@@ -6,6 +6,7 @@
 #include "agent/file/file_error.h"
 #include "agent/filewatch/file_watch_place.h"
 #include "base/memory.h"
+#include "base/path.h"
 #include "json/json_read.h"
 
 #define SINCE_MAX ((size_t) 128)
@@ -135,8 +136,8 @@ static int read_path(struct call *call, const struct json_place *arguments, cons
         return watch_request_fail(call, "path", err.message);
     if (!path[strspn(path, " \t\r\n")])
         return watch_request_fail(call, "path", "is required and must be a non-empty string");
-    request->path = watch_place_normalize(root, path, call->pool);
-    if (watch_place_is_inside(root, request->path))
+    request->path = path_resolve(call->pool, root, path);
+    if (path_is_inside(request->path, root))
         return 0;
     file_error_context(&error, call->operation->name, path);
     api_error_fill(&error, API_PERMISSION_DENIED, "path must be inside %s", root);

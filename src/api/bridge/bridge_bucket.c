@@ -7,6 +7,7 @@
 #include "api/bridge/bridge_internal.h"
 #include "api/mount_work.h"
 #include "base/auto.h"
+#include "base/path.h"
 #include "json/json_read.h"
 
 static bool is_given(json_t *object, const char *name)
@@ -183,18 +184,9 @@ static const char *check_mount(json_t *body)
 /* Nothing but slashes, dots and steps back. */
 static bool is_root(const char *path)
 {
-    size_t depth = 0;
+    AUTO(pool) struct pool pool = POOL_INIT;
 
-    while (*path) {
-        size_t length = strcspn(path, "/");
-
-        if (length == 2 && memcmp(path, "..", 2) == 0)
-            depth -= depth > 0;
-        else if (length && !(length == 1 && path[0] == '.'))
-            depth++;
-        path += length + (path[length] == '/');
-    }
-    return depth == 0;
+    return strcmp(path_resolve(&pool, "", path), "/") == 0;
 }
 
 static const char *check_unmount(json_t *body)

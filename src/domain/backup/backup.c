@@ -9,6 +9,7 @@
 #include "base/auto.h"
 #include "base/crash_point.h"
 #include "base/memory.h"
+#include "base/path.h"
 #include "base/text.h"
 #include "domain/backup/backup_internal.h"
 #include "domain/domain_internal.h"
@@ -31,13 +32,6 @@ void backup_key(char ret_key[static BACKUP_KEY_SIZE], const char *id, const char
 
 /* --- rules ----------------------------------------------------------------------------------- */
 
-static bool is_beneath(const char *path, const char *folder)
-{
-    size_t length = strlen(folder);
-
-    return strncmp(path, folder, length) == 0 && (path[length] == '\0' || path[length] == '/');
-}
-
 static bool has_dots(const char *path)
 {
     for (const char *at = path; (at = strstr(at, "/..")); at += 3)
@@ -54,7 +48,7 @@ int backup_check_dir(const char *dir, struct error *err)
     if (has_dots(dir))
         return error_set(err, ERR_BACKUP_INVALID, 0, "dir must not contain '..'");
     for (size_t i = 0; backup_folders[i]; i++)
-        if (is_beneath(dir, backup_folders[i]))
+        if (path_is_inside(dir, backup_folders[i]))
             return 0;
     return error_set(err, ERR_BACKUP_INVALID, 0,
                      "dir must be in /workspace, /home, /tmp, /var/tmp or /app");

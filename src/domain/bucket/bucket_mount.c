@@ -8,6 +8,7 @@
 #include "base/auto.h"
 #include "base/encoding/utf8.h"
 #include "base/memory.h"
+#include "base/path.h"
 #include "base/text.h"
 #include "domain/bucket/bucket_mount_internal.h"
 #include "domain/domain_modules.h"
@@ -33,41 +34,18 @@ const char *bucket_mount_state_text(enum bucket_mount_state state)
 
 /* --- rules ----------------------------------------------------------------------------------- */
 
-/* Absolute, no empty component, no dots, no slash at the end. */
-static bool is_plain_path(const char *path)
-{
-    for (const char *at = path; *at; at += strcspn(at, "/")) {
-        size_t length;
-
-        if (*at++ != '/')
-            return false;
-        length = strcspn(at, "/");
-        if (length == 0 || (length == 1 && at[0] == '.') ||
-            (length == 2 && at[0] == '.' && at[1] == '.'))
-            return false;
-    }
-    return path[0] == '/';
-}
-
-static bool is_beneath(const char *path, const char *folder)
-{
-    size_t length = strlen(folder);
-
-    return strncmp(path, folder, length) == 0 && (path[length] == '\0' || path[length] == '/');
-}
-
 static int bucket_mount_check_place(const char *place, struct error *err)
 {
     static const char *const taken[] = {"/proc", "/dev", "/sys",   "/usr", "/bin",
                                         "/sbin", "/lib", "/lib64", "/etc"};
 
-    if (strlen(place) > BUCKET_PLACE_MAX || !is_plain_path(place))
+    if (strlen(place) > BUCKET_PLACE_MAX || place[0] != '/' || !path_is_relative(place + 1))
         return error_set(err, ERR_INVALID, 0,
                          "the mount path must be absolute, not /, without '.', '..' and '//', and "
                          "at most %d bytes",
                          BUCKET_PLACE_MAX);
     for (size_t i = 0; i < ARRAY_COUNT(taken); i++)
-        if (is_beneath(place, taken[i]))
+        if (path_is_inside(place, taken[i]))
             return error_set(err, ERR_INVALID, 0, "nothing can be mounted in %s", taken[i]);
     return 0;
 }

@@ -5,6 +5,7 @@
 #include "base/auto.h"
 #include "base/crash_point.h"
 #include "base/memory.h"
+#include "base/path.h"
 #include "domain/bucket/bucket_mount_internal.h"
 #include "domain/domain_internal.h"
 #include "domain/event/event.h"
@@ -174,13 +175,6 @@ static bool is_same_bucket(const struct mounter_bucket *a, const struct mounter_
            texts_equal(a->session_token, b->session_token);
 }
 
-static bool lies_in(const char *inner, const char *outer)
-{
-    size_t length = strlen(outer);
-
-    return strncmp(inner, outer, length) == 0 && (inner[length] == '/' || inner[length] == '\0');
-}
-
 /* The others of its sandbox: not too many, and none in the way. `*ret_same`: the same is there. */
 static int check_others(struct domain *domain, const struct bucket_mount *mount, bool *ret_same,
                         struct error *err)
@@ -197,7 +191,8 @@ static int check_others(struct domain *domain, const struct bucket_mount *mount,
         if (strcmp(other->place, mount->place) == 0 && other->state == BUCKET_MOUNT_THERE &&
             is_same_bucket(&other->bucket, &mount->bucket))
             *ret_same = true;
-        else if (lies_in(other->place, mount->place) || lies_in(mount->place, other->place))
+        else if (path_is_inside(other->place, mount->place) ||
+                 path_is_inside(mount->place, other->place))
             return error_set(err, ERR_CONFLICT, 0, "a bucket is mounted at %s already: unmount it",
                              other->place);
     }

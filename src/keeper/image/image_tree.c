@@ -12,6 +12,7 @@
 
 #include "base/format/tar_reader.h"
 #include "base/memory.h"
+#include "base/path.h"
 #include "json/name_escape.h"
 #include "keeper/tree/attributes.h"
 #include "sys/file/sys_file.h"
@@ -22,7 +23,6 @@
 #define OPAQUE    ".wh..wh..opq"
 #define OWNER_MAX 65535
 #define NOBODY    65534
-#define DEPTH_MAX 256
 #define SHOWN     160 /* of a path in a message */
 
 /* The disk is looked at once in so many bytes. */
@@ -64,31 +64,6 @@ static int fail(const struct image_tree *tree, int system, struct error *err)
 }
 
 /* --- places --------------------------------------------------------------------------------- */
-
-/* The path in one spelling. -EXDEV for one that goes up, -ENAMETOOLONG. */
-static int make_plain(const char *path, char ret_path[static TAR_PATH_MAX + 1])
-{
-    char *end = ret_path;
-    size_t depth = 0;
-
-    while (*(path += strspn(path, "/"))) {
-        size_t length = strcspn(path, "/");
-
-        if (length == 2 && path[0] == '.' && path[1] == '.')
-            return -EXDEV;
-        if (length > NAME_MAX || ++depth > DEPTH_MAX)
-            return -ENAMETOOLONG;
-        if (length != 1 || path[0] != '.') {
-            if (end != ret_path)
-                *end++ = '/';
-            memcpy(end, path, length);
-            end += length;
-        }
-        path += length;
-    }
-    *end = '\0';
-    return 0;
-}
 
 static int open_folder(int at, const char *name)
 {
@@ -245,7 +220,7 @@ static int make_hard_link(const struct image_tree *tree, int parent, const char 
                           const struct tar_entry *entry)
 {
     char target[TAR_PATH_MAX + 1];
-    int r = make_plain(entry->link, target);
+    int r = path_relative(entry->link, target);
     const char *target_name = "";
     AUTO(close) int other = r < 0 ? r : open_parent(tree, target, false, &target_name);
     struct stat status, here;
@@ -337,7 +312,7 @@ static int take_entry(struct image_tree *tree, const struct tar_entry *entry)
 static int on_entry(void *owner_of_it, const struct tar_entry *entry, struct error *err)
 {
     struct image_tree *tree = owner_of_it;
-    int r = make_plain(entry->path, tree->path);
+    int r = path_relative(entry->path, tree->path);
 
     if (r == -EXDEV)
         return refuse(tree, ERR_INVALID, 0, "its path leads out of the image", err);

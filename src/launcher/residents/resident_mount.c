@@ -12,6 +12,7 @@
 
 #include "base/auto.h"
 #include "base/memory.h"
+#include "base/path.h"
 #include "launcher/fuse/fuse_mount.h"
 #include "launcher/residents/residents.h"
 #include "sys/process/sys_namespace.h"
@@ -172,27 +173,19 @@ static struct resident_mount *find(struct resident *resident, uint32_t number, s
     return NULL;
 }
 
-/* Whether one place is the other, or in it. */
-static bool is_beneath(const char *place, const char *above)
-{
-    size_t length = strlen(above);
-
-    return strncmp(place, above, length) == 0 && (!place[length] || place[length] == '/');
-}
-
 static int check_place(const struct resident *resident, const char *place, struct error *err)
 {
     static const char *const reserved[] = {"/dev", "/proc", "/sys"};
 
     for (size_t i = 0; i < ARRAY_COUNT(reserved); i++) {
-        if (is_beneath(place, reserved[i]))
+        if (path_is_inside(place, reserved[i]))
             return error_set(err, ERR_INVALID, 0, "nothing can be mounted in %s", reserved[i]);
     }
     LIST_EACH (&resident->served, at) {
         const struct resident_mount *mount = CONTAINER_OF(at, struct resident_mount, link);
 
         if (!mount->is_orphan &&
-            (is_beneath(place, mount->place) || is_beneath(mount->place, place)))
+            (path_is_inside(place, mount->place) || path_is_inside(mount->place, place)))
             return error_set(err, ERR_CONFLICT, 0, "there is a mount at %s", mount->place);
     }
     return 0;
