@@ -228,7 +228,7 @@ void domain_tick(struct domain *domain)
     inside_tick(domain);
     sandbox_keep_unkept(domain);
     if (domain->options.provider && !domain->is_provider_lost) {
-        sandbox_doom_again(domain);
+        sandbox_orphans_retry(domain);
         expiry_tick(domain);
     }
     for (size_t i = 0; domain_modules[i]; i++)
@@ -243,7 +243,7 @@ static void domain_free(struct domain *domain)
     for (size_t i = 0; domain_modules[i]; i++)
         if (domain_modules[i]->end)
             domain_modules[i]->end(domain);
-    sandbox_doom_end(domain);
+    sandbox_orphans_end(domain);
     sandbox_set_free(domain->sandboxes);
     expiry_free(domain->expiry);
     free((char *) domain->options.node);

@@ -239,7 +239,7 @@ static void take_down(struct domain *domain, const struct provider_sandbox *stra
     LOG_INFO(domain->options.log, "sandbox recovered", log_text("sandbox", stranger->id.text),
              log_text("row", "nothing"), log_text("found", state_texts[stranger->state]),
              log_text("done", "taken down: it was never acknowledged, or destroyed"));
-    sandbox_doom(domain, &stranger->id, NULL, NULL);
+    sandbox_orphan(domain, &stranger->id, NULL, NULL);
 }
 
 static int compare(const void *id, const void *sandbox)

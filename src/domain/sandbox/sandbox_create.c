@@ -123,7 +123,7 @@ static void take_down(struct creation *creation, const struct error *failure)
 {
     creation->failure = *failure;
     sandbox_set_unidentify(creation->domain, creation->sandbox);
-    sandbox_doom(creation->domain, &creation->sandbox->id, on_taken_down, creation);
+    sandbox_orphan(creation->domain, &creation->sandbox->id, on_taken_down, creation);
 }
 
 static void on_kept(void *context, const struct error *failure, const struct store_receipt *receipt)

@@ -3,6 +3,7 @@
 #include "base/crash_point.h"
 #include "domain/event/event.h"
 #include "domain/inside_call.h"
+#include "domain/orphan.h"
 #include "domain/sandbox/expiry.h"
 #include "domain/sandbox/sandbox_set.h"
 #include "domain/sandbox/sandbox_wish.h"
@@ -52,7 +53,7 @@ static void on_kept(void *context, const struct error *failure, const struct sto
     domain->counters.destroyed++;
     wish->is_over = true;
     leave_memory(domain, sandbox);
-    sandbox_doom(domain, &sandbox->id, on_gone, wish);
+    sandbox_orphan(domain, &sandbox->id, on_gone, wish);
 }
 
 void sandbox_act_destroy(struct sandbox_wish *wish)
@@ -75,4 +76,28 @@ void sandbox_act_destroy(struct sandbox_wish *wish)
     sandbox->status = wish->before;
     sandbox_set_status(domain, sandbox, SANDBOX_STOPPING);
     domain_commit(domain, change, on_kept, wish);
+}
+
+/* --- those of the provider whose row is gone, or never was --------------------------------------- */
+
+static const struct orphan_kind orphan_sandbox = {
+    .noun = "sandbox",
+    .failure = "a sandbox cannot be taken down, and will be tried again",
+    .take_down = provider_destroy,
+};
+
+void sandbox_orphan(struct domain *domain, const struct id *id, void (*done)(void *context),
+                    void *context)
+{
+    orphan_add(domain, &domain->sandboxes->orphans, &orphan_sandbox, id, done, context);
+}
+
+void sandbox_orphans_retry(struct domain *domain)
+{
+    orphans_retry(&domain->sandboxes->orphans);
+}
+
+void sandbox_orphans_end(struct domain *domain)
+{
+    orphans_end(&domain->sandboxes->orphans);
 }

@@ -12,7 +12,7 @@ struct sandbox_set *sandbox_set_new(void)
 
     list_init(&set->all);
     list_init(&set->unkept);
-    list_init(&set->doomed);
+    list_init(&set->orphans);
     return set;
 }
 

@@ -21,9 +21,9 @@ struct usage {
 
 struct sandbox_set {
     struct table by_id, by_name, usages;
-    struct list all;    /* sorted by time of creation, then id */
-    struct list unkept; /* of sandbox.unkept */
-    struct list doomed; /* of struct doomed: rows that are gone, sandboxes that are not */
+    struct list all;     /* sorted by time of creation, then id */
+    struct list unkept;  /* of sandbox.unkept */
+    struct list orphans; /* of struct orphan: rows that are gone, sandboxes that are not */
     size_t counts[SANDBOX_STATUS_COUNT];
 };
 

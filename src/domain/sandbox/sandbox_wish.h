@@ -157,10 +157,10 @@ void sandbox_fail_uses(struct sandbox *sandbox, const struct error *failure);
  */
 
 /* Take it down, and try again until it is gone; `done` (may be NULL) after the first try. */
-void sandbox_doom(struct domain *domain, const struct id *id, void (*done)(void *context),
-                  void *context);
-void sandbox_doom_again(struct domain *domain); /* once a second */
-void sandbox_doom_end(struct domain *domain);
+void sandbox_orphan(struct domain *domain, const struct id *id, void (*done)(void *context),
+                    void *context);
+void sandbox_orphans_retry(struct domain *domain); /* once a second */
+void sandbox_orphans_end(struct domain *domain);
 
 /* --- specs (sandbox_plan.c) ------------------------------------------------------------------- */
 

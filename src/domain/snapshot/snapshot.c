@@ -87,7 +87,7 @@ static void begin(struct domain *domain)
     domain->snapshots = mem_alloc(sizeof(*domain->snapshots));
     domain->snapshots->next_expiry_ms = INT64_MAX;
     list_init(&domain->snapshots->all);
-    list_init(&domain->snapshots->doomed);
+    list_init(&domain->snapshots->orphans);
 }
 
 struct loading {
@@ -148,7 +148,7 @@ static void tick(struct domain *domain)
 {
     if (!domain->options.provider || domain->is_provider_lost)
         return;
-    snapshot_doom_again(domain);
+    snapshot_orphans_retry(domain);
     snapshot_prune_expired(domain);
     snapshot_evict(domain);
 }
@@ -175,7 +175,7 @@ static void end(struct domain *domain)
 {
     if (!domain->snapshots)
         return;
-    snapshot_doom_end(domain);
+    snapshot_orphans_end(domain);
     free_all(domain->snapshots);
     free(domain->snapshots);
     domain->snapshots = NULL;

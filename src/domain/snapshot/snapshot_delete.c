@@ -8,8 +8,8 @@
 #include "base/crash_point.h"
 #include "base/memory.h"
 #include "domain/domain_internal.h"
-#include "domain/doom.h"
 #include "domain/event/event.h"
+#include "domain/orphan.h"
 #include "domain/snapshot/snapshot_internal.h"
 #include "domain/snapshot/snapshot_set.h"
 #include "domain/snapshot/template.h"
@@ -21,37 +21,37 @@ static void gone(void)
     CRASH_POINT("snapshot.delete.gone");
 }
 
-static const struct doom_kind kind = {
+static const struct orphan_kind kind = {
     .noun = "snapshot",
     .failure = "a snapshot cannot be deleted, and will be tried again",
     .take_down = provider_delete_snapshot,
     .gone = gone,
 };
 
-static void doom(struct domain *domain, const struct id *id, void (*done)(void *context),
-                 void *context)
+static void snapshot_orphan_then(struct domain *domain, const struct id *id,
+                                 void (*done)(void *context), void *context)
 {
-    doom_add(domain, &domain->snapshots->doomed, &kind, id, done, context);
+    orphan_add(domain, &domain->snapshots->orphans, &kind, id, done, context);
 }
 
-bool snapshot_is_doomed(const struct domain *domain, const struct id *id)
+bool snapshot_is_orphan(const struct domain *domain, const struct id *id)
 {
-    return doom_has(&domain->snapshots->doomed, id);
+    return orphan_has(&domain->snapshots->orphans, id);
 }
 
-void snapshot_doom(struct domain *domain, const struct id *id)
+void snapshot_orphan(struct domain *domain, const struct id *id)
 {
-    doom(domain, id, NULL, NULL);
+    snapshot_orphan_then(domain, id, NULL, NULL);
 }
 
-void snapshot_doom_again(struct domain *domain)
+void snapshot_orphans_retry(struct domain *domain)
 {
-    doom_again(&domain->snapshots->doomed);
+    orphans_retry(&domain->snapshots->orphans);
 }
 
-void snapshot_doom_end(struct domain *domain)
+void snapshot_orphans_end(struct domain *domain)
 {
-    doom_end(&domain->snapshots->doomed);
+    orphans_end(&domain->snapshots->orphans);
 }
 
 /* --- who works with one ----------------------------------------------------------------------- */
@@ -66,7 +66,7 @@ void snapshot_unpin(struct domain *domain, struct snapshot *snapshot)
 {
     snapshot->pins--;
     if (snapshot->is_gone && snapshot->pins == 0)
-        snapshot_doom(domain, &snapshot->id);
+        snapshot_orphan(domain, &snapshot->id);
     snapshot_unref(snapshot);
 }
 
@@ -77,7 +77,7 @@ static void leave(struct domain *domain, struct snapshot *snapshot, void (*done)
     snapshot_ref(snapshot);
     snapshot_set_remove(domain, snapshot);
     if (snapshot->pins == 0)
-        doom(domain, &snapshot->id, done, context);
+        snapshot_orphan_then(domain, &snapshot->id, done, context);
     else if (done)
         done(context);
     snapshot_unref(snapshot);

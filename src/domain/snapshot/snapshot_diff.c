@@ -59,7 +59,7 @@ static void end(struct diff *diff, const struct error *failure)
     struct sandbox_wish *wish = diff->shot.wish;
 
     if (diff->is_shot)
-        snapshot_doom(diff->domain, &diff->shot.id);
+        snapshot_orphan(diff->domain, &diff->shot.id);
     if (wish) {
         if (!diff->is_shot && wish->sandbox->is_held)
             snapshot_release(diff->domain, wish->sandbox);

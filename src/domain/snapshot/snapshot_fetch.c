@@ -34,7 +34,7 @@ static void end(struct fetch *fetch, const struct error *failure)
     struct snapshot *snapshot = fetch->snapshot;
 
     if (fetch->has_scratch)
-        sandbox_doom(domain, &fetch->scratch, NULL, NULL);
+        sandbox_orphan(domain, &fetch->scratch, NULL, NULL);
     snapshot_moved(domain, snapshot, failure);
     stored_disk_done(&fetch->disk);
     free(fetch);

@@ -109,7 +109,7 @@ static void fork_end(void *context, const struct error *failure)
     for (size_t i = 0; fork->has_failed && i < fork->made_count; i++)
         sandbox_destroy(domain, &system, fork->made[i], NULL, NULL);
     if (fork->has_copy)
-        snapshot_doom(domain, &fork->copy);
+        snapshot_orphan(domain, &fork->copy);
     if (!fork->has_failed)
         domain->counters.forked += fork->made_count;
     if (!fork->wish) {

@@ -117,10 +117,10 @@ struct snapshot *snapshot_base_add(struct domain *domain, const struct sandbox *
  */
 
 /* Whose row is gone, or never was: have the provider delete it, again until it is gone. */
-void snapshot_doom(struct domain *domain, const struct id *id);
-bool snapshot_is_doomed(const struct domain *domain, const struct id *id);
-void snapshot_doom_again(struct domain *domain); /* once a second */
-void snapshot_doom_end(struct domain *domain);
+void snapshot_orphan(struct domain *domain, const struct id *id);
+bool snapshot_is_orphan(const struct domain *domain, const struct id *id);
+void snapshot_orphans_retry(struct domain *domain); /* once a second */
+void snapshot_orphans_end(struct domain *domain);
 
 /* Its disk is needed: also when it is deleted meanwhile. */
 void snapshot_pin(struct snapshot *snapshot);

@@ -53,7 +53,7 @@ static void on_kept(void *context, const struct error *failure, const struct sto
     struct snapshot *snapshot = keeping->snapshot;
 
     if (failure) {
-        snapshot_doom(domain, &snapshot->id);
+        snapshot_orphan(domain, &snapshot->id);
         snapshot_set_remove(domain, snapshot);
         keeping->snapshot = NULL;
         keeping->done(keeping, failure);

@@ -97,7 +97,7 @@ static void on_listed(void *context, const struct error *failure, const struct i
             LOG_INFO(domain->options.log, "snapshot recovered", log_text("snapshot", ids[i].text),
                      log_text("row", "nothing"),
                      log_text("done", "deleted: it was never acknowledged, or deleted"));
-            snapshot_doom(domain, &ids[i]);
+            snapshot_orphan(domain, &ids[i]);
         }
     LIST_EACH (&domain->snapshots->all, at) {
         struct snapshot *snapshot = CONTAINER_OF(at, struct snapshot, link);

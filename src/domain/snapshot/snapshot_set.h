@@ -16,7 +16,7 @@ struct snapshot_usage {
 struct snapshots {
     struct table by_id, by_name, by_sandbox, usages;
     struct list all;        /* sorted by time, then id */
-    struct list doomed;     /* of those the provider has still to delete: snapshot_delete.c */
+    struct list orphans;    /* of those the provider has still to delete: snapshot_delete.c */
     int64_t next_expiry_ms; /* no row expires before; INT64_MAX: none does */
 };
 

@@ -239,9 +239,9 @@ static void on_snapshots(void *context, const struct error *failure, const struc
         !failure && !collection->was_busy && !is_busy(collection) && domain->stage == DOMAIN_OPEN;
 
     for (size_t i = 0; is_quiet && i < count; i++)
-        if (!snapshot_set_by_id(domain, ids[i].text) && !snapshot_is_doomed(domain, &ids[i])) {
+        if (!snapshot_set_by_id(domain, ids[i].text) && !snapshot_is_orphan(domain, &ids[i])) {
             collection->collected.snapshots++;
-            snapshot_doom(domain, &ids[i]);
+            snapshot_orphan(domain, &ids[i]);
         }
     end(collection, failure);
 }

@@ -94,7 +94,7 @@ static void offload_end(void *context, const struct error *failure)
     if (failure && !offload->is_overtaken && !sandbox->stored)
         offload_fail(offload, failure);
     if (offload->has_copy)
-        snapshot_doom(domain, &offload->copy);
+        snapshot_orphan(domain, &offload->copy);
     give_back_base(offload);
     if (!offload->is_overtaken && sandbox->status != SANDBOX_DESTROYED)
         expiry_watch(domain, sandbox);

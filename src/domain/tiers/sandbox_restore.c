@@ -46,7 +46,7 @@ static void drop_base(struct restore *restore)
 
     if (!base)
         return;
-    snapshot_doom(restore->wish->domain, &base->id);
+    snapshot_orphan(restore->wish->domain, &base->id);
     snapshot_set_remove(restore->wish->domain, base);
 }
 
@@ -173,7 +173,7 @@ static void on_base_copied(void *context, const struct error *failure,
     if (!failure)
         sandbox->is_copied = how->is_copied;
     if (!failure && how->is_copied) /* as large as the disk itself: too dear */
-        snapshot_doom(domain, &restore->copy);
+        snapshot_orphan(domain, &restore->copy);
     else if (!failure)
         restore->base = snapshot_base_add(domain, sandbox, &restore->copy, restore->disk.bytes);
     sequence_next(&restore->sequence, failure);

@@ -51,7 +51,7 @@ static void end(struct squash *squash, const struct error *failure)
     if (failure)
         put_off(squash);
     if (squash->has_scratch)
-        sandbox_doom(domain, &squash->scratch, NULL, NULL);
+        sandbox_orphan(domain, &squash->scratch, NULL, NULL);
     if (squash->snapshot)
         snapshot_unpin(domain, squash->snapshot);
     sandbox_unref(squash->sandbox);

@@ -10,7 +10,7 @@
 
 struct domain;
 
-struct doom_kind {
+struct orphan_kind {
     const char *noun;    /* of the log: "sandbox" */
     const char *failure; /* a line of the log */
     void (*take_down)(struct provider *provider, const struct id *id, provider_done *done,
@@ -19,15 +19,15 @@ struct doom_kind {
 };
 
 /* Take one down. `done` is called after the first try, however that ends; it may be NULL. While the
- * domain closes, nothing is asked of the provider: recovery takes it down. `doomed` is the list of
+ * domain closes, nothing is asked of the provider: recovery takes it down. `orphans` is the list of
  * those of that kind, which is the caller's. */
-void doom_add(struct domain *domain, struct list *doomed, const struct doom_kind *kind,
+void orphan_add(struct domain *domain, struct list *orphans, const struct orphan_kind *kind,
               const struct id *id, void (*done)(void *context), void *context);
 
-bool doom_has(const struct list *doomed, const struct id *id);
+bool orphan_has(const struct list *orphans, const struct id *id);
 
 /* Ask again for those whose time has come. */
-void doom_again(struct list *doomed);
+void orphans_retry(struct list *orphans);
 
 /* Forget them all; nothing is asked any more. */
-void doom_end(struct list *doomed);
+void orphans_end(struct list *orphans);
