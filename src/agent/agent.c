@@ -300,7 +300,8 @@ static int start_services(struct agent *agent, const struct agent_options *optio
     agent->null = open_nothing();
     if (agent->null < 0)
         return error_set(err, ERR_INTERNAL, agent->null, "make an empty stdin for commands");
-    exec_set_init(&agent->execs, &agent->loop, agent->worker, agent->null, options->victims_fd);
+    exec_set_init(&agent->execs, &agent->loop, agent->worker, agent->null,
+                  options->oom_kill_count_fd);
     agent->execs.user = agent->user;
     agent->execs.home = agent->home;
     agent->sessions = session_set_new();

@@ -28,7 +28,7 @@ struct agent_options {
     int listen_fd;                  /* a listening socket, taken over; negative: none */
     const int *groups;              /* borrowed: cgroup.procs files for commands */
     size_t group_count;
-    int victims_fd;                /* out_of_memory.h, taken over; negative: cannot be told */
+    int oom_kill_count_fd;         /* out_of_memory.h, taken over; negative: cannot be told */
     const char *token;             /* borrowed; NULL: everybody who can connect may ask */
     const char *const *entrypoint; /* borrowed: a command to supervise; NULL: none */
 };

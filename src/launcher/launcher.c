@@ -16,13 +16,12 @@
 #include "sys/process/sys_signal.h"
 
 #define CGROUP_NAME_SIZE 65
-#define LOOK_AROUND_MS   5000
-#define SPARES_AT_ONCE   3
-/* Looking around so many times, and the router's rules are made sure of. */
+#define HOUSEKEEPING_MS  5000
+/* The router's rules are refreshed every so many times. */
 #define REFRESH_EVERY 6
-/* At the end, for those in stock: how long they may take, and how often is looked. */
-#define STOCK_END_MS  5000
-#define STOCK_LOOK_MS 10
+/* At the end, for those in the warm pool: how long they may take, and how often is looked. */
+#define POOL_END_MS  5000
+#define POOL_LOOK_MS 10
 
 struct launcher {
     const struct launcher_options *options;
@@ -38,13 +37,13 @@ struct launcher {
     struct daemon_child daemon;
     struct event_source signals; /* its fd is owned */
     struct event_source router;
-    struct event_timer look_around;
-    struct event_timer stock_end;
-    uint64_t stock_looks;
+    struct event_timer housekeeping;
+    struct event_timer pool_end;
+    uint64_t pool_looks;
     char name[INSTANCE_NAME_MAX + 1];
     char cgroup[CGROUP_NAME_SIZE];
     char agents[INSTANCE_PATH_MAX + 16];
-    unsigned int looked;
+    unsigned int housekept; /* times */
     bool has_loop, has_instance, has_site, has_janitor, has_porter, has_residents;
     bool is_once, is_ending;
     bool leaves_traces; /* of sandboxes that could not be taken down: for the next launcher */
@@ -55,13 +54,13 @@ struct launcher {
 
 static void finish_when_empty(struct launcher *launcher)
 {
-    size_t hopeless = launcher->residents.hopeless;
+    size_t given_up = launcher->residents.given_up;
 
-    if (!launcher->is_ending || !launcher->is_once || launcher->residents.count > hopeless)
+    if (!launcher->is_ending || !launcher->is_once || launcher->residents.count > given_up)
         return;
-    if (hopeless) {
+    if (given_up) {
         LOG_ERROR(launcher->log, "what is left of sandboxes stays for the next launcher",
-                  log_number("sandboxes", (int64_t) hopeless));
+                  log_number("sandboxes", (int64_t) given_up));
         launcher->leaves_traces = true;
     }
     event_loop_stop(&launcher->loop);
@@ -91,19 +90,19 @@ static void conversation_ended(void *context)
         daemon_child_kill(&launcher->daemon);
 }
 
-/* What is somebody's goes on without us; what is in stock nobody would find again but the next
+/* What is somebody's goes on without us; what is in the warm pool nobody would find again but the next
  * service, which makes its own in a moment. */
-static void end_stock(struct event_timer *timer)
+static void end_warm_pool(struct event_timer *timer)
 {
-    struct launcher *launcher = CONTAINER_OF(timer, struct launcher, stock_end);
-    size_t left = residents_end_stock(&launcher->residents);
+    struct launcher *launcher = CONTAINER_OF(timer, struct launcher, pool_end);
+    size_t left = residents_end_warm_pool(&launcher->residents);
 
-    if (left && launcher->stock_looks++ < STOCK_END_MS / STOCK_LOOK_MS) {
-        event_timer_set(&launcher->loop, timer, STOCK_LOOK_MS);
+    if (left && launcher->pool_looks++ < POOL_END_MS / POOL_LOOK_MS) {
+        event_timer_set(&launcher->loop, timer, POOL_LOOK_MS);
         return;
     }
     if (left)
-        LOG_WARNING(launcher->log, "sandboxes in stock are left to the next launcher",
+        LOG_WARNING(launcher->log, "sandboxes of the warm pool are left to the next launcher",
                     log_number("sandboxes", (int64_t) left));
     event_loop_stop(&launcher->loop);
 }
@@ -112,12 +111,12 @@ static void daemon_over(void *context, int status)
 {
     struct launcher *launcher = context;
 
-    if (launcher->stock_looks) { /* asked to end once more: then it is left */
+    if (launcher->pool_looks) { /* asked to end once more: then it is left */
         event_loop_stop(&launcher->loop);
         return;
     }
     launcher->status = status;
-    end_stock(&launcher->stock_end);
+    end_warm_pool(&launcher->pool_end);
 }
 
 static void got_signal(struct event_source *source, uint32_t events)
@@ -163,19 +162,9 @@ static void give_back_ranges(struct launcher *launcher)
                     log_text("reason", err.message));
 }
 
-/* After a rush. Few at a time: requests wait meanwhile. */
-static void let_spares_go(struct site *site)
+static void housekeeping(struct event_timer *timer)
 {
-    struct cgroup_spare groups;
-
-    network_spares_age(&site->networks);
-    for (int i = 0; i < SPARES_AT_ONCE && cgroup_spares_age(&site->spares, &groups); i++)
-        cgroup_spare_remove(site->cgroups, &groups.id);
-}
-
-static void look_around(struct event_timer *timer)
-{
-    struct launcher *launcher = CONTAINER_OF(timer, struct launcher, look_around);
+    struct launcher *launcher = CONTAINER_OF(timer, struct launcher, housekeeping);
 
     if (launcher->site.router && !launcher->router.is_added) {
         launcher->router = (struct event_source){.fd = router_watch(launcher->site.router),
@@ -183,12 +172,11 @@ static void look_around(struct event_timer *timer)
                                                  .ready = addresses_changed};
         (void) event_loop_add(&launcher->loop, &launcher->router);
     }
-    if (launcher->looked % REFRESH_EVERY == 0)
+    if (launcher->housekept % REFRESH_EVERY == 0)
         give_back_ranges(launcher);
-    if (++launcher->looked % REFRESH_EVERY == 0 && launcher->site.router)
+    if (++launcher->housekept % REFRESH_EVERY == 0 && launcher->site.router)
         refresh_router(launcher);
-    let_spares_go(&launcher->site);
-    event_timer_set(&launcher->loop, timer, LOOK_AROUND_MS);
+    event_timer_set(&launcher->loop, timer, HOUSEKEEPING_MS);
 }
 
 /* --- the start ------------------------------------------------------------------------------- */
@@ -269,7 +257,7 @@ static int open_parts(struct launcher *launcher, struct error *err)
             return -1;
     }
     if (janitor_start(&launcher->janitor, &launcher->loop, where, &launcher->instance,
-                      &launcher->site.spares, launcher->log, err) < 0)
+                      launcher->log, err) < 0)
         return -1;
     launcher->has_janitor = true;
     if (porter_init(&launcher->porter, &launcher->loop, where, &launcher->site, &launcher->instance,
@@ -346,9 +334,9 @@ static int start(struct launcher *launcher, struct error *err)
         porter_warm_up(&launcher->porter);
     /* What the start took and gave back: every clone would copy its page tables. */
     (void) malloc_trim(0);
-    launcher->stock_end.fire = end_stock;
-    launcher->look_around.fire = look_around;
-    event_timer_set(&launcher->loop, &launcher->look_around, LOOK_AROUND_MS);
+    launcher->pool_end.fire = end_warm_pool;
+    launcher->housekeeping.fire = housekeeping;
+    event_timer_set(&launcher->loop, &launcher->housekeeping, HOUSEKEEPING_MS);
     return launcher->is_once ? service_open(&launcher->service, launcher->options->socket, err)
                              : open_daemon(launcher, err);
 }
@@ -364,7 +352,6 @@ static void close_site(struct launcher *launcher)
         (void) router_remove(site->router, NULL);
     (void) disk_pool_unmount(site->host.pool, NULL);
     site->host.pool = NULL;
-    cgroup_spare_remove_all(site->cgroups);
     cgroup_host_remove_base(site->cgroups);
     site_close(site);
 }

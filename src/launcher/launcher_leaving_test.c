@@ -136,73 +136,6 @@ static void what_a_killed_launcher_left_goes_with_the_next(void **state)
     assert_int_equal(count_instances(kit), 0);
 }
 
-/* Groups of our launchers, in all hierarchies, whose names begin like this. */
-static size_t count_groups(const struct kit *kit, const char *prefix)
-{
-    char top[] = "/sys/fs/cgroup";
-    char *paths[] = {top, NULL};
-    FTS *walk = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR | FTS_NOSTAT, NULL);
-    const FTSENT *entry;
-    size_t count = 0;
-
-    assert_non_null(walk);
-    while ((entry = fts_read(walk)))
-        count += entry->fts_info == FTS_D && strstr(entry->fts_path, kit->cgroup) &&
-                 strncmp(entry->fts_name, prefix, strlen(prefix)) == 0;
-    (void) fts_close(walk);
-    return count;
-}
-
-static bool has_v1_groups(void)
-{
-    AUTO(free) char *text = NULL;
-    size_t length;
-
-    return sys_file_read_all(AT_FDCWD, "/proc/self/cgroup", 65536, &text, &length) == 0 &&
-           strstr(text, ":pids:");
-}
-
-/* Until the janitor has kept groups of one. */
-static void make_a_spare(struct kit *kit)
-{
-    for (int i = 0; i < 50 && count_groups(kit, "spare-") == 0; i++) {
-        struct wire_plan plan = kit_plan();
-        struct kit_answer answer;
-        char name[ID_SIZE + sizeof("spare-")];
-
-        kit_create(kit, &plan);
-        kit_kill(kit, &plan.id, WIRE_KILL_EVERYTHING, &answer);
-        kit_turn(kit, 50);
-        /* It could live again, with other limits, while they are kept. */
-        (void) snprintf(name, sizeof(name), "spare-%s", plan.id.text);
-        assert_int_equal(count_groups(kit, name), 0);
-    }
-    assert_true(count_groups(kit, "spare-") > 0);
-}
-
-static void spare_groups_end_with_their_launcher(void **state)
-{
-    struct kit *kit = *state;
-
-    NEEDS_LAUNCHER(kit);
-    if (!has_v1_groups()) {
-        (void) printf("# skip: v1 controllers, whose groups are used again\n");
-        skip();
-    }
-    make_a_spare(kit);
-    assert_int_equal(kit_stop(kit), 0);
-    assert_int_equal(count_groups(kit, ""), 0);
-    /* And after one that could not end. */
-    kit_start(kit);
-    make_a_spare(kit);
-    assert_int_equal(kill(kit->launcher, SIGKILL), 0);
-    assert_true(WIFSIGNALED(kit_stop(kit)));
-    kit_start(kit);
-    assert_int_equal(count_groups(kit, "spare-"), 0);
-    assert_int_equal(kit_stop(kit), 0);
-    assert_int_equal(count_groups(kit, ""), 0);
-}
-
 static void a_pool_that_takes_no_writes_holds_nobody_up(void **state)
 {
     struct kit *kit = *state;
@@ -271,22 +204,15 @@ static void assign_with_process_limit(struct kit *kit, struct wire_plan *plan, u
     kit_expect(&answer, WIRE_MESSAGE_SANDBOX);
 }
 
-/* Its groups are used again, and what was changed in them is not what they were made with. */
 static void limits_that_were_changed_do_not_reach_the_next(void **state)
 {
     struct kit *kit = *state;
-    size_t used_again = 0;
 
     NEEDS_LAUNCHER(kit);
-    if (!has_v1_groups()) {
-        (void) printf("# skip: v1 controllers, whose groups are used again\n");
-        skip();
-    }
     for (int i = 0; i < 6; i++) {
         struct wire_plan plan = kit_plan();
         struct kit_answer answer;
 
-        used_again += count_groups(kit, "spare-") > 0;
         plan.limits.pids = 40;
         plan.flags = i % 2 ? WIRE_BIT(WIRE_PLAN_POOLED) : 0;
         kit_create(kit, &plan);
@@ -299,7 +225,6 @@ static void limits_that_were_changed_do_not_reach_the_next(void **state)
         kit_kill(kit, &plan.id, WIRE_KILL_EVERYTHING, &answer);
         kit_turn(kit, JANITOR_LINGER_MS + 300);
     }
-    assert_true(used_again > 0);
     assert_int_equal(kit_stop(kit), 0);
 }
 
@@ -308,7 +233,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         KIT_TEST(who_is_gone_has_left_its_network),
         KIT_TEST(what_a_killed_launcher_left_goes_with_the_next),
-        KIT_TEST(spare_groups_end_with_their_launcher),
         KIT_TEST(limits_that_were_changed_do_not_reach_the_next),
         KIT_TEST(a_pool_that_takes_no_writes_holds_nobody_up),
     };

@@ -12,7 +12,7 @@
 #include "base/auto.h"
 #include "launcher/keeper/keeper_job.h"
 #include "launcher/sandbox/sandbox_child.h"
-#include "launcher/wall/keeper_filter.h"
+#include "launcher/wall/seccomp.h"
 #include "sys/file/sys_file.h"
 #include "sys/process/sys_namespace.h"
 #include "wire/wire_text.h"
@@ -180,14 +180,6 @@ static void check_plan(const struct sandbox_plan *plan)
 }
 
 /* All descriptors of our namespaces are of one kind, which has one number. */
-static ino_t number_of(int fd)
-{
-    struct stat stat;
-
-    must(fstat(fd, &stat) == 0);
-    return stat.st_ino;
-}
-
 int sandbox_start(const struct sandbox_host *host, const struct sandbox_plan *plan, int listener,
                   struct sandbox *ret_sandbox, struct error *err)
 {
@@ -211,7 +203,6 @@ int sandbox_start(const struct sandbox_host *host, const struct sandbox_plan *pl
                                     .ids = {65536, 65536},
                                     .pid = (pid_t) (box - the_host.boxes) + 2,
                                     .started = box->deaths,
-                                    .network = number_of(box->process),
                                     .pidfd = box->process,
                                     .status = ends[0]};
     return 0;
@@ -290,7 +281,7 @@ int sys_namespace_enter(int fd, int type)
 
 /* --- keepers --------------------------------------------------------------------------------- */
 
-int keeper_filter_init(struct seccomp_filter *filter)
+int seccomp_filter_init_keeper(struct seccomp_filter *filter)
 {
     (void) filter;
     return 0;

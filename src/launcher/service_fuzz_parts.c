@@ -41,13 +41,6 @@ int cgroup_limits_check(const struct limits *limits, struct error *err)
     return 0;
 }
 
-/* Whether those that are known are the same is the input's to say. */
-bool cgroup_limits_are(const struct cgroup_known_limits *known, const struct limits *limits)
-{
-    must(!known->is_known || cgroup_limits_check(&known->limits, NULL) == 0);
-    return known->is_known && cgroup_limits_check(limits, NULL) == 0 && !host_fails(NULL, NULL);
-}
-
 int cgroup_set_limits(const struct cgroup *cgroup, const struct limits *limits, struct error *err)
 {
     (void) cgroup;
@@ -362,17 +355,6 @@ int network_sockets(int inside, int home, int family, int *ret_fds, size_t count
     for (size_t i = 0; i < count; i++)
         ret_fds[i] = eventfd(0, EFD_CLOEXEC);
     return 0;
-}
-
-/* Kept unless it is its turn to be spoilt. */
-bool network_spares_give(struct network_spares *spares, int network)
-{
-    (void) spares;
-    must(network >= 0 && fcntl(network, F_GETFD) >= 0);
-    if (host_fails(NULL, NULL))
-        return false;
-    (void) fd_close(network);
-    return true;
 }
 
 /* In place of the C library's: the machine that the fuzzer runs on keeps its name. */

@@ -8,7 +8,7 @@
 
 #include "base/auto.h"
 #include "base/memory.h"
-#include "launcher/wall/keeper_filter.h"
+#include "launcher/wall/seccomp.h"
 #include "sys/file/sys_file.h"
 
 #define END_TIMEOUT_MS 5000
@@ -28,7 +28,7 @@ struct service_job {
 int service_keeper_init(struct service_keeper *keeper, struct error *err)
 {
     const struct site *site = keeper->residents->site;
-    int r = keeper_filter_init(&keeper->filter);
+    int r = seccomp_filter_init_keeper(&keeper->filter);
 
     list_init(&keeper->running);
     list_init(&keeper->waiting);

@@ -127,10 +127,8 @@ static int open_disks(struct site *site, const struct site_options *options, str
     if (cgroup_host_open(&groups, &site->cgroups, err) < 0)
         return -1;
     site->host.cgroups = site->cgroups;
-    site->host.spares = &site->spares;
     site->home = sys_namespace_open(0, "net");
-    site->networks.home = site->home;
-    site->host.networks = &site->networks;
+    site->host.home = site->home;
     return site->home < 0 ? error_set(err, ERR_INTERNAL, site->home, "open our network namespace")
                           : 0;
 }
@@ -186,7 +184,6 @@ void site_close(struct site *site)
     disk_pool_free(site->host.pool);
     site->host.agent = fd_close(site->host.agent);
     site->keeper = fd_close(site->keeper);
-    network_spares_clear(&site->networks);
     site->home = fd_close(site->home);
 }
 

@@ -48,8 +48,6 @@ struct site_options {
 struct site {
     struct sandbox_host host; /* filled from the rest */
     struct cgroup_host *cgroups;
-    struct cgroup_spares spares;
-    struct network_spares networks;
     struct bind_registry *binds;
     struct seccomp_filter filter;
     struct process_limits limits;

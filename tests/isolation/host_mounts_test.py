@@ -91,7 +91,7 @@ def sandboxes_of(plane):
             with open(f"{group}/cgroup.procs", encoding="ascii") as file:
                 found |= {int(pid) for pid in file.read().split()}
         except OSError:
-            continue  # a spare that went
+            continue  # a group that went
     assert len(found) >= 16, found
     return found
 

@@ -42,8 +42,7 @@ def _groups(group):
     found = set()
     for path in groups_of(group):
         beneath = path.partition(f"/{group}/")[2]
-        # Spares are empty groups for the next sandboxes: nobody's, and gone when the launcher ends.
-        if beneath and not beneath.startswith("spare-"):
+        if beneath:
             found.add(beneath.split("/")[0])
     return found
 

@@ -94,10 +94,9 @@ int wall_stage_set(struct wall_stage *stage, struct wall_box_options *options, s
     name_targets(stage, options->folder);
     stage->host.cgroups = stage->cgroups;
     stage->host.limits = &stage->limits;
-    stage->host.networks = &stage->networks;
-    stage->networks.home = sys_namespace_open(0, "net");
-    return stage->networks.home < 0
-               ? error_set(err, ERR_INTERNAL, stage->networks.home, "open our network namespace")
+    stage->host.home = sys_namespace_open(0, "net");
+    return stage->host.home < 0
+               ? error_set(err, ERR_INTERNAL, stage->host.home, "open our network namespace")
                : 0;
 }
 
@@ -109,7 +108,7 @@ void wall_stage_strike(struct wall_stage *stage)
     id_range_table_free(stage->host.ids);
     image_registry_free(stage->host.images);
     free(stage->agent);
-    stage->networks.home = fd_close(stage->networks.home);
+    stage->host.home = fd_close(stage->host.home);
 }
 
 /* --- one sandbox ---------------------------------------------------------------------------- */

@@ -25,7 +25,6 @@ struct wall_stage {
     struct sandbox_host host;
     struct cgroup_host *cgroups;
     struct process_limits limits;
-    struct network_spares networks;
     struct wall_target target;
     char *agent; /* the program's bytes */
     size_t agent_length;

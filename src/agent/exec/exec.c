@@ -238,7 +238,8 @@ static void exec_tell_end(struct exec *exec)
     enter_background(exec);
     leave_outputs(exec);
     if (looks_killed(&exec->result))
-        exec->result.out_of_memory = out_of_memory_victims(exec->set->victims) > exec->victims;
+        exec->result.out_of_memory =
+            out_of_memory_kills(exec->set->oom_kill_count_fd) > exec->oom_kills;
     exec->events->on_end(exec, exec->owner, &exec->result);
     exec_settle_soon(exec); /* nothing may be left of it already */
 }
@@ -515,7 +516,7 @@ struct exec *exec_start(struct exec_set *set, const struct exec_options *options
     struct launch what = options->launch;
     int r;
 
-    exec->victims = out_of_memory_victims(set->victims);
+    exec->oom_kills = out_of_memory_kills(set->oom_kill_count_fd);
     what.terminal = options->terminal != NULL;
     if (!what.user && !options->as_agent)
         what.user = set->user;
@@ -557,9 +558,10 @@ pid_t exec_pid(const struct exec *exec)
 /* --- the set -------------------------------------------------------------------------------- */
 
 void exec_set_init(struct exec_set *set, struct loop *loop, struct worker_link *worker, int null,
-                   int victims)
+                   int oom_kill_count_fd)
 {
-    *set = (struct exec_set){.loop = loop, .worker = worker, .null = null, .victims = victims};
+    *set = (struct exec_set){
+        .loop = loop, .worker = worker, .null = null, .oom_kill_count_fd = oom_kill_count_fd};
     list_init(&set->running);
     list_init(&set->background);
 }

@@ -41,15 +41,15 @@ struct exec_set {
     struct list background;     /* of exec: only processes they left are alive */
     size_t running_count;
     size_t background_count;
-    uint64_t started; /* since the agent's start */
-    int null;         /* borrowed: /dev/null, open for reading */
-    int victims;      /* borrowed: out_of_memory.h; negative: cannot be told */
-    const char *home; /* borrowed: the HOME that no one has chosen; NULL: the image chose it */
-    const char *user; /* borrowed: who runs what names nobody; NULL: the agent's own */
+    uint64_t started;      /* since the agent's start */
+    int null;              /* borrowed: /dev/null, open for reading */
+    int oom_kill_count_fd; /* borrowed: out_of_memory.h; negative: cannot be told */
+    const char *home;      /* borrowed: the HOME that no one has chosen; NULL: the image chose it */
+    const char *user;      /* borrowed: who runs what names nobody; NULL: the agent's own */
 };
 
 void exec_set_init(struct exec_set *set, struct loop *loop, struct worker_link *worker, int null,
-                   int victims);
+                   int oom_kill_count_fd);
 
 struct exec_result {
     struct sys_exit exit;    /* of the command; unknown when nobody saw it */

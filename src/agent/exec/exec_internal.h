@@ -38,7 +38,7 @@ struct exec {
     struct exec_result result;
     enum exec_timer timer;
     uint64_t early_signals; /* bits: for the command, before it ran */
-    uint64_t victims;       /* of a lack of memory, before it started */
+    uint64_t oom_kills;     /* in the group, before it started */
     uint64_t grace_end; /* loop_now() at which even lively output is given up; 0: no grace yet */
     pid_t pid;
     unsigned int attempts;

@@ -25,7 +25,7 @@ uint64_t out_of_memory_parse(const char *text)
     return 0;
 }
 
-uint64_t out_of_memory_victims(int fd)
+uint64_t out_of_memory_kills(int fd)
 {
     char text[TEXT_SIZE];
     ssize_t got = fd < 0 ? -1 : pread(fd, text, sizeof(text) - 1, 0);

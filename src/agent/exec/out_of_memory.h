@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 /* Victims so far; 0 when that cannot be told (`fd` negative, or no such file). */
-uint64_t out_of_memory_victims(int fd);
+uint64_t out_of_memory_kills(int fd);
 
 /* The parser behind it. */
 uint64_t out_of_memory_parse(const char *text);

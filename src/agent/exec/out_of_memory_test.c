@@ -37,13 +37,13 @@ static void a_file_is_read_from_its_start_each_time(void **state)
     (void) state;
     assert_true(file >= 0);
     assert_int_equal(write(file, "oom_kill 1\n", 11), 11);
-    assert_int_equal(out_of_memory_victims(file), 1);
+    assert_int_equal(out_of_memory_kills(file), 1);
     assert_int_equal(pwrite(file, "oom_kill 2\n", 11, 0), 11);
-    assert_int_equal(out_of_memory_victims(file), 2);
+    assert_int_equal(out_of_memory_kills(file), 2);
     (void) close(file);
-    assert_int_equal(out_of_memory_victims(-1), 0);
+    assert_int_equal(out_of_memory_kills(-1), 0);
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-    assert_int_equal(out_of_memory_victims(ends[0]), 0); /* cannot be read at a place */
+    assert_int_equal(out_of_memory_kills(ends[0]), 0); /* cannot be read at a place */
     (void) close(ends[0]);
     (void) close(ends[1]);
 }

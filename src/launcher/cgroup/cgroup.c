@@ -21,7 +21,8 @@ static bool has_group(const struct cgroup_hierarchy *hierarchy, enum cgroup_part
     return part == CGROUP_WHOLE || hierarchy->leaves & CGROUP_BIT(part);
 }
 
-int cgroup_remove_in(const struct cgroup_hierarchy *hierarchy, const struct cgroup *cgroup)
+/* Leaves first. Goes on after an error, so that as much as possible goes away. */
+static int remove_in(const struct cgroup_hierarchy *hierarchy, const struct cgroup *cgroup)
 {
     int result = 0;
 
@@ -81,22 +82,16 @@ static int make_groups(const struct cgroup_hierarchy *hierarchy, const struct cg
     return 0;
 }
 
-/* The hierarchies from `first` on, from the spare where it has any. `*ret_made`: those up to this
- * one are ours to remove; `*ret_used`: a bit for each that is the spare's. */
-static int make_from(const struct cgroup *cgroup, size_t first, size_t end,
-                     const struct cgroup_spare *spare, size_t *ret_made, unsigned int *ret_used,
+/* The hierarchies from `first` on. `*ret_made`: those up to this one are ours to remove. */
+static int make_from(const struct cgroup *cgroup, size_t first, size_t end, size_t *ret_made,
                      struct error *err)
 {
     const struct cgroup_host *host = cgroup->host;
 
-    *ret_used = 0;
     for (*ret_made = first; *ret_made < end; ++*ret_made) {
         const struct cgroup_hierarchy *hierarchy = &host->hierarchies[*ret_made];
-        bool is_used = spare && cgroup_spare_use(hierarchy, cgroup, &spare->id) == 0;
-        int result = is_used ? 0 : make_groups(hierarchy, cgroup);
+        int result = make_groups(hierarchy, cgroup);
 
-        if (is_used)
-            *ret_used |= 1u << *ret_made;
         if (result == 0)
             continue;
         /* Of a sandbox that exists nothing must be taken away: then this one is not ours. */
@@ -108,11 +103,11 @@ static int make_from(const struct cgroup *cgroup, size_t first, size_t end,
     return 0;
 }
 
-static void remove_made(const struct cgroup *cgroup, size_t first, size_t made)
+static void remove_made(const struct cgroup *cgroup, size_t made)
 {
     /* What made this necessary is the error to tell. */
-    for (size_t i = first; i < made; i++)
-        (void) cgroup_remove_in(&cgroup->host->hierarchies[i], cgroup);
+    for (size_t i = 0; i < made; i++)
+        (void) remove_in(&cgroup->host->hierarchies[i], cgroup);
 }
 
 /* v2, when used, comes first. */
@@ -126,14 +121,13 @@ int cgroup_create_first(const struct cgroup_host *host, const struct id *id,
 {
     struct cgroup cgroup = {.host = host, .id = *id};
     char path[CGROUP_FILE_PATH_SIZE];
-    unsigned int used;
     size_t made;
 
     *ret_directory = -EBADF;
     if (!id_is_valid(id->text))
         return error_set(err, ERR_INVALID, 0, "no sandbox id");
-    if (make_from(&cgroup, 0, count_v2(host), NULL, &made, &used, err) < 0) {
-        remove_made(&cgroup, 0, made);
+    if (make_from(&cgroup, 0, count_v2(host), &made, err) < 0) {
+        remove_made(&cgroup, made);
         return -1;
     }
     if (made) {
@@ -141,7 +135,7 @@ int cgroup_create_first(const struct cgroup_host *host, const struct id *id,
         *ret_directory = sys_file_open(host->hierarchies[0].base, path, O_RDONLY | O_DIRECTORY, 0);
     }
     if (made && *ret_directory < 0) {
-        remove_made(&cgroup, 0, made);
+        remove_made(&cgroup, made);
         return error_set(err, cgroup_error_code(*ret_directory), *ret_directory,
                          "open the group of %s", id->text);
     }
@@ -149,30 +143,17 @@ int cgroup_create_first(const struct cgroup_host *host, const struct id *id,
     return 0;
 }
 
-/* What fails is removed, from the hierarchy `first` on. */
-static int create_rest(const struct cgroup *cgroup, const struct limits *limits,
-                       const struct cgroup_spare *spare, size_t first, struct error *err)
+int cgroup_create_rest(const struct cgroup *cgroup, const struct limits *limits, struct error *err)
 {
     const struct cgroup_host *host = cgroup->host;
-    bool are_same = spare && cgroup_limits_are(&spare->limits, limits);
     size_t made = count_v2(host);
-    unsigned int used;
 
     if (cgroup_limits_check(limits, err) == 0 &&
-        make_from(cgroup, count_v2(host), host->count, spare, &made, &used, err) == 0 &&
-        cgroup_set_limits_but(cgroup, limits, are_same ? used : 0, err) == 0)
+        make_from(cgroup, count_v2(host), host->count, &made, err) == 0 &&
+        cgroup_set_limits(cgroup, limits, err) == 0)
         return 0;
-    remove_made(cgroup, first, made);
+    remove_made(cgroup, made);
     return -1;
-}
-
-/* Whatever is wrong with a spare, new groups may do. */
-int cgroup_create_rest(const struct cgroup *cgroup, const struct limits *limits,
-                       const struct cgroup_spare *spare, struct error *err)
-{
-    if (spare && create_rest(cgroup, limits, spare, count_v2(cgroup->host), NULL) == 0)
-        return 0;
-    return create_rest(cgroup, limits, NULL, 0, err);
 }
 
 int cgroup_create(const struct cgroup_host *host, const struct id *id, const struct limits *limits,
@@ -185,13 +166,14 @@ int cgroup_create(const struct cgroup_host *host, const struct id *id, const str
         cgroup_create_first(host, id, &cgroup, &directory, err) < 0)
         return -1;
     (void) fd_close(directory);
-    if (cgroup_create_rest(&cgroup, limits, NULL, err) < 0)
+    if (cgroup_create_rest(&cgroup, limits, err) < 0)
         return -1;
     *ret_cgroup = cgroup;
     return 0;
 }
 
-bool cgroup_is_complete_in(const struct cgroup_hierarchy *hierarchy, const struct cgroup *cgroup,
+/* Whether all groups are there in this hierarchy. Sets `*found_any` when one is. */
+static bool is_complete_in(const struct cgroup_hierarchy *hierarchy, const struct cgroup *cgroup,
                            bool *found_any)
 {
     bool all = true;
@@ -219,7 +201,7 @@ int cgroup_adopt(const struct cgroup_host *host, const struct id *id, struct cgr
     if (!id_is_valid(id->text))
         return error_set(err, ERR_INVALID, 0, "no sandbox id");
     for (size_t i = 0; i < host->count; i++)
-        complete = cgroup_is_complete_in(&host->hierarchies[i], &cgroup, &found) && complete;
+        complete = is_complete_in(&host->hierarchies[i], &cgroup, &found) && complete;
     if (!found && host->count)
         return error_set(err, ERR_NOT_FOUND, ENOENT, "adopt the groups of %s", id->text);
     *ret_cgroup = cgroup;
@@ -333,7 +315,7 @@ static int populated_by_event(const struct cgroup_hierarchy *hierarchy, const st
     return result < 0 ? result : populated != 0;
 }
 
-int cgroup_populated_in(const struct cgroup_hierarchy *hierarchy, const struct cgroup *cgroup)
+static int populated_in(const struct cgroup_hierarchy *hierarchy, const struct cgroup *cgroup)
 {
     if (hierarchy->version == CGROUP_V2)
         return populated_by_event(hierarchy, cgroup);
@@ -355,7 +337,7 @@ int cgroup_populated(const struct cgroup *cgroup, struct error *err)
     if (!host->count)
         return error_set(err, ERR_NOT_IMPLEMENTED, EOPNOTSUPP, "no cgroups on this host");
     for (size_t i = 0; i < host->count; i++) {
-        int result = cgroup_populated_in(&host->hierarchies[i], cgroup);
+        int result = populated_in(&host->hierarchies[i], cgroup);
 
         if (result < 0)
             return error_set(err, cgroup_error_code(result), result, "look for processes of %s",
@@ -374,7 +356,7 @@ static int remove_once(const struct cgroup *cgroup)
     if (host->count && cgroup_populated(cgroup, NULL) == 1)
         return -EBUSY;
     for (size_t i = 0; i < host->count; i++) {
-        int result = cgroup_remove_in(&host->hierarchies[i], cgroup);
+        int result = remove_in(&host->hierarchies[i], cgroup);
 
         if (first == 0)
             first = result;
@@ -389,7 +371,7 @@ int cgroup_remove_dead(const struct cgroup_host *host, const struct id *id, stru
     if (!id_is_valid(id->text))
         return error_set(err, ERR_INVALID, 0, "no sandbox id");
     for (size_t i = 0; i < host->count; i++) {
-        int result = cgroup_remove_in(&host->hierarchies[i], &cgroup);
+        int result = remove_in(&host->hierarchies[i], &cgroup);
 
         if (result < 0)
             return error_set(err, cgroup_error_code(result), result, "remove the groups of %s",

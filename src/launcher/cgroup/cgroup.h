@@ -27,7 +27,6 @@
 #include "base/id.h"
 #include "launcher/cgroup/cgroup_host.h"
 #include "launcher/cgroup/cgroup_limits.h"
-#include "launcher/cgroup/cgroup_spare.h"
 
 enum cgroup_part { CGROUP_WHOLE, CGROUP_AGENT, CGROUP_WORK };
 
@@ -38,19 +37,17 @@ struct cgroup {
 
 /* Make the groups and set the limits. All or nothing. ERR_CONFLICT: a sandbox of this id has groups
  * already; ERR_INVALID: limits out of range. About 0.4 ms, most of it the kernel making ten
- * directories: for the pool, or beside other work. A spare (cgroup_spare.h) takes 0.1 ms. */
+ * directories: for the warm pool, or beside other work. */
 int cgroup_create(const struct cgroup_host *host, const struct id *id, const struct limits *limits,
                   struct cgroup *ret_cgroup, struct error *err);
 
 /* The same in two steps, for a process that is cloned in between: first the groups of v2, and the
  * directory to clone into (CLOEXEC, the caller's; -EBADF without v2), because moving a process
- * there can wait milliseconds for all CPUs; then the rest, from a spare where there is one
- * (cgroup_spare.h; NULL: none), and the limits. When the second step fails everything is gone, as
- * far as no process is in it: remove it again then. */
+ * there can wait milliseconds for all CPUs; then the rest, and the limits. When the second step
+ * fails everything is gone, as far as no process is in it: remove it again then. */
 int cgroup_create_first(const struct cgroup_host *host, const struct id *id,
                         struct cgroup *ret_cgroup, int *ret_directory, struct error *err);
-int cgroup_create_rest(const struct cgroup *cgroup, const struct limits *limits,
-                       const struct cgroup_spare *spare, struct error *err);
+int cgroup_create_rest(const struct cgroup *cgroup, const struct limits *limits, struct error *err);
 
 /* Find the groups of a sandbox made before we started. ERR_NOT_FOUND: there are none.
  * `*ret_complete` (may be NULL) is false when they are missing in some hierarchy, because somebody
@@ -91,13 +88,13 @@ struct cgroup_entry {
     size_t agent_count;
     int work[CGROUP_HIERARCHY_MAX]; /* owned; the same: for PID 1 to keep */
     size_t work_count;
-    int victims;    /* owned; O_RDONLY: a line "oom_kill N" counts those in `work`; or -EBADF */
-    int clone_into; /* owned; v2 directory for CLONE_INTO_CGROUP, or -EBADF */
+    int oom_kill_count; /* owned; O_RDONLY: a line "oom_kill N" counts those in `work`; or -EBADF */
+    int clone_into;     /* owned; v2 directory for CLONE_INTO_CGROUP, or -EBADF */
 };
 
 #define CGROUP_ENTRY_INIT                                                                          \
     {                                                                                              \
-        .victims = -EBADF, .clone_into = -EBADF                                                    \
+        .oom_kill_count = -EBADF, .clone_into = -EBADF                                             \
     }
 
 /* Open them. With `for_clone` on a v2 host, `clone_into` is the `agent` directory and `agent` has

@@ -63,7 +63,7 @@ int cgroup_open_work(const struct cgroup *cgroup)
 }
 
 /* What cannot be told is not told: no reason to fail. */
-static int open_victims(const struct cgroup *cgroup)
+static int open_oom_kill_count(const struct cgroup *cgroup)
 {
     const struct cgroup_hierarchy *hierarchy = cgroup_serving(cgroup->host, CGROUP_MEMORY);
     char path[CGROUP_FILE_PATH_SIZE];
@@ -90,7 +90,7 @@ int cgroup_entry_open(const struct cgroup *cgroup, bool for_clone, struct cgroup
         return error_set(err, cgroup_error_code(result), result, "open the groups of %s",
                          cgroup->id.text);
     }
-    entry.victims = open_victims(cgroup);
+    entry.oom_kill_count = open_oom_kill_count(cgroup);
     *ret_entry = entry;
     return 0;
 }
@@ -101,7 +101,7 @@ void cgroup_entry_close(struct cgroup_entry *entry)
         (void) fd_close(entry->agent[i]);
     for (size_t i = 0; i < entry->work_count; i++)
         (void) fd_close(entry->work[i]);
-    (void) fd_close(entry->victims);
+    (void) fd_close(entry->oom_kill_count);
     (void) fd_close(entry->clone_into);
     *entry = (struct cgroup_entry) CGROUP_ENTRY_INIT;
 }

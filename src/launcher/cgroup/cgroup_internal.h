@@ -39,26 +39,6 @@ const struct cgroup_hierarchy *cgroup_serving(const struct cgroup_host *host,
 /* The one whose list of processes we go by: v2 when used, else any; NULL without any. */
 const struct cgroup_hierarchy *cgroup_census(const struct cgroup_host *host);
 
-/* Whether any process is in the groups of this hierarchy. 1, 0 or -errno. */
-int cgroup_populated_in(const struct cgroup_hierarchy *hierarchy, const struct cgroup *cgroup);
-
-/* Whether all groups are there in this hierarchy. Sets `*found_any` when one is. */
-bool cgroup_is_complete_in(const struct cgroup_hierarchy *hierarchy, const struct cgroup *cgroup,
-                           bool *found_any);
-
-/* Remove the groups of this hierarchy, leaves first. Goes on after an error, so that as much as
- * possible goes away. -errno; groups that are gone already are no error. */
-int cgroup_remove_in(const struct cgroup_hierarchy *hierarchy, const struct cgroup *cgroup);
-
-/* Make a spare (cgroup_spare.h) the group of `cgroup`. -errno: it is not there, or cannot be. */
-int cgroup_spare_use(const struct cgroup_hierarchy *hierarchy, const struct cgroup *cgroup,
-                     const struct id *spare);
-
-/* cgroup_set_limits in all hierarchies but those in `done` (a bit by index), which have these
- * limits already. */
-int cgroup_set_limits_but(const struct cgroup *cgroup, const struct limits *limits,
-                          unsigned int done, struct error *err);
-
 /* The file of a part, relative to the base. A part without a group of its own shares the
  * sandbox's. `file` "" is the group itself. */
 void cgroup_path(const struct cgroup_hierarchy *hierarchy, const struct cgroup *cgroup,

@@ -177,13 +177,6 @@ int cgroup_limits_check(const struct limits *limits, struct error *err)
     return 0;
 }
 
-bool cgroup_limits_are(const struct cgroup_known_limits *known, const struct limits *limits)
-{
-    return known->is_known && known->limits.memory_bytes == limits->memory_bytes &&
-           known->limits.swap_bytes == limits->swap_bytes && known->limits.pids == limits->pids &&
-           known->limits.cpu_millis == limits->cpu_millis;
-}
-
 static int apply_one(const struct cgroup *cgroup, const struct setting *setting,
                      const struct limits *limits)
 {
@@ -201,8 +194,7 @@ static int apply_one(const struct cgroup *cgroup, const struct setting *setting,
 /* v1 insists at every moment that memory <= memory + swap and that no child's quota is above its
  * parent's. Whether raising or lowering, one of the two orders is refused (-EINVAL): what was
  * refused is tried again when the others are set. */
-int cgroup_set_limits_but(const struct cgroup *cgroup, const struct limits *limits,
-                          unsigned int done, struct error *err)
+int cgroup_set_limits(const struct cgroup *cgroup, const struct limits *limits, struct error *err)
 {
     const struct setting *refused[ARRAY_COUNT(settings)];
     size_t refused_count = 0;
@@ -210,9 +202,7 @@ int cgroup_set_limits_but(const struct cgroup *cgroup, const struct limits *limi
     if (cgroup_limits_check(limits, err) < 0)
         return -1;
     for (size_t i = 0; i < ARRAY_COUNT(settings); i++) {
-        int serving = cgroup->host->support[settings[i].controller].hierarchy;
-        int result =
-            serving >= 0 && (done & (1u << serving)) ? 0 : apply_one(cgroup, &settings[i], limits);
+        int result = apply_one(cgroup, &settings[i], limits);
 
         if (result == -EINVAL)
             refused[refused_count++] = &settings[i];
@@ -229,9 +219,4 @@ int cgroup_set_limits_but(const struct cgroup *cgroup, const struct limits *limi
                              cgroup->id.text);
     }
     return 0;
-}
-
-int cgroup_set_limits(const struct cgroup *cgroup, const struct limits *limits, struct error *err)
-{
-    return cgroup_set_limits_but(cgroup, limits, 0, err);
 }

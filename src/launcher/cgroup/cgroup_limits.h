@@ -34,15 +34,6 @@ struct cgroup;
 #define CGROUP_CPU_MIN    10       /* a hundredth of a CPU */
 #define CGROUP_CPU_MAX    10000000 /* ten thousand CPUs */
 
-/* What groups are known to have; after a restart or a change that failed that is nothing. */
-struct cgroup_known_limits {
-    bool is_known;
-    struct limits limits;
-};
-
-/* Whether groups that have these need no change to have `limits`. Pure. */
-bool cgroup_limits_are(const struct cgroup_known_limits *known, const struct limits *limits);
-
 /* ERR_INVALID with a sentence when a limit is out of range. Pure. */
 int cgroup_limits_check(const struct limits *limits, struct error *err);
 

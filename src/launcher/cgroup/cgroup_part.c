@@ -1,4 +1,4 @@
-/* The small change of cgroup_internal.h. */
+/* Paths, reads and writes of one group's files, and waiting, shared by cgroup_*.c. */
 #include <errno.h>
 #include <stdio.h>
 #include <time.h>

@@ -116,16 +116,10 @@ static int read_wanted(const struct cgroup *cgroup, unsigned int wanted, struct 
     return failure;
 }
 
-void cgroup_stats_read_some(const struct cgroup *cgroup, unsigned int wanted,
-                            struct stats *ret_stats)
-{
-    *ret_stats = (struct stats){0};
-    (void) read_wanted(cgroup, wanted, ret_stats); /* `known` says what could be read */
-}
-
 void cgroup_stats_read(const struct cgroup *cgroup, struct stats *ret_stats)
 {
-    cgroup_stats_read_some(cgroup, ~0U, ret_stats);
+    *ret_stats = (struct stats){0};
+    (void) read_wanted(cgroup, ~0U, ret_stats); /* `known` says what could be read */
 }
 
 int cgroup_oom_kills(const struct cgroup *cgroup, uint64_t *ret_agent, uint64_t *ret_work,

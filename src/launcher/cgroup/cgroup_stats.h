@@ -15,10 +15,6 @@
  * ms. */
 void cgroup_stats_read(const struct cgroup *cgroup, struct stats *ret_stats);
 
-/* The same, but only the numbers of these kinds: STATS_BIT(...). */
-void cgroup_stats_read_some(const struct cgroup *cgroup, unsigned int wanted,
-                            struct stats *ret_stats);
-
 /* Only the victims of the OOM killer, since the groups were made. Returns 0, or -1 with
  * ERR_NOT_IMPLEMENTED (no memory controller) or ERR_NOT_FOUND. */
 int cgroup_oom_kills(const struct cgroup *cgroup, uint64_t *ret_agent, uint64_t *ret_work,

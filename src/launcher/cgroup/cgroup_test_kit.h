@@ -15,7 +15,6 @@
 #include "launcher/cgroup/cgroup.h"
 #include "launcher/cgroup/cgroup_freeze.h"
 #include "launcher/cgroup/cgroup_host.h"
-#include "launcher/cgroup/cgroup_spare.h"
 #include "sys/file/sys_file.h"
 #include "sys/sys_test.h"
 
@@ -166,7 +165,6 @@ static inline int remove_everything(const struct cgroup_host *host)
             cgroup_remove(&cgroup, PATIENCE_MS, &err) < 0)
             result = -1;
     }
-    cgroup_spare_remove_all(host);
     cgroup_host_remove_base(host);
     for (unsigned int i = 0; i < CGROUP_CONTROLLER_COUNT; i++) {
         const char *place = cgroup_host_place(host, i);

@@ -177,10 +177,7 @@ int disk_pool_open_entry(struct disk_pool *pool, enum disk_pool_set set, const s
 static int make_folder(struct disk_pool *pool, const struct id *sandbox, uint64_t limit)
 {
     int disks = pool->sets[DISK_POOL_DISKS];
-    int r = disk_pool_take_spare(pool, sandbox, limit);
 
-    if (r != 0)
-        return r < 0 ? r : 0;
     if (pool->kind != DISK_POOL_PLAIN)
         return sys_btrfs_create(disks, sandbox->text, disk_pool_is_limited(pool) ? limit : 0);
     return mkdirat(disks, sandbox->text, 0755) < 0 ? -errno : 0;

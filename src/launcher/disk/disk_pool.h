@@ -7,7 +7,6 @@
  *         disks/<id>/u, w         a subvolume per sandbox: upper and work folder of its overlay
  *         snapshots/<id>/d/u      read-only copies (plain: <id>/u)
  *         unfinished/<handle>/    copies that are being made
- *         spares/<id>             disks of deleted sandboxes, empty again, for the next ones
  *         trash/                  on its way out, or not finished yet
  *         layers/<id>/u           plain: what disks and snapshots share; their file `l` names them
  *
@@ -63,10 +62,6 @@
 
 /* The filesystem commits this often: the age of usage numbers, and what a power cut may cost. */
 #define DISK_POOL_COMMIT_SECONDS 5
-
-/* Spare disks in a pool, and what may be in a disk that becomes one. */
-#define DISK_POOL_SPARES_MAX  256
-#define DISK_POOL_SPARE_FILES 128
 
 /* Layers beneath a disk of a plain pool. The next copy of one that has as many is copied file by
  * file. */
@@ -204,13 +199,6 @@ int disk_pool_set_limit(struct disk_pool *pool, const struct id *sandbox, uint64
 /* Drop the disk whatever is in it; processes that still have it open keep it until they end. In a
  * plain pool it only goes to the trash. ERR_NOT_FOUND. Inline. */
 int disk_pool_delete(struct disk_pool *pool, const struct id *sandbox, struct error *err);
-
-/* The same for a disk that nothing is mounted of any more. One that was little used is emptied and
- * kept for disk_pool_create instead (at most DISK_POOL_SPARES_MAX by each launcher): where quota is
- * on, the kernel commits the whole filesystem for every subvolume that it drops, 3 ms of
- * everybody's. Not one that has snapshots or forks, whose blocks would be on the next sandbox's
- * account. Inline. */
-int disk_pool_retire(struct disk_pool *pool, const struct id *sandbox, struct error *err);
 
 /* --- copies ---
  *

@@ -92,15 +92,12 @@ static int move(int folder, const char *name, int to, const char *new_name, unsi
 
 /* --- on btrfs -------------------------------------------------------------------------------- */
 
-/* Marked before it is copied, so that no copy of an unmarked one exists. */
 static int open_source(struct disk_pool *pool, enum disk_pool_set from, const struct id *id,
                        int *ret_folder, struct error *err)
 {
     AUTO(close) int folder = disk_pool_open_entry(pool, from, id);
     int r = folder;
 
-    if (r >= 0 && from == DISK_POOL_DISKS)
-        r = disk_pool_mark_copied(folder);
     if (r < 0)
         return error_set(err, error_code_from_errno(r), r, "open %s %s", disk_pool_set_nouns[from],
                          id->text);

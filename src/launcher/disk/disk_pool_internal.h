@@ -15,23 +15,19 @@
 struct disk_pool {
     enum disk_pool_kind kind;
     enum sys_btrfs_quota quota;
-    bool is_sparse;                              /* a file that grows and can be trimmed */
-    bool is_fresh;                               /* nobody else had it open when we opened it */
-    uint64_t reserve;                            /* bytes */
-    uint64_t clean_from;                         /* the accounting record to look at next */
-    int folder;                                  /* owned: DATA/pool */
-    int store;                                   /* owned: its filesystem */
-    int sets[DISK_POOL_SET_COUNT];               /* owned, by enum disk_pool_set */
-    int unfinished;                              /* owned: of all; ours is one of the sets */
-    int left;                                    /* owned: of the dead, with forks; or none */
-    struct id own;                               /* the name of ours in there; empty: none */
-    int trash;                                   /* owned */
-    int layers;                                  /* owned; used in plain pools */
-    int spares;                                  /* owned */
-    struct id spare_names[DISK_POOL_SPARES_MAX]; /* that were there when we looked */
-    size_t spare_count;
-    size_t spare_room;   /* so many may become spares before we look again */
-    char path[PATH_MAX]; /* of DATA/pool */
+    bool is_sparse;                /* a file that grows and can be trimmed */
+    bool is_fresh;                 /* nobody else had it open when we opened it */
+    uint64_t reserve;              /* bytes */
+    uint64_t clean_from;           /* the accounting record to look at next */
+    int folder;                    /* owned: DATA/pool */
+    int store;                     /* owned: its filesystem */
+    int sets[DISK_POOL_SET_COUNT]; /* owned, by enum disk_pool_set */
+    int unfinished;                /* owned: of all; ours is one of the sets */
+    int left;                      /* owned: of the dead, with forks; or none */
+    struct id own;                 /* the name of ours in there; empty: none */
+    int trash;                     /* owned */
+    int layers;                    /* owned; used in plain pools */
+    char path[PATH_MAX];           /* of DATA/pool */
     char reason[ERROR_MESSAGE_MAX];
 };
 
@@ -84,18 +80,6 @@ int disk_pool_throw_away(struct disk_pool *pool, int folder, const char *name);
  */
 void disk_pool_open_unfinished(struct disk_pool *pool);
 void disk_pool_close_unfinished(struct disk_pool *pool);
-
-/* disk_pool_spare.c */
-
-/* The file that marks a disk with copies. It is beside the folders that a sandbox sees. */
-#define DISK_COPIED "c"
-
-/* Note that blocks of this disk are also another's from now on. */
-int disk_pool_mark_copied(int folder);
-
-/* Give a spare disk to a sandbox, with this limit: 1, 0 when there is none, -EEXIST when the
- * sandbox has a disk. What it holds is still to be made. */
-int disk_pool_take_spare(struct disk_pool *pool, const struct id *sandbox, uint64_t limit);
 
 /* disk_pool_stack.c: what plain pools share. A disk or snapshot has a file with the ids of the
  * layers beneath its upper folder; a layer that no such list names is collected. */

@@ -49,8 +49,7 @@ static struct disk_pool *pool_new(const char *path, const struct disk_pool_optio
 {
     struct disk_pool *pool = mem_alloc(sizeof(*pool));
 
-    pool->folder = pool->store = pool->trash = pool->spares = pool->unfinished = pool->left =
-        -EBADF;
+    pool->folder = pool->store = pool->trash = pool->unfinished = pool->left = -EBADF;
     pool->layers = -EBADF;
     for (size_t i = 0; i < DISK_POOL_SET_COUNT; i++)
         pool->sets[i] = -EBADF;
@@ -66,7 +65,6 @@ static void close_store(struct disk_pool *pool)
     pool->left = fd_close(pool->left);
     pool->trash = fd_close(pool->trash);
     pool->layers = fd_close(pool->layers);
-    pool->spares = fd_close(pool->spares);
     pool->sets[DISK_POOL_DISKS] = fd_close(pool->sets[DISK_POOL_DISKS]);
     pool->sets[DISK_POOL_SNAPSHOTS] = fd_close(pool->sets[DISK_POOL_SNAPSHOTS]);
     pool->store = fd_close(pool->store);
@@ -201,8 +199,7 @@ static int open_store(struct disk_pool *pool, struct error *err)
         if (open_set(pool, set_names[i], &pool->sets[i], err) < 0)
             return -1;
     }
-    if (open_set(pool, "spares", &pool->spares, err) < 0 ||
-        open_set(pool, DISK_UNFINISHED, &pool->unfinished, err) < 0 ||
+    if (open_set(pool, DISK_UNFINISHED, &pool->unfinished, err) < 0 ||
         open_set(pool, "layers", &pool->layers, err) < 0)
         return -1;
     return open_set(pool, "trash", &pool->trash, err);
@@ -231,12 +228,20 @@ static void start_quota(struct disk_pool *pool, bool may_enable)
                           pool->path, pool->path);
 }
 
+/* Empty disks that earlier versions kept for later sandboxes. */
+static void drop_spares(struct disk_pool *pool)
+{
+    if (disk_pool_throw_away(pool, pool->store, "spares") == 0)
+        (void) disk_pool_empty_trash(pool, NULL);
+}
+
 static int open_loop(struct disk_pool *pool, const struct disk_pool_options *options,
                      const struct facts *facts, struct error *err)
 {
     if (disk_pool_loop_mount(pool, options, facts->is_mounted, err) < 0 ||
         open_store(pool, err) < 0)
         return -1;
+    drop_spares(pool);
     start_quota(pool, true);
     /* With others at work it may be theirs. */
     return pool->is_fresh ? disk_pool_empty_trash(pool, err) : 0;
@@ -250,6 +255,7 @@ static int open_btrfs_folder(struct disk_pool *pool, const struct disk_pool_opti
     if (bind_store(pool, facts->is_mounted, err) < 0 || open_store(pool, err) < 0)
         return -1;
     /* Simple quota marks the host's filesystem for good: only when that was asked for. */
+    drop_spares(pool);
     start_quota(pool, options->kind == DISK_POOL_FOLDER);
     return 0;
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "launcher/child/child_steps.h"
 #include "launcher/fuse/fuse_mount.h"
 #include "sys/file/sys_file.h"
 #include "sys/mount/sys_mount.h"
@@ -28,21 +29,13 @@
 /* The maker waits for nobody; a machine under load may. */
 #define MAKE_MS 10000
 
-static int become_its_root(void)
-{
-    if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, 0, 0, 0) < 0 ||
-        syscall(SYS_setresuid, 0, 0, 0) < 0)
-        return -errno;
-    (void) umask(022);
-    return 0;
-}
-
 /* As root of the sandbox: what we make in it is its own, and we can do there what it can. */
 static int enter(int sandbox)
 {
     int r = sys_namespace_enter(sandbox, CLONE_NEWUSER | CLONE_NEWNS);
 
-    return r < 0 ? r : become_its_root();
+    (void) umask(022);
+    return r < 0 ? r : child_become_root();
 }
 
 /* The folder that `place` is in, and its name in there. The sandbox's programs may change what is
@@ -136,7 +129,7 @@ static int make(int users, int mounts, int socket)
     if (r == 0)
         r = server = sys_file_open(AT_FDCWD, "/dev/fuse", O_RDWR, 0);
     if (r >= 0)
-        r = become_its_root();
+        r = child_become_root();
     if (r >= 0)
         r = sys_namespace_enter(mounts, CLONE_NEWNS);
     if (r >= 0)

@@ -13,15 +13,6 @@
 
 #define RESTART_MS 200
 
-/* What became of the groups of a task that may have kept them. */
-static void note_groups(struct janitor *janitor, const struct janitor_job *job, bool are_kept)
-{
-    const struct cgroup_spare spare = {job->task.spare, job->limits};
-
-    if (job->task.keep_groups)
-        cgroup_spares_add(janitor->spares, are_kept ? &spare : NULL);
-}
-
 void janitor_hold_done(struct janitor_hold *hold)
 {
     hold->mounts = fd_close(hold->mounts);
@@ -53,12 +44,8 @@ static void send_more(struct janitor *janitor)
             return;
         if (job->is_sent)
             continue;
-        job->task.keep_groups = cgroup_spares_await(janitor->spares);
-        job->task.spare = id_new();
-        if (send_job(janitor, job) < 0) {
-            note_groups(janitor, job, false);
+        if (send_job(janitor, job) < 0)
             return; /* full or dead; either way we are woken */
-        }
         job->is_sent = true;
         janitor->sent++;
     }
@@ -101,7 +88,7 @@ static void try_again(struct event_timer *timer)
     event_timer_set(janitor->loop, &janitor->restart, RESTART_MS);
 }
 
-static void give_up_hopeless(struct janitor *janitor)
+static void give_up_jobs(struct janitor *janitor)
 {
     struct error failure = ERROR_INIT;
 
@@ -125,7 +112,6 @@ static void close_process(struct janitor *janitor)
 
     event_loop_remove(janitor->loop, &janitor->socket);
     janitor->socket.fd = fd_close(janitor->socket.fd);
-    cgroup_spares_clear(janitor->spares); /* the next one removes them: some nobody knows of */
     if (janitor->pidfd >= 0)
         (void) sys_process_wait(janitor->pidfd, -1, &ended);
     janitor->pidfd = fd_close(janitor->pidfd);
@@ -144,15 +130,13 @@ static void receive_results(struct event_source *source, uint32_t events)
     if (got != (ssize_t) sizeof(result)) {
         LOG_WARNING(janitor->log, "the janitor died, another one goes on");
         close_process(janitor);
-        give_up_hopeless(janitor);
+        give_up_jobs(janitor);
         event_timer_set(janitor->loop, &janitor->restart, RESTART_MS);
         return;
     }
     job = find_job(janitor, result.number);
-    if (job) {
-        note_groups(janitor, job, result.has_spare);
+    if (job)
         finish_job(janitor, job, result.error.code == ERR_NONE ? NULL : &result.error);
-    }
     send_more(janitor);
 }
 
@@ -187,13 +171,11 @@ static int start_process(struct janitor *janitor, struct error *err)
 }
 
 int janitor_start(struct janitor *janitor, struct event_loop *loop, const struct site_options *site,
-                  const struct instance *instance, struct cgroup_spares *spares, struct log *log,
-                  struct error *err)
+                  const struct instance *instance, struct log *log, struct error *err)
 {
     *janitor = (struct janitor){.loop = loop,
                                 .site = site,
                                 .instance = instance,
-                                .spares = spares,
                                 .log = log,
                                 .pidfd = -EBADF,
                                 .socket.fd = -EBADF,

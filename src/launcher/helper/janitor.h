@@ -6,8 +6,7 @@
  *     launcher ── task ──►  janitor: groups, agent's socket, mounts, disk, network, id range
  *              ◄─ result ─
  *
- * In this order: the range last, so that no other sandbox gets it too early. Groups that are fit
- * for it are kept for the launcher's next sandboxes (cgroup_spare.h).
+ * In this order: the range last, so that no other sandbox gets it too early.
  *
  * The queue is in the launcher, so a janitor that dies costs nothing: the next one gets the tasks
  * again, and every step is one that may be done twice. It is bounded: at JANITOR_QUEUE_MAX the
@@ -41,8 +40,7 @@
 #define JANITOR_SENT_MAX 256
 /* Namespaces of deleted sandboxes that are kept to be closed together, and for how long. The
  * filesystem commits once or twice for all of them: twice as long is 3 % less work for short
- * sandboxes, four times as long no less. Spares of groups and disks (CGROUP_SPARES_MAX,
- * DISK_POOL_SPARES_MAX) are as many as one time gives back. */
+ * sandboxes, four times as long no less. */
 #define JANITOR_LINGER_MAX 256
 #define JANITOR_LINGER_MS  400
 /* A task during which so many janitors died is given up. */
@@ -53,8 +51,6 @@ struct janitor_task {
     struct id id;
     bool keep_disk;
     bool has_network;
-    bool keep_groups; /* as `spare`, if they are fit for it; both are the janitor's business, too */
-    struct id spare;
 };
 
 /* Namespaces of a dead sandbox, or -EBADF; owned. */
@@ -72,7 +68,6 @@ struct janitor_job {
     struct list link;
     struct janitor_task task; /* the number is the janitor's business */
     struct janitor_hold hold;
-    struct cgroup_known_limits limits; /* of its groups, for who gets them next */
     bool is_sent;
     unsigned int tries;
     void (*done)(struct janitor_job *job, const struct error *failure); /* NULL: all is gone */
@@ -82,7 +77,6 @@ struct janitor {
     struct event_loop *loop;
     const struct site_options *site; /* borrowed */
     const struct instance *instance; /* borrowed */
-    struct cgroup_spares *spares;    /* borrowed: what it gives back is listed here */
     struct log *log;
     struct list jobs; /* of janitor_job; those that were sent first */
     size_t count, sent;
@@ -98,8 +92,7 @@ void janitor_hold_done(struct janitor_hold *hold);
 
 /* Start the process. Returns 0 or -1. */
 int janitor_start(struct janitor *janitor, struct event_loop *loop, const struct site_options *site,
-                  const struct instance *instance, struct cgroup_spares *spares, struct log *log,
-                  struct error *err);
+                  const struct instance *instance, struct log *log, struct error *err);
 
 /* Hand a job over; it stays the caller's memory until `done`. */
 void janitor_add(struct janitor *janitor, struct janitor_job *job);

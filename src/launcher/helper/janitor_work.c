@@ -63,8 +63,7 @@ struct work {
 
 static void answer(struct work *work, const struct janitor_task *task, const struct error *error)
 {
-    struct janitor_result result = {
-        .number = task->number, .has_spare = task->keep_groups, .error = *error};
+    struct janitor_result result = {.number = task->number, .error = *error};
 
     /* Blocks while the launcher is busy; fails when it is dead, which the next turn sees. */
     (void) send(work->socket, &result, sizeof(result), MSG_NOSIGNAL);
@@ -72,18 +71,13 @@ static void answer(struct work *work, const struct janitor_task *task, const str
 
 /* --- one sandbox ----------------------------------------------------------------------------- */
 
-/* `task->keep_groups` says afterwards whether some are kept. */
-static int remove_groups(struct work *work, struct janitor_task *task, struct error *err)
+static int remove_groups(struct work *work, const struct id *id, struct error *err)
 {
-    const struct id *id = &task->id;
     struct cgroup cgroup;
-    int r = task->keep_groups
-                ? cgroup_retire(work->site.cgroups, id, &task->spare, &task->keep_groups, err)
-                : cgroup_remove_dead(work->site.cgroups, id, err);
 
     /* Its first process is dead and took the others along. But after a crash of a launcher there
      * may be groups of a sandbox that never got that far. */
-    if (r == 0)
+    if (cgroup_remove_dead(work->site.cgroups, id, err) == 0)
         return 0;
     if (cgroup_adopt(work->site.cgroups, id, &cgroup, NULL, err) < 0)
         return err->code == ERR_NOT_FOUND ? 0 : -1;
@@ -92,16 +86,9 @@ static int remove_groups(struct work *work, struct janitor_task *task, struct er
     return cgroup_remove(&cgroup, REMOVE_TIMEOUT_MS, err);
 }
 
-/* When nothing else holds memory that is charged to them. */
-static void settle_groups(struct work *work, struct janitor_task *task)
-{
-    if (task->keep_groups)
-        task->keep_groups = cgroup_spare_settle(work->site.cgroups, &task->spare);
-}
-
 static int delete_disk(struct work *work, const struct id *id, struct error *err)
 {
-    if (disk_pool_retire(work->site.host.pool, id, err) < 0)
+    if (disk_pool_delete(work->site.host.pool, id, err) < 0)
         return err->code == ERR_NOT_FOUND ? 0 : -1;
     work->has_trash = disk_pool_kind(work->site.host.pool) == DISK_POOL_PLAIN;
     return 0;
@@ -138,12 +125,11 @@ static void wait_for_network(struct work *work, const struct janitor_task *task)
 }
 
 /* The last steps, when no mount of its disk or with its ids is left. */
-static void finish(struct work *work, struct janitor_task *task)
+static void finish(struct work *work, const struct janitor_task *task)
 {
     struct error err = ERROR_INIT;
     int gone;
 
-    settle_groups(work, task);
     if (!task->keep_disk && delete_disk(work, &task->id, &err) < 0) {
         answer(work, task, &err);
         return;
@@ -231,7 +217,7 @@ static void linger(struct work *work, const struct janitor_task *task,
 }
 
 /* Takes what is held. */
-static void take_down(struct work *work, struct janitor_task *task, struct janitor_hold *hold)
+static void take_down(struct work *work, const struct janitor_task *task, struct janitor_hold *hold)
 {
     const struct instance *instance = work->instance;
     struct error err = ERROR_INIT;
@@ -239,11 +225,10 @@ static void take_down(struct work *work, struct janitor_task *task, struct janit
     /* A disk that stays may be started on at once. */
     if (task->keep_disk)
         janitor_hold_done(hold);
-    if (remove_groups(work, task, &err) < 0 ||
+    if (remove_groups(work, &task->id, &err) < 0 ||
         network_agent_remove(instance->agents, instance->user, instance->group, &task->id, &err) <
             0) {
         janitor_hold_done(hold);
-        settle_groups(work, task);
         answer(work, task, &err);
         return;
     }
@@ -396,7 +381,6 @@ _Noreturn void janitor_work(const struct site_options *site, const struct instan
         (void) dprintf(STDERR_FILENO, "burrow-launcher: janitor: %s\n", err.message);
         _exit(1);
     }
-    cgroup_spare_remove_all(work.site.cgroups); /* of a janitor that died */
     while (turn(&work))
         ;
     _exit(0);

@@ -5,7 +5,6 @@
 
 struct janitor_result {
     uint64_t number;
-    bool has_spare; /* of the groups of its sandbox */
     struct error error;
 };
 

@@ -11,7 +11,7 @@
 
 #include "base/auto.h"
 #include "launcher/helper/porter_work.h"
-#include "launcher/wall/keeper_filter.h"
+#include "launcher/wall/seccomp.h"
 #include "sys/file/sys_file.h"
 #include "sys/network/sys_fd_pass.h"
 #include "sys/network/sys_socket.h"
@@ -332,7 +332,7 @@ static void take_result(struct porter_job *job, const struct porter_result *resu
 
 /* --- its death ------------------------------------------------------------------------------- */
 
-static void give_up_hopeless(struct porter *porter)
+static void give_up_jobs(struct porter *porter)
 {
     struct error failure = ERROR_INIT;
 
@@ -380,7 +380,7 @@ static void receive_results(struct event_source *source, uint32_t events)
         LOG_WARNING(porter->log, "the porter died, another one goes on");
         close_process(porter);
         event_timer_set(porter->loop, &porter->restart, RESTART_MS);
-        give_up_hopeless(porter);
+        give_up_jobs(porter);
         return;
     }
     job = find_job(porter, result.number);
@@ -450,7 +450,7 @@ int porter_init(struct porter *porter, struct event_loop *loop, const struct sit
                               .socket.fd = -EBADF,
                               .restart.fire = try_again};
     list_init(&porter->jobs);
-    r = keeper_filter_init(&porter->filter);
+    r = seccomp_filter_init_keeper(&porter->filter);
     porter->keepers = (struct keeper_host){
         .pool = site->host.pool,
         .ids = site->host.ids,

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "launcher/child/child_words.h"
 #include "launcher/image/image_internal.h"
 #include "launcher/image/image_stage.h"
-#include "launcher/loop/child_words.h"
 #include "sys/file/sys_memfd.h"
 #include "sys/process/sys_process.h"
 #include "sys/process/sys_spawn.h"
@@ -21,29 +21,12 @@
 #define FOLDER_FD    3
 #define HERE_FD      4
 #define WAIT_MS      10000
-#define CHUNK_SIZE   4096
 #define FOLDER_MODE  0755 /* the keeper has yet other ids */
 #define CERTIFICATES "SSL_CERT_FILE="
 
 AUTO_DEFINE_PTR(closedir, DIR, (void) closedir);
 
 /* --- what it says ---------------------------------------------------------------------------- */
-
-static void pass_on(const struct image_pull *pull, int from)
-{
-    struct child_words words = {.matched = 0};
-    char bytes[CHUNK_SIZE], harmless[CHILD_WORDS_GROWTH * CHUNK_SIZE];
-    ssize_t got;
-
-    while ((got = read(from, bytes, sizeof(bytes))) != 0) {
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return;
-        pull->show(pull->context, harmless,
-                   child_words_make_harmless(&words, bytes, (size_t) got, harmless));
-    }
-}
 
 /* Its last words; it is gone. */
 static void read_failure(int from, char ret_text[static ERROR_MESSAGE_MAX])
@@ -195,6 +178,7 @@ static int run_puller(const struct image_pull *pull, const struct image_stage *s
                       const struct id_range *range, struct error *err)
 {
     const struct sys_spawn_user user = {range->first, range->first};
+    struct child_words words = {.matched = 0};
     AUTO(start) struct start start = START_INIT;
     AUTO(close) int pidfd = -EBADF;
 
@@ -208,7 +192,7 @@ static int run_puller(const struct image_pull *pull, const struct image_stage *s
     /* Or they would never end. */
     start.shown[1] = fd_close(start.shown[1]);
     start.failure[1] = fd_close(start.failure[1]);
-    pass_on(pull, start.shown[0]);
+    (void) child_words_pass_on(&words, start.shown[0], -1, pull->show, pull->context);
     return wait_for(pidfd, &start, err);
 }
 

@@ -14,8 +14,9 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "launcher/child/child_steps.h"
 #include "launcher/wall/capability.h"
-#include "launcher/wall/keeper_filter.h"
+#include "launcher/wall/seccomp.h"
 #include "sys/file/sys_file.h"
 #include "sys/mount/sys_mount.h"
 #include "sys/mount/sys_mount_path.h"
@@ -107,11 +108,6 @@ bool keeper_job_has_data(enum keeper_task task)
     return tasks[task].has_data;
 }
 
-static int result(long r)
-{
-    return r < 0 ? -errno : 0;
-}
-
 /* The launcher has written the id maps and made the mounts. */
 static int receive_mounts(struct keeper_child *child)
 {
@@ -157,14 +153,12 @@ static int enter_cgroup(struct keeper_child *child)
     return r < 0 ? r : sys_namespace_unshare(CLONE_NEWCGROUP);
 }
 
-/* Plain calls: glibc's own would signal threads that do not exist here (see sys_clone.h). */
 static int become_root(struct keeper_child *child)
 {
+    int r = child_become_root();
+
     (void) child;
-    if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, 0, 0, 0) < 0 ||
-        syscall(SYS_setresuid, 0, 0, 0) < 0)
-        return -errno;
-    return result(setsid());
+    return r < 0 ? r : child_result(setsid());
 }
 
 /* After the change of ids, which forgets this signal. A launcher that died before is seen by its
@@ -199,7 +193,7 @@ static int make_place(const char *path)
     memcpy(around, path, length);
     if (mkdir(around, 0755) < 0 && errno != EEXIST)
         return -errno;
-    return result(mkdir(path, 0700));
+    return child_result(mkdir(path, 0700));
 }
 
 static int mount_root(struct keeper_child *child)
@@ -267,7 +261,7 @@ static int drop_place(const char *place)
 {
     int r = sys_mount_unmount(place, SYS_UNMOUNT_DETACH);
 
-    return r < 0 ? r : result(rmdir(place));
+    return r < 0 ? r : child_result(rmdir(place));
 }
 
 static void name_lower(size_t index, char ret_path[static LOWER_SIZE])
@@ -280,7 +274,7 @@ static void name_lower(size_t index, char ret_path[static LOWER_SIZE])
 static int attach_lowers(const struct keeper_child *child, char *options, size_t size)
 {
     size_t used = strlen(options);
-    int r = result(mkdir(VIEW_LOWERS, 0700));
+    int r = child_result(mkdir(VIEW_LOWERS, 0700));
 
     for (size_t i = 0; r == 0 && i < child->layer_count; i++) {
         char path[LOWER_SIZE];
@@ -305,7 +299,7 @@ static int drop_lowers(const struct keeper_child *child)
         name_lower(i, path);
         r = drop_place(path);
     }
-    return r < 0 ? r : result(rmdir(VIEW_LOWERS));
+    return r < 0 ? r : child_result(rmdir(VIEW_LOWERS));
 }
 
 /* The overlay has copies of its own of the mounts, so they need not be seen. No redirections and no
@@ -332,18 +326,11 @@ static int mount_view(struct keeper_child *child)
 
 static int pivot(struct keeper_child *child)
 {
-    int r;
+    int r = child_pivot_to(STAGE);
 
     (void) child;
-    if (chdir(STAGE) < 0)
-        return -errno;
-    r = sys_mount_pivot_root(".", ".");
-    if (r == 0)
-        r = sys_mount_unmount(".", SYS_UNMOUNT_DETACH);
     if (r < 0)
         return r;
-    if (chdir("/") < 0)
-        return -errno;
     return sys_mount_path_restrict("/", MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
                                             MOUNT_ATTR_NOEXEC);
 }
@@ -357,7 +344,7 @@ static int limit_process(struct keeper_child *child)
         r = process_limits_apply(child->host->limits);
     if (r < 0)
         return r;
-    return result(setrlimit(RLIMIT_NOFILE, &files) < 0 ? -1 : setrlimit(RLIMIT_DATA, &data));
+    return child_result(setrlimit(RLIMIT_NOFILE, &files) < 0 ? -1 : setrlimit(RLIMIT_DATA, &data));
 }
 
 static int give_up_rights(struct keeper_child *child)
@@ -381,16 +368,9 @@ static int arrange_descriptors(struct keeper_child *child)
     r = sys_close_all_but(STDERR_FILENO + 1, kept, ARRAY_COUNT(kept));
     if (r < 0)
         return r;
-    /* Out of the way first, so that no target is overwritten before it was moved. */
-    for (size_t i = 0; i < ARRAY_COUNT(kept); i++) {
-        kept[i] = fcntl(kept[i], F_DUPFD_CLOEXEC, SPARE_FD);
-        if (kept[i] < 0)
-            return -errno;
-    }
-    for (size_t i = 0; i < ARRAY_COUNT(kept); i++) {
-        if (dup3(kept[i], (int) i, i < STATUS_FD ? 0 : O_CLOEXEC) < 0)
-            return -errno;
-    }
+    r = child_place_descriptors(kept, ARRAY_COUNT(kept), STATUS_FD, 0, SPARE_FD);
+    if (r < 0)
+        return r;
     child->status = STATUS_FD;
     if (child->data < 0)
         (void) close(DATA_FD);
@@ -421,7 +401,7 @@ static int exec_keeper(struct keeper_child *child)
         if (folders[i])
             arguments[count++] = folders[i];
     }
-    return result(
+    return child_result(
         syscall(SYS_execveat, KEEPER_PROGRAM_FD, "", arguments, environment, AT_EMPTY_PATH));
 }
 
@@ -443,22 +423,14 @@ static const struct {
     {"start the keeper", exec_keeper},
 };
 
-const char *keeper_step_text(int step)
+static int run_step(void *child, size_t step)
 {
-    return step >= 0 && (size_t) step < ARRAY_COUNT(steps) ? steps[step].text : "an unknown step";
+    return steps[step].run(child);
 }
 
-_Noreturn void keeper_child_run(struct keeper_child *child)
+static const char *step_text(size_t step)
 {
-    struct keeper_failure failure = {0};
-
-    for (size_t i = 0; i < ARRAY_COUNT(steps); i++) {
-        failure.error = steps[i].run(child);
-        if (failure.error < 0) {
-            failure.step = (int) i;
-            (void) sys_file_write_full(child->status, &failure, sizeof(failure));
-            break;
-        }
-    }
-    _exit(127);
+    return steps[step].text;
 }
+
+const struct child_steps keeper_child_steps = {ARRAY_COUNT(steps), run_step, step_text};

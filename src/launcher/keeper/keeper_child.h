@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "launcher/child/child_steps.h"
 #include "launcher/keeper/keeper_job.h"
 
 /* The mounts a job may have, in the order they are sent. */
@@ -39,12 +40,6 @@ struct keeper_child {
     char disk[KEEPER_PATHS_SIZE], base[KEEPER_PATHS_SIZE]; /* what the program is told */
 };
 
-/* What a failed child writes before it exits. */
-struct keeper_failure {
-    int step;
-    int error; /* -errno */
-};
-
 /* Tables by task, shared by both sides. */
 struct keeper_task_row {
     const char *name;
@@ -62,8 +57,5 @@ struct keeper_task_row {
 
 const struct keeper_task_row *keeper_task_row(enum keeper_task task);
 
-/* The child's whole life; does not return. */
-_Noreturn void keeper_child_run(struct keeper_child *child);
-
-/* The name of a step, for messages. Never NULL. */
-const char *keeper_step_text(int step);
+/* The child's whole life; its context is a struct keeper_child. */
+extern const struct child_steps keeper_child_steps;

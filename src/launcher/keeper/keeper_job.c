@@ -250,7 +250,7 @@ static int clone_child(struct keeper_child *child, struct keeper_job *job, struc
     pid_t pid = sys_clone(&how);
 
     if (pid == 0)
-        keeper_child_run(child);
+        child_steps_run(&keeper_child_steps, child, &child->status);
     if (pid < 0)
         return error_set(err, error_code_from_errno(pid), pid, "clone the keeper");
     job->pid = pid;
@@ -361,17 +361,6 @@ void keeper_job_cancel(struct keeper_job *job)
     (void) sys_process_kill(job->pidfd, SIGKILL); /* fails only when it has ended */
 }
 
-/* Whether it got as far as exec, where the pipe closes without a word. */
-static int check_started(const struct keeper_job *job, struct error *err)
-{
-    struct keeper_failure failure;
-
-    if (sys_file_read_full(job->status, &failure, sizeof(failure)) != (ssize_t) sizeof(failure))
-        return 0;
-    return error_set(err, ERR_INTERNAL, failure.error, "keeper: %s",
-                     keeper_step_text(failure.step));
-}
-
 int keeper_job_finish(const struct keeper_host *host, struct keeper_job *job,
                       struct sys_exit *ret_exit, struct error *err)
 {
@@ -380,7 +369,9 @@ int keeper_job_finish(const struct keeper_host *host, struct keeper_job *job,
 
     if (r == -ETIMEDOUT)
         return error_set(err, ERR_CONFLICT, 0, "the keeper still runs");
-    started = check_started(job, err);
+    started = child_steps_read(&keeper_child_steps, job->status, NULL, err);
+    if (started < 0)
+        (void) error_wrap(err, "keeper");
     /* An error of the job itself goes before one of tidying up. */
     if (give_back(host, job, started < 0 ? NULL : err) < 0)
         started = -1;

@@ -11,7 +11,7 @@
  * noexec and read-only unless the job changes them; ids of its own, as root of which it owns what
  * is on the disks; descriptors 0, 1, 2, and 3 for a task that has data. What it has not: any other
  * file, /proc, /dev, a network, other processes, capabilities beyond the job's
- * (keeper_job_capabilities), calls beyond keeper_filter.h. So a tree that takes over the program
+ * (keeper_job_capabilities), calls beyond keeper_profile.def. So a tree that takes over the program
  * gains the disks that it was on.
  *
  * A task that works on a view has an overlay as its /disk: the disk's upper folder on top of the
@@ -44,7 +44,7 @@ struct keeper_host {
     struct id_range_table *ids;
     struct image_registry *images;       /* NULL: there are no views */
     const struct cgroup_host *cgroups;   /* NULL: jobs have no group */
-    const struct seccomp_filter *filter; /* keeper_filter_init; NULL: none, for tests */
+    const struct seccomp_filter *filter; /* seccomp_filter_init_keeper; NULL: none, for tests */
     const struct process_limits *limits;
     int program; /* sealed memfd of burrow-keeper, hidden with process_limit_hide_image */
 };

@@ -8,7 +8,7 @@
 
 #include "launcher/disk/disk_pool_test_kit.h"
 #include "launcher/keeper/keeper_job.h"
-#include "launcher/wall/keeper_filter.h"
+#include "launcher/wall/seccomp.h"
 #include "sys/file/sys_file.h"
 #include "sys/file/sys_memfd.h"
 
@@ -45,7 +45,7 @@ static inline void set_stage(struct stage *stage, const struct disk_pool_options
     stage->host.pool = open_pool(pool);
     CHECK_OK(cgroup_host_open(&groups, &stage->cgroups, &test_error));
     CHECK_OK(id_range_table_open(&ids, &stage->host.ids, &test_error));
-    CHECK_EQUAL(keeper_filter_init(&stage->filter), 0);
+    CHECK_EQUAL(seccomp_filter_init_keeper(&stage->filter), 0);
     CHECK_EQUAL(process_limits_plan(&stage->limits, 0), 0);
     stage->host.cgroups = stage->cgroups;
     stage->host.filter = &stage->filter;

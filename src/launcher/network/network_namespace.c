@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/auto.h"
+#include "launcher/network/network.h"
 #include "sys/file/sys_file.h"
 #include "sys/process/sys_namespace.h"
 
@@ -34,4 +35,26 @@ int network_namespace_set(const char *path, const char *value)
     if (fd < 0)
         return fd;
     return sys_file_write_full(fd, value, strlen(value));
+}
+
+/* The namespace we are in. Root of a namespace with an owner would have the right to any port. */
+static int furnish(void)
+{
+    int r = network_loopback_up();
+
+    return r < 0 ? r : network_namespace_set("net/ipv4/ip_unprivileged_port_start", "0");
+}
+
+int network_namespace_make(int home, int *ret_network)
+{
+    AUTO(close) int network = sys_namespace_make_network();
+    int r = network < 0 ? network : network_namespace_enter(network);
+
+    if (r < 0)
+        return r;
+    r = furnish();
+    network_namespace_return(home);
+    if (r == 0)
+        *ret_network = TAKE_FD(network);
+    return r;
 }

@@ -98,17 +98,6 @@ int resident_thaw(struct resident *resident, struct error *err)
 
 /* --- limits ---------------------------------------------------------------------------------- */
 
-int resident_limit_groups(struct resident *resident, const struct limits *limits, struct error *err)
-{
-    struct sandbox *sandbox = &resident->sandbox;
-
-    sandbox->limits.is_known = false;
-    if (cgroup_set_limits(&sandbox->cgroup, limits, err) < 0)
-        return -1;
-    sandbox->limits = (struct cgroup_known_limits){true, *limits};
-    return 0;
-}
-
 int resident_set_limits(struct resident *resident, const struct limits *limits, struct error *err)
 {
     struct residents *all = resident->all;
@@ -123,7 +112,7 @@ int resident_set_limits(struct resident *resident, const struct limits *limits, 
         return error_set(err, ERR_CONFLICT, 0,
                          "the sandbox uses %llu bytes of memory now, more than the new limit",
                          (unsigned long long) now.memory_bytes);
-    if (resident_limit_groups(resident, limits, err) < 0)
+    if (cgroup_set_limits(&resident->sandbox.cgroup, limits, err) < 0)
         return -1;
     if (disk_pool_is_limited(all->site->host.pool) &&
         disk_pool_set_limit(all->site->host.pool, &resident->sandbox.id, limits->disk_bytes, err) <
@@ -202,7 +191,6 @@ int resident_sockets(struct resident *resident, enum wire_socket_family family, 
     if (r < 0)
         return error_set(err, ERR_GONE, r, "open the network of sandbox %s",
                          resident->sandbox.id.text);
-    resident->was_reached = true;
     return network_sockets(inside, resident->all->site->home,
                            family == WIRE_SOCKET_IPV6 ? AF_INET6 : AF_INET, ret_fds, count, err);
 }

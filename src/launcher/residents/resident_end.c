@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 #include "base/auto.h"
 #include "base/memory.h"
@@ -167,11 +166,11 @@ static void finish(struct resident *resident)
 /* The janitor itself waits some seconds for what is only slow. */
 static void note_failure(struct resident *resident)
 {
-    if (resident->is_stuck && !resident->is_hopeless) {
-        resident->is_hopeless = true;
-        resident->all->hopeless++;
+    if (resident->teardown_failed && !resident->teardown_gave_up) {
+        resident->teardown_gave_up = true;
+        resident->all->given_up++;
     }
-    resident->is_stuck = true;
+    resident->teardown_failed = true;
 }
 
 static void taken_down(struct janitor_job *job, const struct error *failure)
@@ -192,7 +191,7 @@ static void taken_down(struct janitor_job *job, const struct error *failure)
         finish(resident);
     }
     all->hooks.exited(all->hooks.context);
-    if (failure && all->hopeless == all->count)
+    if (failure && all->given_up == all->count)
         all->hooks.empty(all->hooks.context);
 }
 
@@ -203,25 +202,6 @@ static void answer_freeze(struct resident *resident)
 
     (void) error_set(&err, ERR_GONE, 0, "sandbox %s ended", resident->sandbox.id.text);
     resident_answer_freeze(resident, &err);
-}
-
-/* Whether it is the one that this launcher gave, and never had a way out. */
-static bool is_its_network(const struct resident *resident, int network)
-{
-    struct stat stat;
-
-    return network >= 0 && resident->is_child && !resident->was_reached && !resident->record.nat &&
-           fstat(network, &stat) == 0 && stat.st_ino == resident->sandbox.network;
-}
-
-/* No process is left in it. */
-static void keep_network(struct resident *resident)
-{
-    struct network_spares *networks = &resident->all->site->networks;
-    int network = resident->hold.network;
-
-    if (is_its_network(resident, network) && network_spares_give(networks, network))
-        resident->hold.network = -EBADF;
 }
 
 void resident_ended(struct resident *resident, const struct ending *ending)
@@ -244,14 +224,12 @@ void resident_ended(struct resident *resident, const struct ending *ending)
     /* No process is left. Whoever wants to start it again has to wait for the janitor, though. */
     if (!resident->keep_disk)
         resident_answer_killers(resident, true, NULL);
-    keep_network(resident);
     resident->job = (struct janitor_job){
         .task = {.id = resident->sandbox.id,
                  .keep_disk = resident->keep_disk,
                  .has_network = resident->record.nat},
         .hold = {.mounts = TAKE_FD(resident->hold.mounts),
                  .network = TAKE_FD(resident->hold.network)},
-        .limits = resident->sandbox.limits,
         .done = taken_down,
     };
     janitor_add(all->janitor, &resident->job);
@@ -266,7 +244,7 @@ struct resident *residents_next_exit(struct residents *all)
         struct resident *resident = all->sorted[i];
 
         if (resident->state == RESIDENT_LEAVING && !resident->was_told &&
-            (resident->is_down || resident->is_stuck))
+            (resident->is_down || resident->teardown_failed))
             return resident;
     }
     return NULL;
@@ -407,7 +385,7 @@ void residents_kill_all(struct residents *all)
     }
 }
 
-size_t residents_end_stock(struct residents *all)
+size_t residents_end_warm_pool(struct residents *all)
 {
     size_t left = 0;
 
@@ -416,6 +394,6 @@ size_t residents_end_stock(struct residents *all)
             end_for_good(all->sorted[i - 1]);
     }
     for (size_t i = 0; i < all->count; i++)
-        left += all->sorted[i]->record.pooled && !all->sorted[i]->is_hopeless;
+        left += all->sorted[i]->record.pooled && !all->sorted[i]->teardown_gave_up;
     return left;
 }

@@ -294,7 +294,7 @@ int residents_create(struct residents *all, const struct wire_plan *plan, uint64
     return -1;
 }
 
-/* --- one in stock ---------------------------------------------------------------------------- */
+/* --- one in the warm pool --------------------------------------------------------------------- */
 
 static int rename_machine(struct resident *resident, const char *hostname, struct error *err)
 {
@@ -319,25 +319,25 @@ static int check_assignment(struct resident *resident, const struct wire_plan *p
                             struct error *err)
 {
     if (resident->state != RESIDENT_POOLED)
-        return error_set(err, ERR_CONFLICT, 0, "sandbox %s is not in stock", plan->id.text);
+        return error_set(err, ERR_CONFLICT, 0, "sandbox %s is not in the warm pool", plan->id.text);
     if (strcmp(resident->record.image, plan->image) != 0 || plan->binds.count ||
         plan->limits.files || plan->flags)
-        return error_set(err, ERR_INVALID, 0,
-                         "a sandbox in stock keeps its image and has no binds, flags or limit of "
-                         "open files");
+        return error_set(
+            err, ERR_INVALID, 0,
+            "a sandbox in the warm pool keeps its image and has no binds, flags or limit of "
+            "open files");
     return plan_check_limits(&plan->limits, err);
 }
 
 static int apply_plan(struct resident *resident, const struct wire_plan *plan, struct error *err)
 {
     struct residents *all = resident->all;
-    bool has_limits = cgroup_limits_are(&resident->sandbox.limits, &plan->limits);
 
     resident->record.pooled = resident->record.ready = false; /* neither, until all is done */
     resident->record.nat = plan->network == NETWORK_NAT;
     resident->unenforced = plan_unenforced(&plan->limits, all->enforced);
     if (resident_write_record(resident, err) < 0 ||
-        (!has_limits && resident_limit_groups(resident, &plan->limits, err) < 0) ||
+        cgroup_set_limits(&resident->sandbox.cgroup, &plan->limits, err) < 0 ||
         rename_machine(resident, plan->hostname, err) < 0)
         return -1;
     if (disk_pool_is_limited(all->site->host.pool) &&

@@ -79,11 +79,11 @@ void resident_drop(struct resident *resident)
     memmove(&all->sorted[place], &all->sorted[place + 1],
             (all->count - place - 1) * sizeof(struct resident *));
     all->count--;
-    all->hopeless -= resident->is_hopeless;
+    all->given_up -= resident->teardown_gave_up;
     free_resident(resident);
     if (has_disk)
         residents_add_stopped(all, &id);
-    if (all->count == all->hopeless)
+    if (all->count == all->given_up)
         all->hooks.empty(all->hooks.context);
 }
 
@@ -107,7 +107,7 @@ struct resident *residents_find_running(struct residents *all, const struct id *
     if (resident->state == RESIDENT_RUNNING)
         return resident;
     if (resident->state == RESIDENT_POOLED)
-        (void) error_set(err, ERR_CONFLICT, 0, "sandbox %s is in stock", id->text);
+        (void) error_set(err, ERR_CONFLICT, 0, "sandbox %s is in the warm pool", id->text);
     else
         (void) error_set(err, ERR_CONFLICT, 0, "sandbox %s does not run", id->text);
     return NULL;

@@ -50,14 +50,13 @@ struct resident {
     enum resident_state state;
     bool is_child; /* ours to reap; adopted ones are not */
     bool is_frozen;
-    bool was_reached; /* somebody outside has sockets in its network */
-    bool was_told;    /* its exit, or nobody needs to know */
-    bool is_down;     /* the janitor is done */
-    bool keep_disk;   /* what the janitor shall do */
-    bool had_disk;    /* it was started on a disk of earlier times */
-    bool delete_disk; /* asked for while it was taken down */
-    bool is_stuck;    /* the janitor failed, and tries again */
-    bool is_hopeless; /* it failed more than once */
+    bool was_told;         /* its exit, or nobody needs to know */
+    bool is_down;          /* the janitor is done */
+    bool keep_disk;        /* what the janitor shall do */
+    bool had_disk;         /* it was started on a disk of earlier times */
+    bool delete_disk;      /* asked for while it was taken down */
+    bool teardown_failed;  /* the janitor failed, and tries again */
+    bool teardown_gave_up; /* it failed more than once */
     uint32_t unenforced;
     uint64_t start_request;
     uint64_t pause_us; /* that the sandbox whose disk it began as a copy of stood still for it */
@@ -113,7 +112,7 @@ struct residents {
     int fuse_control;         /* owned; 0 or less: none */
     struct resident **sorted; /* owned, by id */
     size_t count, capacity;
-    size_t hopeless; /* of them; their records stay for the next launcher */
+    size_t given_up; /* of them; their records stay for the next launcher */
 };
 
 /* `all` is filled but for boot, enforced and the table. Returns 0 or -1. */
@@ -180,10 +179,10 @@ void residents_drop_stopped(struct residents *all, const struct id *id);
 /* Kill and delete everything, without requests: the end of a launcher that serves once. */
 void residents_kill_all(struct residents *all);
 
-/* End those in stock, and those on their way there: nobody has them, and nobody is left to hand
+/* End those in the warm pool, and those on their way there: nobody has them, and nobody is left to hand
  * them out. Returns how many are not gone yet, without those that cannot be taken down now: ask
  * again. */
-size_t residents_end_stock(struct residents *all);
+size_t residents_end_warm_pool(struct residents *all);
 
 /* --- snapshots ------------------------------------------------------------------------------- */
 
@@ -225,9 +224,6 @@ void resident_told(struct resident *resident);
 int resident_freeze(struct resident *resident, uint64_t request, struct error *err);
 int resident_thaw(struct resident *resident, struct error *err);
 int resident_set_limits(struct resident *resident, const struct limits *limits, struct error *err);
-/* Those of its groups alone; what they have now is noted. */
-int resident_limit_groups(struct resident *resident, const struct limits *limits,
-                          struct error *err);
 /* Answered by `counted`. ERR_CONFLICT unless it is frozen. */
 int resident_reclaim(struct resident *resident, uint64_t request, struct error *err);
 void resident_stats(struct resident *resident, struct stats *ret_stats);

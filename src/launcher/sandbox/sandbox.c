@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/auto.h"
@@ -63,20 +62,6 @@ static int take_disk(struct starting *starting, const struct sandbox_plan *plan,
     if (disk_pool_create(pool, &plan->id, plan->limits.disk_bytes, err) < 0)
         return -1;
     starting->has_disk = true; /* ours to delete again */
-    return 0;
-}
-
-static int take_groups(struct starting *starting, const struct sandbox_plan *plan,
-                       struct error *err)
-{
-    struct cgroup_spares *spares = starting->host->spares;
-    struct cgroup_spare spare;
-    bool has_spare = spares && cgroup_spares_take(spares, &spare);
-
-    if (cgroup_create_rest(&starting->sandbox->cgroup, &plan->limits, has_spare ? &spare : NULL,
-                           err) < 0)
-        return -1;
-    starting->sandbox->limits = (struct cgroup_known_limits){true, plan->limits};
     return 0;
 }
 
@@ -205,7 +190,7 @@ static int deliver(int socket, const struct cgroup_entry *entry, const struct mo
 {
     struct child_delivery delivery = {.agent_count = (uint8_t) entry->agent_count,
                                       .work_count = (uint8_t) entry->work_count,
-                                      .victims_count = entry->victims >= 0,
+                                      .has_oom_kill_count = entry->oom_kill_count >= 0,
                                       .layer_count = (uint8_t) mounts->layer_count,
                                       .mount_count = (uint8_t) mounts->count};
     int fds[CHILD_FDS_MAX];
@@ -216,8 +201,8 @@ static int deliver(int socket, const struct cgroup_entry *entry, const struct mo
         fds[count++] = entry->agent[i];
     for (size_t i = 0; i < entry->work_count; i++)
         fds[count++] = entry->work[i];
-    if (entry->victims >= 0)
-        fds[count++] = entry->victims;
+    if (entry->oom_kill_count >= 0)
+        fds[count++] = entry->oom_kill_count;
     for (size_t i = 0; i < mounts->count; i++)
         fds[count++] = mounts->fds[i];
     sent = sys_fd_pass_send(socket, &delivery, sizeof(delivery), fds, count);
@@ -235,7 +220,8 @@ static int serve_child(struct starting *starting, const struct child *child, int
     AUTO(cgroup_entry) struct cgroup_entry entry = CGROUP_ENTRY_INIT;
     AUTO(close) int users = -EBADF;
 
-    if (take_groups(starting, child->plan, err) < 0 || take_disk(starting, child->plan, err) < 0 ||
+    if (cgroup_create_rest(&sandbox->cgroup, &child->plan->limits, err) < 0 ||
+        take_disk(starting, child->plan, err) < 0 ||
         cgroup_entry_open(&sandbox->cgroup, starting->is_cloned_into, &entry, err) < 0)
         return -1;
     users = sys_namespace_open(sandbox->pid, "user");
@@ -262,7 +248,7 @@ static pid_t try_clone(struct child *child, struct starting *starting, int group
     }
     pid = sys_clone(&how);
     if (pid == 0)
-        child_run(child);
+        child_steps_run(&sandbox_child_steps, child, &child->status);
     starting->is_cloned_into = pid > 0 && group >= 0;
     return pid;
 }
@@ -270,22 +256,20 @@ static pid_t try_clone(struct child *child, struct starting *starting, int group
 /* The child is where its parent is. */
 static pid_t clone_into_network(struct child *child, struct starting *starting, int group)
 {
-    struct network_spares *networks = starting->host->networks;
+    int home = starting->host->home;
     AUTO(close) int network = -EBADF;
-    struct stat stat = {.st_ino = 0};
     pid_t pid;
     int r;
 
     if (CHILD_IS_OPEN(child, NETWORK_OWNER))
         return try_clone(child, starting, group);
-    r = network_spares_take(networks, &network);
+    r = network_namespace_make(home, &network);
     if (r == 0)
-        r = fstat(network, &stat) < 0 ? -errno : network_namespace_enter(network);
+        r = network_namespace_enter(network);
     if (r < 0)
         return r;
-    starting->sandbox->network = stat.st_ino;
     pid = try_clone(child, starting, group);
-    network_namespace_return(networks->home);
+    network_namespace_return(home);
     return pid;
 }
 
@@ -365,17 +349,15 @@ int sandbox_start(const struct sandbox_host *host, const struct sandbox_plan *pl
 
 int sandbox_ready(struct sandbox *sandbox, struct error *err)
 {
-    struct child_failure failure;
-    ssize_t got = sys_file_read_full(sandbox->status, &failure, sizeof(failure));
+    bool is_whole;
+    int r = child_steps_read(&sandbox_child_steps, sandbox->status, &is_whole, err);
 
     sandbox->status = fd_close(sandbox->status);
-    if (got == 0)
-        return 0; /* the pipe closed on exec */
-    if (got != (ssize_t) sizeof(failure))
-        return error_set(err, ERR_INTERNAL, got < 0 ? (int) got : 0,
-                         "sandbox %s died before its agent started", sandbox->id.text);
-    return error_set(err, ERR_INTERNAL, failure.error, "sandbox %s: %s", sandbox->id.text,
-                     child_step_text(failure.step));
+    if (r < 0)
+        return error_wrap(err, "sandbox %s", sandbox->id.text);
+    return is_whole ? 0
+                    : error_set(err, ERR_INTERNAL, 0, "sandbox %s died before its agent started",
+                                sandbox->id.text);
 }
 
 int sandbox_kill(struct sandbox *sandbox, int timeout_ms, struct error *err)

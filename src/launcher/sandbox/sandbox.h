@@ -21,12 +21,10 @@
 #include "base/error.h"
 #include "base/id.h"
 #include "launcher/cgroup/cgroup.h"
-#include "launcher/cgroup/cgroup_spare.h"
 #include "launcher/disk/disk_pool.h"
 #include "launcher/ids/id_range.h"
 #include "launcher/image/image.h"
 #include "launcher/network/network.h"
-#include "launcher/network/network_spare.h"
 #include "launcher/sandbox/sandbox_walls.h"
 #include "launcher/wall/process_limit.h"
 #include "launcher/wall/seccomp.h"
@@ -34,8 +32,6 @@
 /* What all sandboxes of a launcher share. All borrowed; outlives them. */
 struct sandbox_host {
     const struct cgroup_host *cgroups;
-    struct cgroup_spares *spares; /* NULL: groups are always made */
-    struct network_spares *networks;
     struct disk_pool *pool;
     struct image_registry *images;
     struct id_range_table *ids;
@@ -43,6 +39,7 @@ struct sandbox_host {
     const struct process_limits *limits;
     uint64_t capabilities; /* capability_kept() */
     int agent;             /* sealed memfd of the agent, hidden with process_limit_hide_image */
+    int home;              /* the network namespace of the caller, where it is and stays */
     uint32_t open_walls;   /* SANDBOX_WALL_BIT of those left out: 0 but in tests */
 };
 
@@ -72,10 +69,8 @@ struct sandbox {
     struct id id;
     struct id_range ids;
     struct cgroup cgroup;
-    struct cgroup_known_limits limits; /* of its groups */
     pid_t pid;
     uint64_t started; /* sys_process_start_time: with the pid it names the process for good */
-    ino_t network;    /* the number of its namespace; 0: of its own */
     int pidfd;        /* owned */
     int status;       /* owned: readable when the child is PID 1, or has failed */
 };

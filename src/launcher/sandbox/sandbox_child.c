@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "launcher/child/child_steps.h"
 #include "launcher/network/network.h"
 #include "launcher/sandbox/sandbox_child_mounts.h"
 #include "launcher/wall/capability.h"
@@ -26,13 +27,11 @@
 /* The agent finds its descriptors from here on. */
 #define AGENT_FIRST_FD 3
 
+/* Where they are for a moment, out of the way. */
+#define SPARE_FD 100
+
 /* The image's, the folder to work in, ours, and the end. */
 #define AGENT_VARIABLES_MAX (WIRE_IMAGE_WORDS_MAX + 8)
-
-static int result(long r)
-{
-    return r < 0 ? -errno : 0;
-}
 
 /* The launcher has written the id maps: from here on there is a root to become. */
 static int wait_for_maps(struct child *child)
@@ -61,7 +60,7 @@ static int receive_resources(struct child *child)
     if (got < 0)
         return (int) got;
     if (got != (ssize_t) sizeof(delivery) ||
-        count != (size_t) delivery.agent_count + delivery.work_count + delivery.victims_count +
+        count != (size_t) delivery.agent_count + delivery.work_count + delivery.has_oom_kill_count +
                      delivery.mount_count ||
         delivery.mount_count < CHILD_FIRST_LOWER + delivery.layer_count + child->image->lower_count)
         return -EPIPE;
@@ -72,7 +71,7 @@ static int receive_resources(struct child *child)
         child->entry.agent[i] = fds[at++];
     for (size_t i = 0; i < delivery.work_count; i++)
         child->entry.work[i] = fds[at++];
-    child->entry.victims = delivery.victims_count ? fds[at++] : -EBADF;
+    child->entry.oom_kill_count = delivery.has_oom_kill_count ? fds[at++] : -EBADF;
     for (size_t i = 0; i < delivery.mount_count; i++)
         child->mounts[i] = fds[at++];
     return 0;
@@ -132,20 +131,18 @@ static int enter_cgroup(struct child *child)
     return sys_namespace_unshare(CLONE_NEWCGROUP);
 }
 
-/* Plain calls: glibc's own would signal threads that do not exist here (see sys_clone.h). */
 static int become_root(struct child *child)
 {
+    int r = child_become_root();
+
     (void) child;
-    if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, 0, 0, 0) < 0 ||
-        syscall(SYS_setresuid, 0, 0, 0) < 0)
-        return -errno;
     (void) umask(022);
-    return result(setsid());
+    return r < 0 ? r : child_result(setsid());
 }
 
 static int name_machine(struct child *child)
 {
-    return result(sethostname(child->plan->hostname, strlen(child->plan->hostname)));
+    return child_result(sethostname(child->plan->hostname, strlen(child->plan->hostname)));
 }
 
 /* Shares of what all sandboxes have in common. */
@@ -177,7 +174,7 @@ static int limit_process(struct child *child)
         return -errno;
     limit.rlim_max = limit.rlim_max < files ? limit.rlim_max : files;
     limit.rlim_cur = limit.rlim_max;
-    return result(setrlimit(RLIMIT_NOFILE, &limit));
+    return child_result(setrlimit(RLIMIT_NOFILE, &limit));
 }
 
 static int give_up_rights(struct child *child)
@@ -203,7 +200,7 @@ static int load_filter(const struct child *child)
 }
 
 /* The agent's descriptors to AGENT_FIRST_FD and up, in order: listener, the ways into `work`, the
- * count of victims. Everything else closes at exec or here. */
+ * count of OOM kills. Everything else closes at exec or here. */
 static int arrange_descriptors(struct child *child, int *ret_agent)
 {
     int kept[4 + CGROUP_HIERARCHY_MAX];
@@ -213,8 +210,8 @@ static int arrange_descriptors(struct child *child, int *ret_agent)
     kept[count++] = child->listener;
     for (size_t i = 0; i < child->entry.work_count; i++)
         kept[count++] = child->entry.work[i];
-    if (child->entry.victims >= 0)
-        kept[count++] = child->entry.victims;
+    if (child->entry.oom_kill_count >= 0)
+        kept[count++] = child->entry.oom_kill_count;
     agent_fds = count;
     kept[count++] = child->status;
     kept[count++] = child->host->agent;
@@ -222,18 +219,9 @@ static int arrange_descriptors(struct child *child, int *ret_agent)
     r = CHILD_IS_OPEN(child, DESCRIPTORS) ? 0 : sys_close_all_but(AGENT_FIRST_FD, kept, count);
     if (r < 0)
         return r;
-    /* Out of the way first, so that no target is overwritten before it was moved. */
-    for (size_t i = 0; i < count; i++) {
-        kept[i] = fcntl(kept[i], F_DUPFD_CLOEXEC, 100);
-        if (kept[i] < 0)
-            return -errno;
-    }
-    for (size_t i = 0; i < count; i++) {
-        int target = AGENT_FIRST_FD + (int) i;
-
-        if (dup3(kept[i], target, i < agent_fds ? 0 : O_CLOEXEC) < 0)
-            return -errno;
-    }
+    r = child_place_descriptors(kept, count, agent_fds, AGENT_FIRST_FD, SPARE_FD);
+    if (r < 0)
+        return r;
     child->status = AGENT_FIRST_FD + (int) agent_fds;
     *ret_agent = child->status + 1;
     if (CHILD_IS_OPEN(child, DESCRIPTORS))
@@ -290,7 +278,7 @@ static void fill_environment(const struct child *child,
 static int exec_agent(struct child *child)
 {
     const char *environment[AGENT_VARIABLES_MAX];
-    char listen[8], cgroups[64] = "", victims[8];
+    char listen[8], cgroups[64] = "", oom_kill_count[8];
     const char *argv[SANDBOX_ARGUMENTS_MAX] = {"burrow-agent", "--listen-fd", listen};
     size_t used = 0;
     int agent = -EBADF, argc = 3, r;
@@ -308,18 +296,18 @@ static int exec_agent(struct child *child)
         argv[argc++] = "--work-cgroup-fds";
         argv[argc++] = cgroups;
     }
-    if (child->entry.victims >= 0) {
-        (void) snprintf(victims, sizeof(victims), "%d",
+    if (child->entry.oom_kill_count >= 0) {
+        (void) snprintf(oom_kill_count, sizeof(oom_kill_count), "%d",
                         AGENT_FIRST_FD + 1 + (int) child->entry.work_count);
-        argv[argc++] = "--victims-fd";
-        argv[argc++] = victims;
+        argv[argc++] = "--oom-kill-count-fd";
+        argv[argc++] = oom_kill_count;
     }
     fill_environment(child, environment);
     r = load_filter(child);
     if (r < 0)
         return r;
-    return result(syscall(SYS_execveat, agent, "", (char *const *) (uintptr_t) argv,
-                          (char *const *) (uintptr_t) environment, AT_EMPTY_PATH));
+    return child_result(syscall(SYS_execveat, agent, "", (char *const *) (uintptr_t) argv,
+                                (char *const *) (uintptr_t) environment, AT_EMPTY_PATH));
 }
 
 static const struct {
@@ -353,22 +341,14 @@ static const struct {
     {"start the agent", exec_agent},
 };
 
-const char *child_step_text(int step)
+static int run_step(void *child, size_t step)
 {
-    return step >= 0 && (size_t) step < ARRAY_COUNT(steps) ? steps[step].text : "an unknown step";
+    return steps[step].run(child);
 }
 
-_Noreturn void child_run(struct child *child)
+static const char *step_text(size_t step)
 {
-    struct child_failure failure = {0};
-
-    for (size_t i = 0; i < ARRAY_COUNT(steps); i++) {
-        failure.error = steps[i].run(child);
-        if (failure.error < 0) {
-            failure.step = (int) i;
-            (void) sys_file_write_full(child->status, &failure, sizeof(failure));
-            break;
-        }
-    }
-    _exit(127);
+    return steps[step].text;
 }
+
+const struct child_steps sandbox_child_steps = {ARRAY_COUNT(steps), run_step, step_text};

@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 
+#include "launcher/child/child_steps.h"
 #include "launcher/sandbox/sandbox.h"
 #include "sys/network/sys_fd_pass.h"
 
@@ -19,7 +20,7 @@ _Static_assert(CHILD_FDS_MAX <= SYS_FD_PASS_MAX, "one message has them all");
 /* What the launcher sends: first one byte when the id maps are written, then this, with the
  * descriptors it counts, in this order. */
 struct child_delivery {
-    uint8_t agent_count, work_count, victims_count, mount_count;
+    uint8_t agent_count, work_count, has_oom_kill_count, mount_count;
     uint8_t layer_count; /* of the mounts behind the disk, those that are its layers */
 };
 
@@ -41,14 +42,5 @@ struct child {
     bool has_cgroup_namespace;
 };
 
-/* What a failed child writes before it exits. */
-struct child_failure {
-    int step;
-    int error; /* -errno */
-};
-
-/* The child's whole life; does not return. */
-_Noreturn void child_run(struct child *child);
-
-/* The name of a step, for messages. Never NULL. */
-const char *child_step_text(int step);
+/* The child's whole life; its context is a struct child. */
+extern const struct child_steps sandbox_child_steps;

@@ -384,13 +384,6 @@ int child_move_stage(struct child *child)
 
 int child_pivot(struct child *child)
 {
-    int r;
-
     (void) child;
-    if (chdir(ROOT) < 0)
-        return -errno;
-    r = sys_mount_pivot_root(".", ".");
-    if (r == 0)
-        r = sys_mount_unmount(".", SYS_UNMOUNT_DETACH);
-    return r < 0 || chdir("/") == 0 ? r : -errno;
+    return child_pivot_to(ROOT);
 }

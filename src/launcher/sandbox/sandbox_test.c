@@ -98,7 +98,6 @@ struct stage {
     struct cgroup_host *cgroups;
     struct seccomp_filter filter;
     struct process_limits limits;
-    struct network_spares networks;
     int sockets; /* folder */
 };
 
@@ -137,9 +136,8 @@ static void set_stage(struct stage *stage)
     stage->host.filter = &stage->filter;
     stage->host.limits = &stage->limits;
     stage->host.agent = own_program();
-    stage->host.networks = &stage->networks;
-    stage->networks.home = sys_namespace_open(0, "net");
-    CHECK(stage->networks.home >= 0);
+    stage->host.home = sys_namespace_open(0, "net");
+    CHECK(stage->host.home >= 0);
 }
 
 static void strike_stage(struct stage *stage)
@@ -150,7 +148,7 @@ static void strike_stage(struct stage *stage)
     image_registry_free(stage->host.images);
     CHECK_OK(disk_pool_unmount(stage->host.pool, &test_error));
     (void) fd_close(stage->host.agent);
-    (void) fd_close(stage->networks.home);
+    (void) fd_close(stage->host.home);
     (void) fd_close(stage->sockets);
 }
 

@@ -231,20 +231,35 @@ static void emit_interface_checks(struct compiler *compiler, size_t tree)
     (void) emit_load(compiler, offsetof(struct seccomp_data, arch));
 }
 
-int seccomp_filter_init(struct seccomp_filter *filter, uint32_t walls)
+static int compile(struct compiler *compiler, struct seccomp_filter *filter)
 {
     struct sock_filter code[SECCOMP_FILTER_MAX];
-    struct compiler compiler = {.code = code, .walls = walls};
+
+    compiler->code = code;
+    find_ranges(compiler);
+    emit_interface_checks(compiler, emit_tree(compiler, 0, compiler->range_count));
+    if (compiler->overflowed)
+        return -E2BIG;
+    filter->count = (uint16_t) compiler->count;
+    for (size_t i = 0; i < compiler->count; i++)
+        filter->instructions[i] = code[compiler->count - 1 - i];
+    return 0;
+}
+
+int seccomp_filter_init(struct seccomp_filter *filter, uint32_t walls)
+{
+    struct compiler compiler = {.walls = walls};
 
     compiler.rules = seccomp_profile_rules(&compiler.rule_count);
-    find_ranges(&compiler);
-    emit_interface_checks(&compiler, emit_tree(&compiler, 0, compiler.range_count));
-    if (compiler.overflowed)
-        return -E2BIG;
-    filter->count = (uint16_t) compiler.count;
-    for (size_t i = 0; i < compiler.count; i++)
-        filter->instructions[i] = code[compiler.count - 1 - i];
-    return 0;
+    return compile(&compiler, filter);
+}
+
+int seccomp_filter_init_keeper(struct seccomp_filter *filter)
+{
+    struct compiler compiler = {.walls = SECCOMP_WALLS_ALL};
+
+    compiler.rules = seccomp_profile_keeper_rules(&compiler.rule_count);
+    return compile(&compiler, filter);
 }
 
 int seccomp_filter_load(const struct seccomp_filter *filter)

@@ -88,6 +88,13 @@ struct seccomp_filter {
  * -E2BIG when the table has outgrown SECCOMP_FILTER_MAX. */
 int seccomp_filter_init(struct seccomp_filter *filter, uint32_t walls);
 
+/* The same for the much shorter profile of keeper jobs (keeper_profile.def), which has all walls.
+ */
+int seccomp_filter_init_keeper(struct seccomp_filter *filter);
+
+/* Where a keeper's child has the program when it loads the filter; closed by exec. */
+#define KEEPER_PROGRAM_FD 5
+
 /* In the child, last before exec: from now on the calling thread and all it starts are filtered,
  * for good. Needs no_new_privs (-EACCES). Async-signal-safe. -errno. */
 int seccomp_filter_load(const struct seccomp_filter *filter);

@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 /* After <sys/mount.h>'s relatives: both define the FI... numbers. */
+#include <linux/btrfs.h>
+#include <linux/fiemap.h>
 #include <linux/fs.h>
 
 #include "base/auto.h"
@@ -105,6 +107,10 @@ static const struct seccomp_rule rules[] = {
 #include "launcher/wall/seccomp_profile.def"
 };
 
+static const struct seccomp_rule keeper_rules[] = {
+#include "launcher/wall/keeper_profile.def"
+};
+
 static const struct {
     const char *text;
     const char *keeps_out;
@@ -118,6 +124,12 @@ const struct seccomp_rule *seccomp_profile_rules(size_t *ret_count)
 {
     *ret_count = ARRAY_COUNT(rules);
     return rules;
+}
+
+const struct seccomp_rule *seccomp_profile_keeper_rules(size_t *ret_count)
+{
+    *ret_count = ARRAY_COUNT(keeper_rules);
+    return keeper_rules;
 }
 
 uint32_t seccomp_rule_action(const struct seccomp_rule *rule, uint32_t walls)

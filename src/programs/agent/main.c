@@ -33,7 +33,7 @@ static const struct option long_options[] = {
     {"listen", required_argument, NULL, 'l'},
     {"listen-fd", required_argument, NULL, 'f'},
     {"work-cgroup-fds", required_argument, NULL, 'w'},
-    {"victims-fd", required_argument, NULL, 'o'},
+    {"oom-kill-count-fd", required_argument, NULL, 'o'},
     {"token", required_argument, NULL, 't'},
     {"log-level", required_argument, NULL, 'v'},
     {"version", no_argument, NULL, 'V'},
@@ -43,7 +43,7 @@ static const struct option long_options[] = {
 
 static const char usage[] =
     "usage: burrow-agent [--listen ADDRESS:PORT|unix:PATH]... [--listen-fd N]\n"
-    "                    [--work-cgroup-fds N,N,...] [--victims-fd N] [--token TOKEN]\n"
+    "                    [--work-cgroup-fds N,N,...] [--oom-kill-count-fd N] [--token TOKEN]\n"
     "                    [--log-level LEVEL]\n"
     "                    [-- command ...]\n"
     "\n"
@@ -116,7 +116,7 @@ static int parse_option(int option, struct settings *settings)
     case 'w':
         return parse_groups(optarg, settings);
     case 'o':
-        return parse_fd(optarg, &settings->agent.victims_fd);
+        return parse_fd(optarg, &settings->agent.oom_kill_count_fd);
     case 't':
         return take_token(optarg, settings);
     case 'v':
@@ -167,7 +167,7 @@ static int fill_standard(void)
 
 int main(int argc, char **argv)
 {
-    struct settings settings = {.agent = {.listen_fd = -EBADF, .victims_fd = -EBADF},
+    struct settings settings = {.agent = {.listen_fd = -EBADF, .oom_kill_count_fd = -EBADF},
                                 .log_level = LOG_LEVEL_WARNING};
     struct error error = ERROR_INIT;
     struct log *log;

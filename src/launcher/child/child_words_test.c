@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "launcher/loop/child_words.h"
+#include "launcher/child/child_words.h"
 
 static void check_harmless(const char *bytes, const char *wanted)
 {

@@ -19,7 +19,7 @@
 #include <cmocka.h>
 
 #include "base/auto.h"
-#include "launcher/wall/keeper_filter.h"
+#include "launcher/wall/seccomp.h"
 
 #define CLOSED  (SECCOMP_RET_ERRNO | ENOSYS)
 #define X32_BIT 0x40000000u
@@ -43,6 +43,12 @@ static uint32_t run(const struct seccomp_data *data)
             break;
         case BPF_JMP | BPF_JEQ | BPF_K:
             at += accumulator == now->k ? now->jt : now->jf;
+            break;
+        case BPF_JMP | BPF_JGE | BPF_K:
+            at += accumulator >= now->k ? now->jt : now->jf;
+            break;
+        case BPF_JMP | BPF_JA:
+            at += now->k;
             break;
         case BPF_RET | BPF_K:
             return now->k;
@@ -181,7 +187,7 @@ static void other_machine_interfaces_are_closed(void **state)
 static int compile(void **state)
 {
     (void) state;
-    return keeper_filter_init(&filter);
+    return seccomp_filter_init_keeper(&filter);
 }
 
 int main(void)
@@ -196,5 +202,5 @@ int main(void)
         cmocka_unit_test(other_machine_interfaces_are_closed),
     };
 
-    return cmocka_run_group_tests_name("keeper_filter", tests, compile, NULL);
+    return cmocka_run_group_tests_name("seccomp_keeper", tests, compile, NULL);
 }
