@@ -33,7 +33,7 @@ cd /
 chroot "$1/root" /bin/sh -euc "$3"
 """
 
-FILES = ("/usr/bin/burrow /usr/bin/burrow-launcher /usr/bin/burrow-agent /usr/bin/burrow-keeper "
+FILES = ("/usr/bin/burrow /usr/bin/burrow-launcher /usr/bin/burrow-admin /usr/bin/burrow-agent /usr/bin/burrow-keeper "
          "/usr/bin/burrow-puller /lib/systemd/system/burrow.service "
          "/lib/systemd/system/burrow-sandboxes.service /etc/burrow/burrow.ini /usr/share/man/man1/burrow.1.gz "
          "/usr/share/bash-completion/completions/burrow /usr/share/zsh/vendor-completions/_burrow "

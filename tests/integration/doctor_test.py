@@ -108,7 +108,7 @@ def nothing_is_left_behind():
 @test
 def without_root_it_says_so_with_status_2():
     need_root()  # to become somebody else
-    equal(run_as_nobody("burrow-launcher", "doctor"),
+    equal(run_as_nobody("burrow-admin", "doctor"),
           (2, "burrow doctor: needs root: run it with sudo\n"), "answer")
 
 

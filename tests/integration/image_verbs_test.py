@@ -121,7 +121,7 @@ def without_root_it_says_so_with_status_2():
     if os.geteuid() != 0:
         skip("root")
     for verb in VERBS:
-        equal(run_as_nobody("burrow-launcher", verb, "ls"),
+        equal(run_as_nobody("burrow-admin", verb, "ls"),
               (2, f"burrow {verb}: needs root: run it with sudo\n"), "answer")
 
 

@@ -22,7 +22,7 @@ from program import STOP_SECONDS, Program, clean_environment, free_port, program
 from tap import skip
 
 USER = "nobody"
-PROGRAMS = ("burrow", "burrow-launcher", "burrow-agent", "burrow-keeper")
+PROGRAMS = ("burrow", "burrow-launcher", "burrow-admin", "burrow-agent", "burrow-keeper")
 POOL_SIZE = "1G"
 
 
@@ -30,7 +30,7 @@ def need_launcher():
     """Skip where no launcher can work."""
     if os.geteuid() != 0:
         skip("root")
-    done = subprocess.run([program("burrow-launcher"), "doctor"], env=clean_environment(),
+    done = subprocess.run([program("burrow-admin"), "doctor"], env=clean_environment(),
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
                           timeout=STOP_SECONDS)
     if done.returncode != 0:

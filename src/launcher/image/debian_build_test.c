@@ -1,3 +1,5 @@
+#include <dirent.h>
+#include <glob.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -7,23 +9,30 @@
 #include "sys/file/sys_file.h"
 #include "sys/sys_test.h"
 
-#define SCRIPT   "/tmp/script"
-#define WAIT_MS  20000
-#define READ_MAX 4096
+#define SCRIPT  "/tmp/script"
+#define WAIT_MS 20000
+/* Nobody else on this machine sleeps so long. */
+#define SLEEP_LONG "86397.25"
 
-/* Instead of mmdebstrap, in a mount namespace of the test: a script, and a pipe for its archive,
- * which ends when no process of the build is left. */
+AUTO_DEFINE_PTR(closedir, DIR, (void) closedir);
+
+/* Instead of mmdebstrap, in a mount namespace of the test: a script. What it says goes to a pipe.
+ */
 struct stage {
     struct id_range_table *ids;
-    int archive[2];
+    struct debian_layout layout;
     struct text shown;
+    int begun[2];
     struct error err;
     int result;
 };
 
 static void show(void *context, const char *bytes, size_t length)
 {
-    text_append_bytes(context, bytes, length);
+    struct stage *stage = context;
+
+    text_append_bytes(&stage->shown, bytes, length);
+    CHECK_EQUAL(write(stage->begun[1], "b", 1), 1);
 }
 
 static void set_stage(struct stage *stage, const char *script)
@@ -34,9 +43,11 @@ static void set_stage(struct stage *stage, const char *script)
     CHECK_EQUAL(chmod("/tmp", 0755), 0);
     /* What a launcher that is killed leaves there. */
     CHECK_EQUAL(syscall(SYS_mount, "tmpfs", "/var/tmp", "tmpfs", 0, "size=1M"), 0);
-    *stage = (struct stage){.shown = TEXT_INIT(READ_MAX), .err = ERROR_INIT};
+    CHECK_EQUAL(chmod("/var/tmp", 01777), 0);
+    *stage =
+        (struct stage){.shown = TEXT_INIT(4096), .layout = DEBIAN_LAYOUT_INIT, .err = ERROR_INIT};
+    CHECK_EQUAL(pipe2(stage->begun, O_CLOEXEC), 0);
     CHECK_EQUAL(sys_file_replace(AT_FDCWD, SCRIPT, script, strlen(script), 0755), 0);
-    CHECK_EQUAL(pipe2(stage->archive, O_CLOEXEC), 0);
     if (id_range_table_open(&options, &stage->ids, &stage->err) < 0)
         _exit(CHILD_UNABLE);
 }
@@ -47,33 +58,72 @@ static void build(struct stage *stage, const char *source)
         .suite = "suite",
         .packages = "",
         .source = source,
-        .archive = stage->archive[1],
         .program = SCRIPT,
         .show = show,
-        .context = &stage->shown,
+        .context = stage,
     };
 
-    stage->result = debian_build(stage->ids, &build, &stage->err);
+    stage->result = debian_build(stage->ids, &build, &stage->layout, &stage->err);
 }
 
-/* All that was written to the archive, and then its end: nobody holds it any more. */
-static const char *read_archive(struct stage *stage)
+static unsigned int count_entries(const char *path)
 {
-    static char bytes[READ_MAX];
-    size_t length = 0;
+    AUTO(closedir) DIR *folder = opendir(path);
+    unsigned int count = 0;
 
-    stage->archive[1] = fd_close(stage->archive[1]);
-    for (;;) {
-        ssize_t got;
+    CHECK(folder != NULL);
+    while (readdir(folder))
+        count++;
+    return count - 2;
+}
 
-        CHECK(sys_file_poll(stage->archive[0], POLLIN, WAIT_MS) > 0);
-        got = read(stage->archive[0], bytes + length, sizeof(bytes) - 1 - length);
-        CHECK(got >= 0);
-        length += (size_t) got;
-        bytes[length] = '\0';
-        if (got == 0)
-            return bytes;
+/* Whether any of those that the script started still lives. */
+static bool is_left(void)
+{
+    glob_t found;
+    bool is_found = false;
+
+    CHECK_EQUAL(glob("/proc/[0-9]*/cmdline", GLOB_NOSORT, NULL, &found), 0);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        AUTO(close) int file = open(found.gl_pathv[i], O_RDONLY | O_CLOEXEC);
+        char words[64] = "";
+
+        is_found |= file >= 0 && read(file, words, sizeof(words) - 1) > 6 &&
+                    memmem(words, sizeof(words), SLEEP_LONG, sizeof(SLEEP_LONG)) != NULL;
     }
+    globfree(&found);
+    return is_found;
+}
+
+static void check_none_left(void)
+{
+    for (int waited = 0; is_left(); waited += 10) {
+        CHECK(waited < WAIT_MS);
+        (void) usleep(10000);
+    }
+}
+
+/* The one that is no document: what the script wrote to its standard output. */
+static const char *read_layer(const struct stage *stage)
+{
+    static char bytes[4096];
+    glob_t found;
+    char pattern[128];
+
+    (void) snprintf(pattern, sizeof(pattern), "%s/layout/blobs/sha256/*", stage->layout.path);
+    CHECK_EQUAL(glob(pattern, 0, NULL, &found), 0);
+    CHECK_EQUAL(found.gl_pathc, 3);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        AUTO(close) int file = open(found.gl_pathv[i], O_RDONLY | O_CLOEXEC);
+        ssize_t length = sys_file_read_full(file, bytes, sizeof(bytes) - 1);
+
+        CHECK(length >= 0);
+        bytes[length] = '\0';
+        if (bytes[0] != '{')
+            break;
+    }
+    globfree(&found);
+    return bytes;
 }
 
 static void check_text(const char *found, const char *wanted)
@@ -95,12 +145,15 @@ static void build_without_a_terminal(void)
                       "echo session $6 terminal $7\n"
                       "(exec 3</dev/tty) 2>/dev/null && echo has a terminal\n"
                       "printf 'a\\033]0;title\\007b\\n' >&2\n"
-                      "sleep 1000 &\n"
+                      "sleep " SLEEP_LONG " &\n"
                       "exit 0\n");
     build(&stage, "");
     check_text(text_string(&stage.shown), "a?]0;title?b\n");
     CHECK_EQUAL(stage.result, 0);
-    check_text(read_archive(&stage), "/dev/null\nsession 1 terminal 0\n");
+    check_text(read_layer(&stage), "/dev/null\nsession 1 terminal 0\n");
+    check_none_left();
+    debian_layout_done(&stage.layout);
+    CHECK_EQUAL(count_entries("/var/tmp"), 0);
 }
 
 static void packages_have_no_terminal_and_leave_no_process(void **state)
@@ -119,7 +172,7 @@ static void build_with_a_file(void)
     CHECK_EQUAL(sys_file_replace(AT_FDCWD, "mine.sources", "Types: deb\n", 11, 0600), 0);
     build(&stage, "mine.sources");
     CHECK_EQUAL(stage.result, 0);
-    check_text(read_archive(&stage), "Types: deb\nsources\n");
+    check_text(read_layer(&stage), "Types: deb\nsources\n");
 }
 
 static void sources_are_read_wherever_they_lie(void **state)
@@ -130,30 +183,27 @@ static void sources_are_read_wherever_they_lie(void **state)
 
 /* --- how it ends ---------------------------------------------------------------------------- */
 
-static void wait_for_beginning(const struct stage *stage)
-{
-    char byte;
-
-    CHECK(sys_file_poll(stage->archive[0], POLLIN, WAIT_MS) > 0);
-    CHECK_EQUAL(read(stage->archive[0], &byte, 1), 1);
-}
-
 /* The launcher gets a signal while it builds. Returns how it ended. */
 static int end_by(struct stage *stage, int number)
 {
     int status = 0;
     pid_t launcher;
+    char byte;
 
-    set_stage(stage, "#!/bin/sh\ntrap '' INT TERM HUP\nsleep 1000 &\necho\nwait\n");
+    set_stage(stage,
+              "#!/bin/sh\ntrap '' INT TERM HUP\nsleep " SLEEP_LONG " &\necho begun >&2\nwait\n");
     launcher = fork();
     if (launcher == 0) {
         build(stage, "");
         _exit(stage->result < 0 && strstr(stage->err.message, "interrupted") ? 5 : 6);
     }
-    wait_for_beginning(stage);
+    CHECK(sys_file_poll(stage->begun[0], POLLIN, WAIT_MS) > 0);
+    CHECK_EQUAL(read(stage->begun[0], &byte, 1), 1);
+    while (!is_left()) /* it may not have executed it yet */
+        (void) usleep(10000);
     CHECK_EQUAL(kill(launcher, number), 0);
     CHECK_EQUAL(waitpid(launcher, &status, 0), launcher);
-    check_text(read_archive(stage), "");
+    check_none_left();
     return status;
 }
 
@@ -164,6 +214,7 @@ static void interrupt(void)
 
     CHECK(WIFEXITED(status));
     CHECK_EQUAL(WEXITSTATUS(status), 5);
+    CHECK_EQUAL(count_entries("/var/tmp"), 0);
 }
 
 static void terminate(void)
@@ -173,6 +224,7 @@ static void terminate(void)
 
     CHECK(WIFEXITED(status));
     CHECK_EQUAL(WEXITSTATUS(status), 5);
+    CHECK_EQUAL(count_entries("/var/tmp"), 0);
 }
 
 static void kill_launcher(void)
@@ -204,6 +256,7 @@ static void build_that_fails(void)
     CHECK_EQUAL(stage.result, -1);
     CHECK_EQUAL(stage.err.code, ERR_INVALID);
     check_text(text_string(&stage.shown), "why\n");
+    CHECK_EQUAL(count_entries("/var/tmp"), 0);
 }
 
 static void a_failure_is_told(void **state)

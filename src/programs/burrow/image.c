@@ -1,4 +1,4 @@
-/* burrow image: `build` is done here, with sandboxes; all else is the launcher's. */
+/* burrow image: `build` is done here, with sandboxes; all else is burrow-admin's. */
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/number.h"
 #include "programs/burrow/command.h"
 #include "programs/burrow/image_build.h"
-#include "programs/burrow/launcher_exec.h"
+#include "programs/burrow/root_program.h"
 
 #define STATUS_FAILED  1
 #define STATUS_REFUSED 2
@@ -193,7 +193,7 @@ static int build_debian(const struct image_words *words)
     list[count++] = words->suite ? words->suite : "";
     list[count++] = words->mirror ? words->mirror : "";
     list[count] = NULL;
-    (void) launcher_exec(list, &err);
+    (void) root_program_exec(ADMIN_PROGRAM, list, &err);
     (void) fprintf(stderr, "burrow image build: %s\n", err.message);
     return STATUS_FAILED;
 }
@@ -244,7 +244,7 @@ int command_image(int argc, char **argv)
     int at = find_build(argc, argv);
 
     if (!at)
-        return launcher_exec_verb("image", argc, argv);
+        return root_program_exec_verb("image", argc, argv);
     /* getopt wants a word before the options: the verb, from wherever it stood. */
     for (char *verb = argv[--at]; at > 0; at--) {
         argv[at] = argv[at - 1];

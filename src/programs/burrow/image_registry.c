@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "programs/burrow/launcher_exec.h"
+#include "programs/burrow/root_program.h"
 #include "sys/file/sys_file.h"
 #include "sys/file/sys_lock.h"
 #include "sys/process/sys_process.h"
@@ -43,7 +43,7 @@ static size_t make_words(const struct image_place *place, const char *verb, cons
 {
     size_t count = 0;
 
-    ret_words[count++] = LAUNCHER_PROGRAM;
+    ret_words[count++] = ADMIN_PROGRAM;
     ret_words[count++] = "image";
     if (place->data) {
         ret_words[count++] = "--data";
@@ -82,7 +82,7 @@ static int image_registry_call(const struct image_place *place, const char *verb
 
     if (output < 0 || errors < 0)
         return error_set(err, ERR_INTERNAL, errno, "make a file in memory");
-    if (launcher_find(NULL, getenv("PATH"), path, err) < 0)
+    if (root_program_find(ADMIN_PROGRAM, NULL, getenv("PATH"), path, err) < 0)
         return -1;
     (void) make_words(place, verb, name, words);
     pidfd = sys_spawn(&how, NULL);

@@ -9,7 +9,7 @@
 #include "cli/verb/verb_client.h"
 #include "cli/verb/verbs.h"
 #include "programs/burrow/command.h"
-#include "programs/burrow/launcher_exec.h"
+#include "programs/burrow/root_program.h"
 #include "sys/process/sys_signal.h"
 #include "sys/sys_feature.h"
 
@@ -26,12 +26,12 @@ static int command_version(struct verb_call *call)
 
 static int command_bind(int argc, char **argv)
 {
-    return launcher_exec_verb("bind", argc, argv);
+    return root_program_exec_verb("bind", argc, argv);
 }
 
 static int command_doctor(int argc, char **argv)
 {
-    return launcher_exec_verb("doctor", argc, argv);
+    return root_program_exec_verb("doctor", argc, argv);
 }
 
 static int command_completion(struct verb_call *call);

@@ -11,7 +11,7 @@
 
 #include "base/auto.h"
 #include "base/pool.h"
-#include "programs/burrow/launcher_exec.h"
+#include "programs/burrow/root_program.h"
 #include "sys/file/sys_file.h"
 
 /* The launcher's words; the daemon's come behind. */
@@ -144,7 +144,7 @@ int serve_root(const struct settings *settings, struct error *err)
     add_daemon(&words, settings, self);
     /* What the file says is in the flags; the daemon may not be able to read it. */
     (void) unsetenv("BURROW_CONFIG");
-    (void) launcher_exec(words.list, err);
+    (void) root_program_exec(LAUNCHER_PROGRAM, words.list, err);
     pool_done(&words.pool);
     return -1;
 }

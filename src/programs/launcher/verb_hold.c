@@ -10,15 +10,16 @@
 #include "launcher/cgroup/cgroup_host.h"
 #include "launcher/site.h"
 #include "programs/launcher/verb.h"
+#include "programs/root/root_verb.h"
 
 int verb_hold(int argc, char **argv)
 {
     struct error err = ERROR_INIT;
     pid_t pid;
 
-    if (argc > 1 || !verb_is_root(argv[0])) {
+    if (argc > 1 || !root_verb_is_allowed(argv[0])) {
         (void) fprintf(stderr, "usage: burrow-launcher hold\n");
-        return VERB_REFUSED;
+        return ROOT_VERB_REFUSED;
     }
     if (cgroup_host_step_aside(SITE_CGROUP_DEFAULT, &err) < 0) {
         (void) fprintf(stderr, "burrow-launcher hold: %s\n", err.message);

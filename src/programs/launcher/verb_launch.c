@@ -13,6 +13,7 @@
 #include "launcher/host/host_mounts.h"
 #include "launcher/launcher.h"
 #include "programs/launcher/verb.h"
+#include "programs/root/root_verb.h"
 
 #define BINDS_MAX         64
 #define POOL_SIZE_MAX     (UINT64_C(1) << 50)
@@ -206,14 +207,14 @@ int verb_launch(int argc, char **argv)
 
     if (parse(argc, argv, &words) < 0) {
         (void) fputs(usage, stderr);
-        return VERB_REFUSED;
+        return ROOT_VERB_REFUSED;
     }
     if (words.only_help) {
         (void) fputs(usage, stdout);
         return 0;
     }
-    if (!verb_is_root(argv[0]))
-        return VERB_REFUSED;
+    if (!root_verb_is_allowed(argv[0]))
+        return ROOT_VERB_REFUSED;
     log = log_new(STDERR_FILENO, LOG_FORMAT_AUTO, words.log_level, clock_system());
     words.launcher.site.host = &host;
     status = host_mounts_leave(&host, &err);
@@ -221,5 +222,5 @@ int verb_launch(int argc, char **argv)
         status = launcher_run(&words.launcher, log, &err);
     if (status < 0)
         (void) fprintf(stderr, "burrow-launcher: %s\n", err.message);
-    return status < 0 ? VERB_REFUSED : status;
+    return status < 0 ? ROOT_VERB_REFUSED : status;
 }

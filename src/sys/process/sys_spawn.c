@@ -127,15 +127,42 @@ static int become_user(const struct sys_spawn_user *user)
 /* Who starts it. */
 struct parent {
     pid_t pid;
-    int pidfd; /* only where the child cannot see the pid; else -EBADF */
+    int pidfd;    /* only where the child cannot see the pid; else -EBADF */
+    int mapped;   /* a byte comes when the ids of the child are mapped; -EBADF: they are ours */
+    int mapped_w; /* the parent's end */
 };
+
+/* The parent maps the ids: nothing can be done before that. */
+static int become_root(const struct parent *parent)
+{
+    ssize_t got;
+    char byte;
+
+    (void) fd_close(parent->mapped_w); /* or the parent's death would not end the wait */
+    got = sys_file_read_full(parent->mapped, &byte, 1);
+    if (got != 1)
+        return got < 0 ? (int) got : -ESRCH;
+    if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, 0, 0, 0) < 0 ||
+        syscall(SYS_setresuid, 0, 0, 0) < 0)
+        return -errno;
+    return sys_process_set_no_new_privileges();
+}
+
+static int map_ids(const struct sys_spawn *how, pid_t pid, int mapped_w)
+{
+    int result = sys_namespace_map_users(pid, how->root_of, 1);
+
+    if (result == 0)
+        result = sys_namespace_map_groups(pid, how->root_of, 1);
+    return result < 0 ? result : sys_file_write_full(mapped_w, "", 1);
+}
 
 /* In the child, with all signals blocked: only async-signal-safe calls. Returns only on failure. */
 static int become_program(const struct sys_spawn *how, const struct parent *parent)
 {
     static const char *const nothing[] = {NULL};
     const char *const *environment = how->environment ? how->environment : nothing;
-    int result = how->user ? become_user(how->user) : 0;
+    int result = how->user ? become_user(how->user) : how->root_of ? become_root(parent) : 0;
 
     if (result < 0)
         return result;
@@ -192,23 +219,35 @@ static int read_report(int fd)
 
 static pid_t start_child(const struct sys_spawn *how, int report, int *ret_pidfd)
 {
-    struct sys_clone clone = {.flags = how->own_processes ? CLONE_NEWPID : 0,
+    const int of_root = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS;
+    struct sys_clone clone = {.flags = (how->own_processes ? CLONE_NEWPID : 0) |
+                                       (how->root_of ? of_root : 0),
                               .exit_signal = SIGCHLD,
                               .ret_pidfd = ret_pidfd};
     bool is_hidden = how->own_processes && how->parent_signal;
     AUTO(close) int pidfd = is_hidden ? sys_process_open(getpid()) : -EBADF;
-    const struct parent parent = {.pid = getpid(), .pidfd = pidfd};
+    int mapped[2] = {-EBADF, -EBADF};
+    int result = is_hidden && pidfd < 0 ? pidfd : 0;
     sigset_t before;
-    pid_t pid;
-    int result = is_hidden && pidfd < 0 ? pidfd : sys_signal_block_all(&before);
 
-    if (result < 0)
-        return result;
-    pid = sys_clone(&clone);
-    if (pid == 0)
-        run_child(how, report, &parent);
-    (void) sys_signal_restore(&before); /* a mask the kernel gave us */
-    return pid;
+    if (result == 0 && how->root_of && pipe2(mapped, O_CLOEXEC) < 0)
+        result = -errno;
+    if (result == 0)
+        result = sys_signal_block_all(&before);
+    if (result == 0) {
+        const struct parent parent = {getpid(), pidfd, mapped[0], mapped[1]};
+
+        result = sys_clone(&clone);
+        if (result == 0)
+            run_child(how, report, &parent);
+        (void) sys_signal_restore(&before); /* a mask the kernel gave us */
+    }
+    /* Without its ids it ends by itself, and says so. */
+    if (result > 0 && how->root_of)
+        (void) map_ids(how, result, mapped[1]);
+    (void) fd_close(mapped[0]);
+    (void) fd_close(mapped[1]);
+    return result;
 }
 
 int sys_spawn(const struct sys_spawn *how, pid_t *ret_pid)

@@ -15,6 +15,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "sys/process/sys_namespace.h"
+
 #define SYS_SPAWN_DESCRIPTORS_MAX 32
 
 /* The program finds `from` of ours as its `to`. */
@@ -39,6 +41,9 @@ struct sys_spawn {
     bool take_terminal; /* 0 is a terminal: make it the controlling one; implies new_session */
     int parent_signal;  /* sent to the program when the calling thread ends; 0: none */
     bool own_processes; /* a pid namespace: whatever it starts ends with it. Needs root */
+    /* Not NULL: it is root of a user namespace with these ids, never anything else, and its mounts,
+     * IPC and host name are its own as well. Needs root; not together with `user`. */
+    const struct sys_id_range *root_of;
 
     /* NULL: our user and rights. Otherwise it runs as this user in this one group, without
      * capabilities, and can never gain any. */

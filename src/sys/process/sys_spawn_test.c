@@ -229,6 +229,32 @@ static void signals_and_session_start_fresh(void **state)
     assert_string_equal(output, "0000000000000000\n0000000000000000\n");
 }
 
+/* Nobody of this machine, root of its own, and the mounts it makes are its own. */
+static void a_program_can_be_root_of_ids_of_its_own(void **state)
+{
+    const struct sys_id_range ids = {.outside = 2000000, .count = 65536};
+    struct sys_spawn how = {.root_of = &ids, .own_processes = true, .parent_signal = SIGKILL};
+    char output[OUTPUT_MAX];
+
+    (void) state;
+    if (geteuid() != 0) {
+        (void) printf("# skip: root\n");
+        skip();
+    }
+    assert_int_equal(run_shell(&how,
+                               "id -u; id -G; echo $$; cat /proc/self/uid_map | tr -s ' '; "
+                               "mount -t tmpfs x /mnt && echo mounted; "
+                               "grep NoNewPrivs /proc/self/status",
+                               output),
+                     0);
+    assert_string_equal(output, "0\n0\n1\n 0 2000000 65536\nmounted\nNoNewPrivs:\t1\n");
+    how.root_of = &(const struct sys_id_range){.outside = 2000000, .count = 0};
+    how.path = "/bin/true";
+    how.arguments = (const char *const[]){"true", NULL};
+    assert_true(sys_spawn(&how, NULL) < 0); /* ids that cannot be */
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+}
+
 static void what_it_starts_ends_with_it(void **state)
 {
     struct sys_spawn how = {.own_processes = true, .parent_signal = SIGKILL};
@@ -254,6 +280,7 @@ int main(void)
         cmocka_unit_test_teardown(every_injected_failure_is_told_and_leaves_no_child, reset),
         cmocka_unit_test_teardown(wrong_descriptors_are_refused, reset),
         cmocka_unit_test_teardown(signals_and_session_start_fresh, reset),
+        cmocka_unit_test_teardown(a_program_can_be_root_of_ids_of_its_own, reset),
         cmocka_unit_test_teardown(what_it_starts_ends_with_it, reset),
     };
 

@@ -2,7 +2,7 @@
 """Make files into a C source: embed.py OUTPUT HEADER NAME=FILE[+FILE...] ...
 
 Each NAME becomes a constant of type struct executor_source, declared in HEADER; files behind one
-name are joined.
+name are joined. TEXT:NAME becomes an array of characters that ends with a 0.
 """
 
 import sys
@@ -25,6 +25,9 @@ def main(output, header, *items):
         for path in files.split("+"):
             with open(path, "rb") as file:
                 data += file.read()
+        if name.startswith("TEXT:"):
+            parts.append(f"const char {name[5:]}[] =\n{literal(data)};\n")
+            continue
         parts.append(f"static const char {name}_bytes[] =\n{literal(data)};\n")
         parts.append(f"const struct executor_source {name} = "
                      f"{{{name}_bytes, sizeof({name}_bytes) - 1}};\n")

@@ -1,4 +1,4 @@
-/* burrow-launcher doctor: what this machine has of what sandboxes need. */
+/* burrow-admin doctor: what this machine has of what sandboxes need. */
 #include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
@@ -9,7 +9,8 @@
 #include "base/number.h"
 #include "launcher/doctor/doctor.h"
 #include "launcher/site.h"
-#include "programs/launcher/verb.h"
+#include "programs/admin/verb.h"
+#include "programs/root/root_verb.h"
 
 #define SANDBOXES_MAX 1000000
 #define PRINT_MAX     ((size_t) 1 << 20)
@@ -101,14 +102,14 @@ int verb_doctor(int argc, char **argv)
             return 0;
         }
         if (parse_option(option, &options) < 0)
-            return VERB_REFUSED;
+            return ROOT_VERB_REFUSED;
     }
     if (optind < argc) {
         (void) fputs(usage, stderr);
-        return VERB_REFUSED;
+        return ROOT_VERB_REFUSED;
     }
-    if (!verb_is_root("doctor"))
-        return VERB_REFUSED;
+    if (!root_verb_is_allowed("doctor"))
+        return ROOT_VERB_REFUSED;
     report = doctor_run(&options);
     doctor_print(report, &out);
     (void) fputs(text_string(&out), stdout);

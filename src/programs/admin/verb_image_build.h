@@ -1,4 +1,4 @@
-/* burrow-launcher image show|identify|set|layer: what `burrow image build` does to the registry.
+/* burrow-admin image show|identify|set|layer: what `burrow image build` does to the registry.
  * Not for people. All return 0, or -1 with `err`. */
 #pragma once
 

@@ -1,4 +1,4 @@
-#include "programs/burrow/launcher_exec.h"
+#include "programs/burrow/root_program.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -20,15 +20,16 @@ static bool is_program(const char *path)
     return stat(path, &status) == 0 && S_ISREG(status.st_mode) && access(path, X_OK) == 0;
 }
 
-/* Whether the launcher is in that folder, with its path in `ret_path`. */
-static bool is_in(const char *folder, size_t length, char ret_path[static PATH_MAX])
+/* Whether the program is in that folder, with its path in `ret_path`. */
+static bool is_in(const char *folder, size_t length, const char *program,
+                  char ret_path[static PATH_MAX])
 {
-    int size = snprintf(ret_path, PATH_MAX, "%.*s/" LAUNCHER_PROGRAM, (int) length, folder);
+    int size = snprintf(ret_path, PATH_MAX, "%.*s/%s", (int) length, folder, program);
 
     return size > 0 && size < PATH_MAX && is_program(ret_path);
 }
 
-static bool is_beside(const char *self, char ret_path[static PATH_MAX])
+static bool is_beside(const char *self, const char *program, char ret_path[static PATH_MAX])
 {
     char own[PATH_MAX];
     const char *slash;
@@ -40,33 +41,33 @@ static bool is_beside(const char *self, char ret_path[static PATH_MAX])
         self = own;
     }
     slash = strrchr(self, '/');
-    return slash && is_in(self, (size_t) (slash - self), ret_path);
+    return slash && is_in(self, (size_t) (slash - self), program, ret_path);
 }
 
-int launcher_find(const char *self, const char *path, char ret_path[static PATH_MAX],
-                  struct error *err)
+int root_program_find(const char *program, const char *self, const char *path,
+                      char ret_path[static PATH_MAX], struct error *err)
 {
-    if (is_beside(self, ret_path))
+    if (is_beside(self, program, ret_path))
         return 0;
     while (path && *path) {
         size_t length = strcspn(path, ":");
 
         /* An empty part means the working directory, which is no place for a program of root's. */
-        if (length > 0 && path[0] == '/' && is_in(path, length, ret_path))
+        if (length > 0 && path[0] == '/' && is_in(path, length, program, ret_path))
             return 0;
         path += length + (path[length] == ':');
     }
     return error_set(err, ERR_NOT_FOUND, 0,
-                     LAUNCHER_PROGRAM " is neither beside burrow nor in PATH: install it there");
+                     "%s is neither beside burrow nor in PATH: install it there", program);
 }
 
-int launcher_exec(const char *const *arguments, struct error *err)
+int root_program_exec(const char *program, const char *const *arguments, struct error *err)
 {
     AUTO(free) char **words = NULL;
     char path[PATH_MAX];
     size_t count = 0;
 
-    if (launcher_find(NULL, getenv("PATH"), path, err) < 0)
+    if (root_program_find(program, NULL, getenv("PATH"), path, err) < 0)
         return -1;
     while (arguments[count])
         count++;
@@ -77,14 +78,14 @@ int launcher_exec(const char *const *arguments, struct error *err)
     return error_set(err, ERR_INTERNAL, errno, "start %s", path);
 }
 
-int launcher_exec_verb(const char *verb, int argc, char **argv)
+int root_program_exec_verb(const char *verb, int argc, char **argv)
 {
     AUTO(free) const char **words = mem_alloc_array((size_t) argc + 2, sizeof(*words));
     struct error err = ERROR_INIT;
 
     words[0] = verb;
     memcpy(words + 1, argv, (size_t) argc * sizeof(*words));
-    (void) launcher_exec(words, &err);
+    (void) root_program_exec(ADMIN_PROGRAM, words, &err);
     (void) fprintf(stderr, "burrow %s: %s\n", verb, err.message);
     return EXIT_REFUSED;
 }

@@ -1,4 +1,4 @@
-#include "programs/launcher/verb_image_pull.h"
+#include "programs/admin/verb_image_pull.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,9 +15,9 @@
 #include "base/memory.h"
 #include "launcher/image/image_pull.h"
 #include "launcher/site.h"
-#include "programs/launcher/child_screen.h"
-#include "programs/launcher/image_tools.h"
-#include "programs/launcher/verb_image_import.h"
+#include "programs/admin/child_screen.h"
+#include "programs/admin/image_tools.h"
+#include "programs/admin/verb_image_import.h"
 #include "sys/file/sys_file.h"
 #include "sys/process/sys_signal.h"
 

@@ -1,4 +1,4 @@
-/* burrow-launcher image debian: a Debian system from packages (launcher/image/debian_build.h),
+/* burrow-admin image debian: a Debian system from packages (launcher/image/debian_build.h),
  * imported as any image is, by a keeper. For `burrow image build --debian`. */
 #pragma once
 

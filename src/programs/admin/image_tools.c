@@ -1,10 +1,10 @@
-#include "programs/launcher/image_tools.h"
+#include "programs/admin/image_tools.h"
 
 #include <limits.h>
 #include <stdio.h>
 
 #include "launcher/site.h"
-#include "launcher/wall/keeper_filter.h"
+#include "launcher/wall/seccomp.h"
 
 void image_tools_done(struct image_tools *tools)
 {
@@ -26,7 +26,7 @@ int image_tools_open_ids(const char *run, struct id_range_table **ret_ids, struc
 
 int image_tools_open(struct image_tools *tools, const char *run, struct error *err)
 {
-    int r = keeper_filter_init(&tools->filter);
+    int r = seccomp_filter_init_keeper(&tools->filter);
 
     if (r == 0)
         r = process_limits_plan(&tools->limits, 0);

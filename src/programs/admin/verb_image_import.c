@@ -1,4 +1,4 @@
-#include "programs/launcher/verb_image_import.h"
+#include "programs/admin/verb_image_import.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,8 +14,8 @@
 #include "launcher/image/image_import.h"
 #include "launcher/image/image_layers.h"
 #include "launcher/site.h"
-#include "launcher/wall/keeper_filter.h"
-#include "programs/launcher/image_tools.h"
+#include "launcher/wall/seccomp.h"
+#include "programs/admin/image_tools.h"
 #include "sys/file/sys_file.h"
 #include "sys/process/sys_process.h"
 

@@ -1,4 +1,4 @@
-#include "programs/launcher/verb_image_build.h"
+#include "programs/admin/verb_image_build.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "launcher/image/image_host.h"
 #include "launcher/image/image_import.h"
 #include "launcher/image/image_layers.h"
-#include "programs/launcher/image_tools.h"
+#include "programs/admin/image_tools.h"
 #include "sys/file/sys_file.h"
 
 static int check_layers(struct image_registry *images, const struct wire_image *image,

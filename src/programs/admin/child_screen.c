@@ -1,4 +1,4 @@
-#include "programs/launcher/child_screen.h"
+#include "programs/admin/child_screen.h"
 
 #include <stdint.h>
 #include <stdio.h>

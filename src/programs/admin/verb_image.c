@@ -1,4 +1,4 @@
-/* burrow-launcher image|bind add|rm|ls: folders that root registers by name; and images that are
+/* burrow-admin image|bind add|rm|ls: folders that root registers by name; and images that are
  * imported (verb_image_import.h). */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,11 +15,12 @@
 #include "launcher/image/image.h"
 #include "launcher/image/image_layers.h"
 #include "launcher/site.h"
-#include "programs/launcher/verb.h"
-#include "programs/launcher/verb_image_build.h"
-#include "programs/launcher/verb_image_debian.h"
-#include "programs/launcher/verb_image_import.h"
-#include "programs/launcher/verb_image_pull.h"
+#include "programs/admin/verb.h"
+#include "programs/admin/verb_image_build.h"
+#include "programs/admin/verb_image_debian.h"
+#include "programs/admin/verb_image_import.h"
+#include "programs/admin/verb_image_pull.h"
+#include "programs/root/root_verb.h"
 #include "sys/file/sys_file.h"
 
 /* One of the two registries: the other pointer is NULL. */
@@ -240,16 +241,16 @@ static int run_action(struct list *list, int count, char **words)
             ((actions[i].flags & ONLY_IMAGES) && !is_image(list)) ||
             (list->pull.is_given && actions[i].run != run_pull))
             continue;
-        if (!verb_is_root(list->noun))
-            return VERB_REFUSED;
+        if (!root_verb_is_allowed(list->noun))
+            return ROOT_VERB_REFUSED;
         if (run_open(list, i, words + 1, &err) == 0)
             return 0;
         utf8_make_harmless(err.message); /* it may have words of an image */
         (void) fprintf(stderr, "burrow %s: %s\n", list->noun, err.message);
-        return VERB_FAILED;
+        return ROOT_VERB_FAILED;
     }
     print_usage(list, stderr);
-    return VERB_REFUSED;
+    return ROOT_VERB_REFUSED;
 }
 
 static int run_verb(const char *noun, int argc, char **argv)
@@ -270,12 +271,12 @@ static int run_verb(const char *noun, int argc, char **argv)
             if (verb_image_pull_option(&list.pull, option, optarg))
                 break;
             print_usage(&list, option == 'h' ? stdout : stderr);
-            return option == 'h' ? 0 : VERB_REFUSED;
+            return option == 'h' ? 0 : ROOT_VERB_REFUSED;
         }
     }
     if (*list.data != '/') {
         (void) fprintf(stderr, "burrow %s: give the data folder from / on\n", noun);
-        return VERB_REFUSED;
+        return ROOT_VERB_REFUSED;
     }
     return run_action(&list, argc - optind, argv + optind);
 }

@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "programs/burrow/launcher_exec.h"
+#include "programs/burrow/root_program.h"
 #include "sys/sys_test.h"
 
 #define TEST_PATH_SIZE (SCRATCH_SIZE + 64)
@@ -43,17 +43,17 @@ static void the_one_beside_us_comes_first(void **state)
     make_folder(scratch, "other", other);
     (void) snprintf(self, sizeof(self), "%s/burrow", ours);
     (void) snprintf(path, sizeof(path), "/nonexistent::%s:%s", ours, other);
-    assert_int_equal(launcher_find(self, path, found, &err), -1);
+    assert_int_equal(root_program_find(LAUNCHER_PROGRAM, self, path, found, &err), -1);
     assert_int_equal(err.code, ERR_NOT_FOUND);
     make_program(other, "#!/bin/true\n", 0755);
-    assert_int_equal(launcher_find(self, path, found, &err), 0);
+    assert_int_equal(root_program_find(LAUNCHER_PROGRAM, self, path, found, &err), 0);
     expect_in(found, other);
     /* One that cannot be run is none. */
     make_program(ours, "#!/bin/true\n", 0644);
-    assert_int_equal(launcher_find(self, path, found, &err), 0);
+    assert_int_equal(root_program_find(LAUNCHER_PROGRAM, self, path, found, &err), 0);
     expect_in(found, other);
     make_program(ours, "#!/bin/true\n", 0755);
-    assert_int_equal(launcher_find(self, path, found, &err), 0);
+    assert_int_equal(root_program_find(LAUNCHER_PROGRAM, self, path, found, &err), 0);
     expect_in(found, ours);
     remove_scratch(scratch);
 }
@@ -71,13 +71,14 @@ static void the_working_directory_is_never_searched(void **state)
     assert_non_null(getcwd(before, sizeof(before)));
     assert_int_equal(chdir(scratch), 0);
     for (size_t i = 0; i < ARRAY_COUNT(paths); i++)
-        assert_int_equal(launcher_find("/nonexistent/burrow", paths[i], found, &err), -1);
+        assert_int_equal(
+            root_program_find(LAUNCHER_PROGRAM, "/nonexistent/burrow", paths[i], found, &err), -1);
     assert_int_equal(chdir(before), 0);
     remove_scratch(scratch);
 }
 
 /* In a child: PATH leads to a launcher that answers with what it was given. */
-static void become_launcher(void)
+static void become_program(void)
 {
     static const char *const words[] = {"verb", "a b", "", NULL};
     char scratch[] = "/tmp/burrow-launcher-XXXXXX", program[64];
@@ -97,7 +98,7 @@ static void become_launcher(void)
     CHECK_EQUAL(setenv("PATH", scratch, 1), 0);
     pid = fork();
     if (pid == 0) {
-        (void) launcher_exec(words, NULL);
+        (void) root_program_exec(LAUNCHER_PROGRAM, words, NULL);
         _exit(1);
     }
     CHECK_EQUAL(waitpid(pid, &status, 0), pid);
@@ -107,10 +108,10 @@ static void become_launcher(void)
     CHECK_EQUAL(WEXITSTATUS(status), 7);
 }
 
-static void all_words_reach_the_launcher(void **state)
+static void all_words_reach_the_program(void **state)
 {
     (void) state;
-    run_in_child(become_launcher, "fork");
+    run_in_child(become_program, "fork");
 }
 
 int main(void)
@@ -118,8 +119,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_one_beside_us_comes_first),
         cmocka_unit_test(the_working_directory_is_never_searched),
-        cmocka_unit_test(all_words_reach_the_launcher),
+        cmocka_unit_test(all_words_reach_the_program),
     };
 
-    return cmocka_run_group_tests_name("launcher_exec", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("root_program", tests, NULL, NULL);
 }
