@@ -56,13 +56,22 @@ static void tell_closed(struct mover *mover)
         closed(mover->closed_context);
 }
 
+static void work_cancel(struct work *work)
+{
+    report_cancel(&work->report);
+    if (work->call)
+        objects_cancel(work->call);
+    if (work->cancel)
+        work->cancel(work);
+}
+
 void mover_close(struct mover *mover, void (*done)(void *context), void *context)
 {
     mover->is_closing = true;
     mover->closed = done;
     mover->closed_context = context;
     LIST_EACH (&mover->works, at)
-        CONTAINER_OF(at, struct work, link)->cancel(CONTAINER_OF(at, struct work, link));
+        work_cancel(CONTAINER_OF(at, struct work, link));
     if (list_is_empty(&mover->works))
         tell_closed(mover);
 }
@@ -83,6 +92,7 @@ static void finish(struct loop_task *task)
     struct mover *mover = work->mover;
 
     list_remove(&work->link);
+    work->file = fd_close(work->file);
     work->finish(work, work->failed ? &work->failure : NULL);
     if (mover->is_closing && list_is_empty(&mover->works))
         tell_closed(mover);
@@ -95,10 +105,62 @@ bool work_begin(struct work *work, struct mover *mover,
     work->mover = mover;
     work->finish = when_over;
     work->cancel = cancel;
+    work->file = -EBADF;
     loop_task_init(&work->task, finish);
     list_append(&mover->works, &work->link);
     return work_goes_on(work);
 }
+
+void work_run(struct work *work, const struct provider_disk_job *job, report_line *on_line,
+              report_done *on_done)
+{
+    report_run(&work->report, work->mover->loop, work->mover->provider, job, on_line, on_done,
+               work);
+}
+
+void work_tell(struct work *work)
+{
+    if (work->progressed)
+        work->progressed(work->context, &work->progress);
+}
+
+/* --- put --- */
+
+static void put_progressed(void *context, uint64_t done_bytes)
+{
+    struct work *work = context;
+
+    work->progress.stored_bytes = done_bytes;
+    work_tell(work);
+}
+
+/* What the keeper told and what the store was given are the same bytes, or one of them lies. */
+static void put_ended(void *context, const struct error *failure, const struct object_info *info)
+{
+    struct work *work = context;
+    struct error err = ERROR_INIT;
+
+    work->call = NULL;
+    if (!failure && (info->size != work->put_size ||
+                     (info->has_sum && memcmp(info->sum, work->put_sum, VAULT_SUM_SIZE) != 0))) {
+        (void) error_set(&err, ERR_UPSTREAM, 0, "what was stored is not what the keeper told");
+        failure = &err;
+    }
+    work_end(work, failure);
+}
+
+void work_put(struct work *work, const char *key, uint64_t size, const uint8_t *sum)
+{
+    const struct object_put_options options = {.progress = put_progressed};
+
+    if (!work_goes_on(work))
+        return;
+    work->put_size = size;
+    work->put_sum = sum;
+    work->call = objects_put_file(work->mover->objects, key, work->file, &options, put_ended, work);
+}
+
+/* --- its end --- */
 
 /* Whoever asked is told what failed, and only the log where. */
 static void make_plain(struct work *work)

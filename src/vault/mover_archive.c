@@ -15,75 +15,33 @@
 #define OPTIONS_MAX ((size_t) 1 << 20)
 
 /* A line of progress: {"progress":{"files":1000,"bytes":123456}}. Others are left out. */
-static void tell_progress(const char *line, size_t length, struct vault_progress *progress,
-                          vault_progressed *progressed, void *context)
+static void tell_progress(void *context, const char *line, size_t length)
 {
     AUTO(outcome) struct outcome told = {.root = NULL};
+    struct work *work = context;
 
-    if (!progressed || outcome_read(&told, line, length, "progress", NULL) < 0 ||
-        outcome_count(&told, "files", &progress->files, NULL) < 0 ||
-        outcome_count(&told, "bytes", &progress->bytes, NULL) < 0)
-        return;
-    progressed(context, progress);
+    if (outcome_read(&told, line, length, "progress", NULL) == 0 &&
+        outcome_count(&told, "files", &work->progress.files, NULL) == 0 &&
+        outcome_count(&told, "bytes", &work->progress.bytes, NULL) == 0)
+        work_tell(work);
 }
 
 /* --- archive --------------------------------------------------------------------------------- */
 
 struct archive {
     struct work work;
-    struct report report;
-    struct objects_call *call;
     char *key;
-    int file;
     struct vault_archived archived;
-    struct vault_progress progress;
-    vault_progressed *progressed;
     vault_archive_done *done;
-    void *context;
 };
 
 static void archive_finished(struct work *work, const struct error *failure)
 {
     struct archive *archive = CONTAINER_OF(work, struct archive, work);
 
-    archive->done(archive->context, failure, failure ? NULL : &archive->archived);
-    archive->file = fd_close(archive->file);
+    archive->done(archive->work.context, failure, failure ? NULL : &archive->archived);
     free(archive->key);
     free(archive);
-}
-
-static void archive_cancel(struct work *work)
-{
-    struct archive *archive = CONTAINER_OF(work, struct archive, work);
-
-    report_cancel(&archive->report);
-    if (archive->call)
-        objects_cancel(archive->call);
-}
-
-static void archive_put_progress(void *context, uint64_t done_bytes)
-{
-    struct archive *archive = context;
-
-    archive->progress.stored_bytes = done_bytes;
-    if (archive->progressed)
-        archive->progressed(archive->context, &archive->progress);
-}
-
-static void archive_put(void *context, const struct error *failure, const struct object_info *info)
-{
-    struct archive *archive = context;
-    struct error err = ERROR_INIT;
-
-    archive->call = NULL;
-    /* What the keeper told and what the store was given are the same bytes, or one of them lies. */
-    if (!failure &&
-        (info->size != archive->archived.size ||
-         (info->has_sum && memcmp(info->sum, archive->archived.sum, VAULT_SUM_SIZE) != 0))) {
-        (void) error_set(&err, ERR_UPSTREAM, 0, "the archive is not what the keeper told");
-        failure = &err;
-    }
-    work_end(&archive->work, failure);
 }
 
 static int read_archived(const char *line, size_t length, struct vault_archived *ret_archived,
@@ -104,7 +62,6 @@ static void archive_made(void *context, const struct error *failure, const char 
                          size_t length)
 {
     struct archive *archive = context;
-    struct object_put_options options = {.progress = archive_put_progress};
     struct error err = ERROR_INIT;
 
     if (!failure && read_archived(outcome, length, &archive->archived, &err) < 0)
@@ -113,18 +70,9 @@ static void archive_made(void *context, const struct error *failure, const char 
         work_end(&archive->work, failure);
         return;
     }
-    archive->progress.files = archive->archived.files;
-    archive->progress.bytes = archive->archived.bytes;
-    if (work_goes_on(&archive->work))
-        archive->call = objects_put_file(archive->work.mover->objects, archive->key, archive->file,
-                                         &options, archive_put, archive);
-}
-
-static void archive_line(void *context, const char *line, size_t length)
-{
-    struct archive *archive = context;
-
-    tell_progress(line, length, &archive->progress, archive->progressed, archive->context);
+    archive->work.progress.files = archive->archived.files;
+    archive->work.progress.bytes = archive->archived.bytes;
+    work_put(&archive->work, archive->key, archive->archived.size, archive->archived.sum);
 }
 
 static void write_options(struct text *text, const struct vault_archive *what)
@@ -149,7 +97,6 @@ static void write_options(struct text *text, const struct vault_archive *what)
 
 static void archive_start(struct archive *archive, const struct vault_archive *what)
 {
-    struct mover *mover = archive->work.mover;
     AUTO(text) struct text options = TEXT_INIT(OPTIONS_MAX);
     AUTO(close) int input = -EBADF;
     struct provider_disk_job job = {
@@ -160,14 +107,13 @@ static void archive_start(struct archive *archive, const struct vault_archive *w
         work_fail(&archive->work, ERR_TOO_LARGE, 0, "so many excludes");
         return;
     }
-    archive->file = work_open_file(&archive->work);
+    archive->work.file = work_open_file(&archive->work);
     input = work_open_bytes(&archive->work, options.data, options.length);
     if (!work_goes_on(&archive->work))
         return;
     job.input = input;
-    job.data = archive->file;
-    report_run(&archive->report, mover->loop, mover->provider, &job, archive_line, archive_made,
-               archive);
+    job.data = archive->work.file;
+    work_run(&archive->work, &job, tell_progress, archive_made);
 }
 
 void mover_archive(void *self, const struct vault_archive *what, vault_progressed *progressed,
@@ -176,11 +122,10 @@ void mover_archive(void *self, const struct vault_archive *what, vault_progresse
     struct archive *archive = mem_alloc(sizeof(*archive));
 
     archive->key = mem_copy_text(what->key);
-    archive->file = -EBADF;
-    archive->progressed = progressed;
+    archive->work.progressed = progressed;
     archive->done = done;
-    archive->context = context;
-    if (work_begin(&archive->work, self, archive_finished, archive_cancel))
+    archive->work.context = context;
+    if (work_begin(&archive->work, self, archive_finished, NULL))
         archive_start(archive, what);
 }
 
@@ -191,29 +136,22 @@ void mover_archive(void *self, const struct vault_archive *what, vault_progresse
  * for it. */
 struct restore {
     struct work work;
-    struct report report;
-    struct objects_call *call;
     uv_poll_t poll; /* on `tar`, until its first byte */
     bool is_polling;
     struct id sandbox;
     char *folder;
-    int file; /* owned: the archive */
-    int tar;  /* owned: the end that is read */
+    int tar; /* owned: the end that is read */
     bool is_unpacked, is_extracted;
     bool unpack_failed, extract_failed;
     struct error unpack_failure, extract_failure;
-    struct vault_progress progress;
-    vault_progressed *progressed;
     vault_done *done;
-    void *context;
 };
 
 static void restore_finished(struct work *work, const struct error *failure)
 {
     struct restore *restore = CONTAINER_OF(work, struct restore, work);
 
-    restore->done(restore->context, failure);
-    restore->file = fd_close(restore->file);
+    restore->done(restore->work.context, failure);
     restore->tar = fd_close(restore->tar);
     free(restore->folder);
     free(restore);
@@ -280,12 +218,7 @@ static void tar_readable(uv_poll_t *poll, int status, int events)
 
 static void restore_cancel(struct work *work)
 {
-    struct restore *restore = CONTAINER_OF(work, struct restore, work);
-
-    if (restore->call)
-        objects_cancel(restore->call);
-    report_cancel(&restore->report);
-    stop_polling(restore);
+    stop_polling(CONTAINER_OF(work, struct restore, work));
 }
 
 static void restore_unpacked(void *context, const struct error *failure, const char *outcome,
@@ -301,21 +234,14 @@ static void restore_unpacked(void *context, const struct error *failure, const c
     restore_end(restore);
 }
 
-static void restore_line(void *context, const char *line, size_t length)
-{
-    struct restore *restore = context;
-
-    tell_progress(line, length, &restore->progress, restore->progressed, restore->context);
-}
-
 static void restore_unpack(struct restore *restore)
 {
     struct mover *mover = restore->work.mover;
-    struct provider_disk_job job = {.kind = DISK_JOB_UNARCHIVE, .input = restore->file};
+    struct provider_disk_job job = {.kind = DISK_JOB_UNARCHIVE, .input = restore->work.file};
     AUTO(close) int writer = -EBADF;
     int ends[2];
 
-    if (work_rewind(&restore->work, restore->file) < 0)
+    if (work_rewind(&restore->work, restore->work.file) < 0)
         return;
     if (pipe2(ends, O_CLOEXEC) < 0) {
         work_fail(&restore->work, ERR_UNAVAILABLE, errno, "make a pipe");
@@ -330,20 +256,19 @@ static void restore_unpack(struct restore *restore)
     restore->poll.data = restore;
     restore->is_polling = true;
     (void) uv_poll_start(&restore->poll, UV_READABLE | UV_DISCONNECT, tar_readable);
-    report_run(&restore->report, mover->loop, mover->provider, &job, restore_line, restore_unpacked,
-               restore);
+    work_run(&restore->work, &job, tell_progress, restore_unpacked);
 }
 
 static void restore_got(void *context, const struct error *failure, const struct object_info *info)
 {
     struct restore *restore = context;
 
-    restore->call = NULL;
+    restore->work.call = NULL;
     if (failure) {
         work_end(&restore->work, failure);
         return;
     }
-    restore->progress.stored_bytes = info->size;
+    restore->work.progress.stored_bytes = info->size;
     if (work_goes_on(&restore->work))
         restore_unpack(restore);
 }
@@ -356,14 +281,14 @@ void mover_restore(void *self, const struct vault_restore *what, vault_progresse
 
     restore->sandbox = what->sandbox;
     restore->folder = mem_copy_text(what->folder);
-    restore->file = restore->tar = -EBADF;
-    restore->progressed = progressed;
+    restore->tar = -EBADF;
+    restore->work.progressed = progressed;
     restore->done = done;
-    restore->context = context;
+    restore->work.context = context;
     if (!work_begin(&restore->work, mover, restore_finished, restore_cancel))
         return;
-    restore->file = work_open_file(&restore->work);
+    restore->work.file = work_open_file(&restore->work);
     if (work_goes_on(&restore->work))
-        restore->call = objects_get_file(mover->objects, what->key, restore->file, what->sum,
-                                         restore_got, restore);
+        restore->work.call = objects_get_file(mover->objects, what->key, restore->work.file,
+                                              what->sum, restore_got, restore);
 }

@@ -18,8 +18,16 @@
 struct work {
     struct list link;
     struct mover *mover;
-    struct loop_task task; /* its answer, from the loop */
-    /* Let go of what it waits for, so that it ends soon. */
+    struct loop_task task;     /* its answer, from the loop */
+    struct report report;      /* of its job, if it has one */
+    struct objects_call *call; /* of the store, under way; NULL: none */
+    int file;                  /* owned: what goes between the two; -EBADF */
+    uint64_t put_size;         /* of what is put, and its sum, borrowed: work_put */
+    const uint8_t *put_sum;
+    struct vault_progress progress;
+    vault_progressed *progressed; /* may be NULL */
+    void *context;                /* of whoever asked */
+    /* Let go of what it waits for beside job and store; may be NULL. */
     void (*cancel)(struct work *work);
     /* Answer and free it. */
     void (*finish)(struct work *work, const struct error *failure);
@@ -44,13 +52,25 @@ struct mover {
     void *closed_context;
 };
 
-/* A work begins. False: the mover is closing; the work will be finished with ERR_UNAVAILABLE. */
+/* A work begins, all zeros but for what is the caller's. False: the mover is closing; the work will
+ * be finished with ERR_UNAVAILABLE. `cancel` may be NULL. */
 bool work_begin(struct work *work, struct mover *mover,
                 void (*finish)(struct work *work, const struct error *failure),
                 void (*cancel)(struct work *work));
 
 /* It ends, with `failure` or NULL: finish is called from the loop. Only the first call counts. */
 void work_end(struct work *work, const struct error *failure);
+
+/* Run a keeper job of it, as report_run. */
+void work_run(struct work *work, const struct provider_disk_job *job, report_line *on_line,
+              report_done *on_done);
+
+/* Whoever asked is told of its progress. */
+void work_tell(struct work *work);
+
+/* Put its file under `key`, then it ends: with a failure too when size or sum (borrowed until then)
+ * are not what the keeper told. */
+void work_put(struct work *work, const char *key, uint64_t size, const uint8_t *sum);
 
 /* It ends when what an agent has written is on disk: agents answer before their kernel has written
  * anything. Only the first call counts. */

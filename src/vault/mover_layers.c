@@ -41,59 +41,18 @@ static int read_layer(const char *line, size_t length, struct vault_layer *ret_l
 
 struct storing {
     struct work work;
-    struct report report;
-    struct objects_call *call;
     struct id owner;
     char key[KEY_SIZE];
-    int file;
     struct vault_layer layer;
-    struct vault_progress progress;
-    vault_progressed *progressed;
     vault_layer_done *done;
-    void *context;
 };
 
 static void storing_finished(struct work *work, const struct error *failure)
 {
     struct storing *storing = CONTAINER_OF(work, struct storing, work);
 
-    storing->done(storing->context, failure, failure ? NULL : &storing->layer);
-    storing->file = fd_close(storing->file);
+    storing->done(storing->work.context, failure, failure ? NULL : &storing->layer);
     free(storing);
-}
-
-static void storing_cancel(struct work *work)
-{
-    struct storing *storing = CONTAINER_OF(work, struct storing, work);
-
-    report_cancel(&storing->report);
-    if (storing->call)
-        objects_cancel(storing->call);
-}
-
-static void storing_put_progress(void *context, uint64_t done_bytes)
-{
-    struct storing *storing = context;
-
-    storing->progress.stored_bytes = done_bytes;
-    if (storing->progressed)
-        storing->progressed(storing->context, &storing->progress);
-}
-
-static void storing_put(void *context, const struct error *failure, const struct object_info *info)
-{
-    struct storing *storing = context;
-    struct error err = ERROR_INIT;
-
-    storing->call = NULL;
-    storing->layer.is_new = true;
-    if (!failure &&
-        (info->size != storing->layer.size ||
-         (info->has_sum && memcmp(info->sum, storing->layer.sum, VAULT_SUM_SIZE) != 0))) {
-        (void) error_set(&err, ERR_UPSTREAM, 0, "the layer is not what the keeper told");
-        failure = &err;
-    }
-    work_end(&storing->work, failure);
 }
 
 /* The same content may have been compressed otherwise by another version: then the object that is
@@ -102,9 +61,8 @@ static void storing_looked(void *context, const struct error *failure,
                            const struct object_info *info)
 {
     struct storing *storing = context;
-    struct object_put_options options = {.progress = storing_put_progress};
 
-    storing->call = NULL;
+    storing->work.call = NULL;
     if (failure && failure->code != ERR_NOT_FOUND) {
         work_end(&storing->work, failure);
         return;
@@ -115,9 +73,8 @@ static void storing_looked(void *context, const struct error *failure,
         work_end(&storing->work, NULL);
         return;
     }
-    if (work_goes_on(&storing->work))
-        storing->call = objects_put_file(storing->work.mover->objects, storing->key, storing->file,
-                                         &options, storing_put, storing);
+    storing->layer.is_new = true;
+    work_put(&storing->work, storing->key, storing->layer.size, storing->layer.sum);
 }
 
 static void storing_packed(void *context, const struct error *failure, const char *outcome,
@@ -132,10 +89,10 @@ static void storing_packed(void *context, const struct error *failure, const cha
         work_end(&storing->work, failure);
         return;
     }
-    storing->progress.bytes = storing->layer.bytes;
+    storing->work.progress.bytes = storing->layer.bytes;
     layer_key(storing->key, &storing->owner, storing->layer.id);
     if (work_goes_on(&storing->work))
-        storing->call =
+        storing->work.call =
             objects_head(storing->work.mover->objects, storing->key, storing_looked, storing);
 }
 
@@ -143,23 +100,20 @@ void mover_store_disk(void *self, const struct disk_ref *disk, const struct disk
                       const struct id *owner, vault_progressed *progressed, vault_layer_done *done,
                       void *context)
 {
-    struct mover *mover = self;
     struct storing *storing = mem_alloc(sizeof(*storing));
     struct provider_disk_job job = {.kind = DISK_JOB_PACK, .on = *disk, .input = -EBADF};
 
     storing->owner = *owner;
-    storing->file = -EBADF;
-    storing->progressed = progressed;
+    storing->work.progressed = progressed;
     storing->done = done;
-    storing->context = context;
-    if (!work_begin(&storing->work, mover, storing_finished, storing_cancel))
+    storing->work.context = context;
+    if (!work_begin(&storing->work, self, storing_finished, NULL))
         return;
     if (base)
         job.base = *base;
-    job.data = storing->file = work_open_file(&storing->work);
+    job.data = storing->work.file = work_open_file(&storing->work);
     if (work_goes_on(&storing->work))
-        report_run(&storing->report, mover->loop, mover->provider, &job, NULL, storing_packed,
-                   storing);
+        work_run(&storing->work, &job, NULL, storing_packed);
 }
 
 /* --- fetch ----------------------------------------------------------------------------------- */
@@ -167,8 +121,6 @@ void mover_store_disk(void *self, const struct disk_ref *disk, const struct disk
 /* Objects go through one pipe into one keeper, layer behind layer, which tells a line for each. */
 struct fetching {
     struct work work;
-    struct report report;
-    struct objects_call *call; /* the layer that is being streamed; NULL: none */
     struct id owner;
     struct provider_disk_job job; /* of the keeper; target and limit */
     struct vault_layer *layers;   /* owned */
@@ -179,10 +131,7 @@ struct fetching {
     bool has_disk;                /* there is one, half filled until the end */
     bool has_failed;
     struct error why;
-    struct vault_progress progress;
-    vault_progressed *progressed;
     vault_done *done;
-    void *context;
 };
 
 static void stream_layers(struct fetching *fetching);
@@ -201,20 +150,15 @@ static void fetching_finished(struct work *work, const struct error *failure)
             mover->fetching < MOVER_FETCHES_MAX)
             stream_layers(other);
     }
-    fetching->done(fetching->context, failure);
+    fetching->done(fetching->work.context, failure);
     free(fetching->layers);
     free(fetching);
 }
 
 static void fetching_cancel(struct work *work)
 {
-    struct fetching *fetching = CONTAINER_OF(work, struct fetching, work);
-
-    if (fetching->is_waiting)
+    if (CONTAINER_OF(work, struct fetching, work)->is_waiting)
         (void) work_goes_on(work);
-    report_cancel(&fetching->report);
-    if (fetching->call)
-        objects_cancel(fetching->call);
 }
 
 static void half_is_gone(void *context, const struct error *failure)
@@ -243,7 +187,7 @@ static void fetching_fail(struct fetching *fetching, const struct error *failure
 /* Keeper and store have both ended. */
 static void fetching_end(struct fetching *fetching)
 {
-    if (fetching->is_unpacking || fetching->call)
+    if (fetching->is_unpacking || fetching->work.call)
         return;
     if (!fetching->has_failed)
         work_end(&fetching->work, NULL);
@@ -263,7 +207,7 @@ static void layer_streamed(void *context, const struct error *failure,
 {
     struct fetching *fetching = context;
 
-    fetching->call = NULL;
+    fetching->work.call = NULL;
     if (failure) {
         fetching_fail(fetching, failure, fetching->sent);
         fetching->pipe = fd_close(fetching->pipe);
@@ -271,9 +215,8 @@ static void layer_streamed(void *context, const struct error *failure,
         return;
     }
     CRASH_POINT("restore.layer");
-    fetching->progress.stored_bytes += info->size;
-    if (fetching->progressed)
-        fetching->progressed(fetching->context, &fetching->progress);
+    fetching->work.progress.stored_bytes += info->size;
+    work_tell(&fetching->work);
     fetching->sent++;
     stream_next(fetching);
 }
@@ -296,7 +239,7 @@ static void stream_next(struct fetching *fetching)
         return;
     }
     layer_key(key, &fetching->owner, layer->id);
-    fetching->call =
+    fetching->work.call =
         objects_get_file(mover->objects, key, fetching->pipe, layer->sum, layer_streamed, fetching);
 }
 
@@ -315,7 +258,7 @@ static void layer_told(void *context, const char *line, size_t length)
         (void) error_set(&err, ERR_UPSTREAM, 0, "the object holds another layer");
     if (err.code != ERR_NONE)
         fetching_fail(fetching, &err, fetching->told);
-    fetching->progress.bytes += told.bytes;
+    fetching->work.progress.bytes += told.bytes;
     fetching->told++;
 }
 
@@ -337,14 +280,13 @@ static void layers_unpacked(void *context, const struct error *failure, const ch
         (void) error_set(&err, ERR_UPSTREAM, 0, "the keeper has not seen it");
     if (err.code != ERR_NONE)
         fetching_fail(fetching, &err, fetching->told);
-    if (fetching->call)
-        objects_cancel(fetching->call);
+    if (fetching->work.call)
+        objects_cancel(fetching->work.call);
     fetching_end(fetching);
 }
 
 static void unpack_layers(struct fetching *fetching)
 {
-    struct mover *mover = fetching->work.mover;
     struct error err = ERROR_INIT;
     int ends[2];
 
@@ -365,8 +307,7 @@ static void unpack_layers(struct fetching *fetching)
     fetching->job.kind = DISK_JOB_UNPACK;
     fetching->job.input = ends[0];
     fetching->is_unpacking = true;
-    report_run(&fetching->report, mover->loop, mover->provider, &fetching->job, layer_told,
-               layers_unpacked, fetching);
+    work_run(&fetching->work, &fetching->job, layer_told, layers_unpacked);
     (void) fd_close(ends[0]);
     stream_next(fetching);
 }
@@ -405,13 +346,10 @@ static void start_copied(void *context, const struct error *failure, const char 
 
 static void stream_layers(struct fetching *fetching)
 {
-    struct mover *mover = fetching->work.mover;
-
     fetching->is_waiting = false;
-    mover->fetching++;
+    fetching->work.mover->fetching++;
     if (fetching->job.on.id.text[0])
-        report_run(&fetching->report, mover->loop, mover->provider, &fetching->job, NULL,
-                   start_copied, fetching);
+        work_run(&fetching->work, &fetching->job, NULL, start_copied);
     else
         unpack_layers(fetching);
 }
@@ -432,9 +370,8 @@ void mover_fetch_disk(void *self, const struct vault_fetch *what, vault_progress
                                           .data = -EBADF},
                                   .pipe = -EBADF,
                                   .is_waiting = true,
-                                  .progressed = progressed,
                                   .done = done,
-                                  .context = context};
+                                  .work = {.progressed = progressed, .context = context}};
     if (!work_begin(&fetching->work, mover, fetching_finished, fetching_cancel))
         return;
     if (check_layers(what->layers, what->count, what->start.id.text[0], &err) < 0) {

@@ -9,30 +9,23 @@
 
 struct diff {
     struct work work;
-    struct report report;
     vault_line *line;
     vault_done *done;
-    void *context;
 };
 
 static void diff_finished(struct work *work, const struct error *failure)
 {
     struct diff *diff = CONTAINER_OF(work, struct diff, work);
 
-    diff->done(diff->context, failure);
+    diff->done(diff->work.context, failure);
     free(diff);
-}
-
-static void diff_cancel(struct work *work)
-{
-    report_cancel(&CONTAINER_OF(work, struct diff, work)->report);
 }
 
 static void diff_line(void *context, const char *line, size_t length)
 {
     struct diff *diff = context;
 
-    diff->line(diff->context, line, length);
+    diff->line(diff->work.context, line, length);
 }
 
 static void diff_done(void *context, const struct error *failure, const char *outcome,
@@ -47,40 +40,32 @@ static void diff_done(void *context, const struct error *failure, const char *ou
 void mover_diff(void *self, const struct disk_ref *newer, const struct disk_ref *older,
                 vault_line *line, vault_done *done, void *context)
 {
-    struct mover *mover = self;
     struct diff *diff = mem_alloc(sizeof(*diff));
     struct provider_disk_job job = {
         .kind = DISK_JOB_DIFF, .on = *newer, .base = *older, .input = -EBADF, .data = -EBADF};
 
     diff->line = line;
     diff->done = done;
-    diff->context = context;
-    if (work_begin(&diff->work, mover, diff_finished, diff_cancel))
-        report_run(&diff->report, mover->loop, mover->provider, &job, diff_line, diff_done, diff);
+    diff->work.context = context;
+    if (work_begin(&diff->work, self, diff_finished, NULL))
+        work_run(&diff->work, &job, diff_line, diff_done);
 }
 
 /* --- measure --------------------------------------------------------------------------------- */
 
 struct measure {
     struct work work;
-    struct report report;
     uint64_t files, bytes;
     vault_measure_done *done;
-    void *context;
 };
 
 static void measure_finished(struct work *work, const struct error *failure)
 {
     struct measure *measure = CONTAINER_OF(work, struct measure, work);
 
-    measure->done(measure->context, failure, failure ? 0 : measure->files,
+    measure->done(measure->work.context, failure, failure ? 0 : measure->files,
                   failure ? 0 : measure->bytes);
     free(measure);
-}
-
-static void measure_cancel(struct work *work)
-{
-    report_cancel(&CONTAINER_OF(work, struct measure, work)->report);
 }
 
 /* The one outcome that is not inside of a member: {"files":3,...}. */
@@ -108,16 +93,14 @@ static void measure_done(void *context, const struct error *failure, const char 
 
 void mover_measure(void *self, const struct disk_ref *disk, vault_measure_done *done, void *context)
 {
-    struct mover *mover = self;
     struct measure *measure = mem_alloc(sizeof(*measure));
     struct provider_disk_job job = {
         .kind = DISK_JOB_MEASURE, .on = *disk, .input = -EBADF, .data = -EBADF};
 
     measure->done = done;
-    measure->context = context;
-    if (work_begin(&measure->work, mover, measure_finished, measure_cancel))
-        report_run(&measure->report, mover->loop, mover->provider, &job, NULL, measure_done,
-                   measure);
+    measure->work.context = context;
+    if (work_begin(&measure->work, self, measure_finished, NULL))
+        work_run(&measure->work, &job, NULL, measure_done);
 }
 
 /* --- remove_prefix --------------------------------------------------------------------------- */
@@ -125,27 +108,17 @@ void mover_measure(void *self, const struct disk_ref *disk, vault_measure_done *
 struct removal {
     struct work work;
     char *prefix; /* owned */
-    struct objects_call *call;
     bool is_last; /* nothing was behind the page that is being deleted */
     vault_done *done;
-    void *context;
 };
 
 static void removal_finished(struct work *work, const struct error *failure)
 {
     struct removal *removal = CONTAINER_OF(work, struct removal, work);
 
-    removal->done(removal->context, failure);
+    removal->done(removal->work.context, failure);
     free(removal->prefix);
     free(removal);
-}
-
-static void removal_cancel(struct work *work)
-{
-    struct removal *removal = CONTAINER_OF(work, struct removal, work);
-
-    if (removal->call)
-        objects_cancel(removal->call);
 }
 
 static void list_page(struct removal *removal);
@@ -154,7 +127,7 @@ static void page_deleted(void *context, const struct error *failure)
 {
     struct removal *removal = context;
 
-    removal->call = NULL;
+    removal->work.call = NULL;
     if (failure || removal->is_last)
         work_end(&removal->work, failure);
     else if (work_goes_on(&removal->work))
@@ -166,7 +139,7 @@ static void page_listed(void *context, const struct error *failure, const struct
     struct removal *removal = context;
     const char *keys[OBJECTS_DELETE_MAX];
 
-    removal->call = NULL;
+    removal->work.call = NULL;
     if (failure || !list->count) {
         work_end(&removal->work, failure);
         return;
@@ -176,7 +149,7 @@ static void page_listed(void *context, const struct error *failure, const struct
     for (size_t i = 0; i < list->count; i++)
         keys[i] = list->entries[i].key;
     removal->is_last = !list->next;
-    removal->call =
+    removal->work.call =
         objects_delete(removal->work.mover->objects, keys, list->count, page_deleted, removal);
 }
 
@@ -185,7 +158,7 @@ static void list_page(struct removal *removal)
 {
     struct object_query query = {.prefix = removal->prefix, .limit = OBJECTS_DELETE_MAX};
 
-    removal->call = objects_list(removal->work.mover->objects, &query, page_listed, removal);
+    removal->work.call = objects_list(removal->work.mover->objects, &query, page_listed, removal);
 }
 
 _Static_assert(OBJECTS_DELETE_MAX <= OBJECTS_PAGE_MAX, "what is listed at once is deleted at once");
@@ -196,8 +169,8 @@ void mover_remove_prefix(void *self, const char *prefix, vault_done *done, void 
 
     removal->prefix = mem_copy_text(prefix);
     removal->done = done;
-    removal->context = context;
-    if (!work_begin(&removal->work, self, removal_finished, removal_cancel))
+    removal->work.context = context;
+    if (!work_begin(&removal->work, self, removal_finished, NULL))
         return;
     /* Everything is never what somebody meant. */
     if (*prefix)

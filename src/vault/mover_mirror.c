@@ -35,10 +35,8 @@ struct ahead {
 
 struct mirror {
     struct work work;
-    struct objects_call *call; /* for the list */
     char *prefix, *manifest, *folder;
     struct id sandbox;
-    int file; /* owned: the list on its way */
     struct text list;
     struct mirror_cursor cursor;
 
@@ -61,10 +59,7 @@ struct mirror {
     bool failed;
     struct error failure;
     uint64_t files, bytes;
-    struct vault_progress progress;
-    vault_progressed *progressed;
     vault_mirror_done *done;
-    void *context;
 };
 
 static void ahead_clear(struct ahead *ahead)
@@ -80,11 +75,10 @@ static void mirror_finished(struct work *work, const struct error *failure)
 {
     struct mirror *mirror = CONTAINER_OF(work, struct mirror, work);
 
-    mirror->done(mirror->context, failure, failure ? 0 : mirror->files,
+    mirror->done(mirror->work.context, failure, failure ? 0 : mirror->files,
                  failure ? 0 : mirror->bytes);
     for (size_t i = 0; i < AHEAD_MAX; i++)
         ahead_clear(&mirror->ahead[i]);
-    mirror->file = fd_close(mirror->file);
     text_done(&mirror->list);
     text_done(&mirror->out);
     free(mirror->chunk);
@@ -151,9 +145,7 @@ static void mirror_cancel(struct work *work)
     struct error err = ERROR_INIT;
 
     (void) error_set(&err, ERR_CANCELLED, 0, "it was cancelled");
-    if (mirror->call)
-        objects_cancel(mirror->call);
-    else
+    if (!mirror->work.call)
         fail(mirror, &err);
 }
 
@@ -274,10 +266,9 @@ static void drop_first(struct mirror *mirror)
     if (ahead->entry.type == MIRROR_FILE) {
         mirror->files++;
         mirror->bytes += ahead->size;
-        mirror->progress.files = mirror->files;
-        mirror->progress.bytes = mirror->progress.stored_bytes = mirror->bytes;
-        if (mirror->progressed)
-            mirror->progressed(mirror->context, &mirror->progress);
+        mirror->work.progress.files = mirror->files;
+        mirror->work.progress.bytes = mirror->work.progress.stored_bytes = mirror->bytes;
+        work_tell(&mirror->work);
     }
     tar_padding_append(&mirror->out, ahead->entry.type == MIRROR_FILE ? ahead->size : 0);
     ahead_clear(ahead);
@@ -447,19 +438,19 @@ static void list_got(void *context, const struct error *failure, const struct ob
     struct mirror *mirror = context;
     char *place;
 
-    mirror->call = NULL;
+    mirror->work.call = NULL;
     if (failure) {
         work_end(&mirror->work, failure);
         return;
     }
     place = text_reserve(&mirror->list, (size_t) info->size);
-    if (!place ||
-        sys_file_pread_full(mirror->file, place, (size_t) info->size, 0) != (ssize_t) info->size) {
+    if (!place || sys_file_pread_full(mirror->work.file, place, (size_t) info->size, 0) !=
+                      (ssize_t) info->size) {
         work_fail(&mirror->work, ERR_TOO_LARGE, 0, "the list of the mirror cannot be read");
         return;
     }
     text_commit(&mirror->list, (size_t) info->size);
-    mirror->file = fd_close(mirror->file);
+    mirror->work.file = fd_close(mirror->work.file);
     if (work_goes_on(&mirror->work))
         start(mirror);
 }
@@ -478,17 +469,16 @@ void mover_restore_mirror(void *self, const struct vault_mirror *what, vault_pro
     mirror->list = (struct text) TEXT_INIT(MOVER_LIST_MAX);
     mirror->out = (struct text) TEXT_INIT(OBJECTS_BYTES_MAX + HEAD_MAX + CHUNK);
     mirror->chunk = mem_alloc(CHUNK);
-    mirror->progressed = progressed;
+    mirror->work.progressed = progressed;
     mirror->done = done;
-    mirror->context = context;
+    mirror->work.context = context;
     for (size_t i = 0; i < AHEAD_MAX; i++)
         mirror->ahead[i] =
             (struct ahead){.mirror = mirror, .entry = MIRROR_ENTRY_INIT, .file = -EBADF};
-    mirror->file = -EBADF;
     if (!work_begin(&mirror->work, mover, mirror_finished, mirror_cancel))
         return;
-    mirror->file = work_open_file(&mirror->work);
+    mirror->work.file = work_open_file(&mirror->work);
     if (work_goes_on(&mirror->work))
-        mirror->call = objects_get_file(mover->objects, mirror->manifest, mirror->file, NULL,
-                                        list_got, mirror);
+        mirror->work.call = objects_get_file(mover->objects, mirror->manifest, mirror->work.file,
+                                             NULL, list_got, mirror);
 }

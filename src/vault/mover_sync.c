@@ -32,17 +32,13 @@
 
 struct sync {
     struct work work;
-    struct report report;
     struct contents contents;
-    struct objects_call *call;
-
     struct disk_ref disk;
     char *image, *folder, *prefix, *manifest; /* owned; image may be NULL */
     char *doubts_key;                         /* owned */
     struct text options;                      /* of the scan */
     uint64_t bytes_max;
 
-    int file; /* owned: a list on its way from or to the store */
     struct mirror_past past;
     struct mirror_doubts doubts;
     bool has_doubts; /* they are in the store, or may be */
@@ -58,18 +54,14 @@ struct sync {
     bool is_listed;
 
     struct vault_synced synced;
-    struct vault_progress progress;
-    vault_progressed *progressed;
     vault_sync_done *done;
-    void *context;
 };
 
 static void sync_finished(struct work *work, const struct error *failure)
 {
     struct sync *sync = CONTAINER_OF(work, struct sync, work);
 
-    sync->done(sync->context, failure, failure ? NULL : &sync->synced);
-    sync->file = fd_close(sync->file);
+    sync->done(sync->work.context, failure, failure ? NULL : &sync->synced);
     free(sync->image);
     free(sync->folder);
     free(sync->prefix);
@@ -87,12 +79,7 @@ static void sync_finished(struct work *work, const struct error *failure)
 
 static void sync_cancel(struct work *work)
 {
-    struct sync *sync = CONTAINER_OF(work, struct sync, work);
-
-    report_cancel(&sync->report);
-    contents_cancel(&sync->contents);
-    if (sync->call)
-        objects_cancel(sync->call);
+    contents_cancel(&CONTAINER_OF(work, struct sync, work)->contents);
 }
 
 /* --- 6: what is gone ------------------------------------------------------------------------- */
@@ -104,7 +91,7 @@ static void doubts_removed(void *context, const struct error *failure)
 {
     struct sync *sync = context;
 
-    sync->call = NULL;
+    sync->work.call = NULL;
     work_end(&sync->work, failure);
 }
 
@@ -114,7 +101,7 @@ static void remove_doubts(struct sync *sync)
     const char *key = sync->doubts_key;
 
     if (sync->has_doubts)
-        sync->call = objects_delete(sync->work.mover->objects, &key, 1, doubts_removed, sync);
+        sync->work.call = objects_delete(sync->work.mover->objects, &key, 1, doubts_removed, sync);
     else
         work_end(&sync->work, NULL);
 }
@@ -123,7 +110,7 @@ static void gone_removed(void *context, const struct error *failure)
 {
     struct sync *sync = context;
 
-    sync->call = NULL;
+    sync->work.call = NULL;
     if (failure)
         work_end(&sync->work, failure);
     else if (work_goes_on(&sync->work))
@@ -163,7 +150,8 @@ static void remove_gone(struct sync *sync)
         keys[count++] = key;
     }
     if (count)
-        sync->call = objects_delete(sync->work.mover->objects, keys, count, gone_removed, sync);
+        sync->work.call =
+            objects_delete(sync->work.mover->objects, keys, count, gone_removed, sync);
     else if (sync->is_listed)
         remove_doubts(sync);
     else
@@ -177,7 +165,7 @@ static void list_put(void *context, const struct error *failure, const struct ob
     struct sync *sync = context;
 
     (void) info;
-    sync->call = NULL;
+    sync->work.call = NULL;
     sync->is_listed = true;
     if (failure)
         work_end(&sync->work, failure);
@@ -197,10 +185,10 @@ static void put_list(struct sync *sync)
         remove_gone(sync);
         return;
     }
-    sync->file = work_open_bytes(&sync->work, text_string(&sync->list), sync->list.length);
+    sync->work.file = work_open_bytes(&sync->work, text_string(&sync->list), sync->list.length);
     if (work_goes_on(&sync->work))
-        sync->call = objects_put_file(sync->work.mover->objects, sync->manifest, sync->file, NULL,
-                                      list_put, sync);
+        sync->work.call = objects_put_file(sync->work.mover->objects, sync->manifest,
+                                           sync->work.file, NULL, list_put, sync);
 }
 
 /* --- 4: contents ----------------------------------------------------------------------------- */
@@ -230,10 +218,9 @@ static void content_put(void *context, uint64_t bytes)
     struct sync *sync = context;
 
     sync->synced.files++;
-    sync->progress.files++;
-    sync->progress.stored_bytes += bytes;
-    if (sync->progressed)
-        sync->progressed(sync->context, &sync->progress);
+    sync->work.progress.files++;
+    sync->work.progress.stored_bytes += bytes;
+    work_tell(&sync->work);
 }
 
 static void contents_done(void *context, const struct error *failure)
@@ -307,8 +294,8 @@ static void doubts_put(void *context, const struct error *failure, const struct 
     struct sync *sync = context;
 
     (void) info;
-    sync->call = NULL;
-    sync->file = fd_close(sync->file);
+    sync->work.call = NULL;
+    sync->work.file = fd_close(sync->work.file);
     if (failure) {
         work_end(&sync->work, failure);
         return;
@@ -353,11 +340,11 @@ static void doubt(struct sync *sync)
         return;
     }
     sync->has_doubts = true;
-    sync->file =
+    sync->work.file =
         work_open_bytes(&sync->work, text_string(&sync->doubts.text), sync->doubts.text.length);
     if (work_goes_on(&sync->work))
-        sync->call = objects_put_file(sync->work.mover->objects, sync->doubts_key, sync->file, NULL,
-                                      doubts_put, sync);
+        sync->work.call = objects_put_file(sync->work.mover->objects, sync->doubts_key,
+                                           sync->work.file, NULL, doubts_put, sync);
 }
 
 /* --- 2: the scan ----------------------------------------------------------------------------- */
@@ -404,7 +391,7 @@ static void scan_line(void *context, const char *line, size_t length)
     if (take_entry(sync, line, length, &err) < 0) {
         sync->scan_failed = true;
         sync->scan_failure = err;
-        report_cancel(&sync->report);
+        report_cancel(&sync->work.report);
         return;
     }
     sync->before = sync->entry;
@@ -444,14 +431,13 @@ static void scanned(void *context, const struct error *failure, const char *outc
                     "the last list of a mirror is damaged: all of it is put anew",
                     log_text("list", sync->manifest));
     sync->synced.removed = sync->past.gone.count;
-    sync->progress.bytes = sync->synced.total_bytes;
+    sync->work.progress.bytes = sync->synced.total_bytes;
     if (work_goes_on(&sync->work))
         doubt(sync);
 }
 
 static void start_scan(struct sync *sync)
 {
-    struct mover *mover = sync->work.mover;
     struct provider_disk_job job = {
         .kind = DISK_JOB_SCAN, .on = sync->disk, .image = sync->image, .data = -EBADF};
     AUTO(close)
@@ -461,7 +447,7 @@ static void start_scan(struct sync *sync)
         return;
     mirror_past_begin(&sync->past);
     job.input = input;
-    report_run(&sync->report, mover->loop, mover->provider, &job, scan_line, scanned, sync);
+    work_run(&sync->work, &job, scan_line, scanned);
 }
 
 /* --- 1: the last list ------------------------------------------------------------------------ */
@@ -472,10 +458,10 @@ static bool read_file(const struct sync *sync, struct text *text)
     struct stat status;
     char *place;
 
-    if (fstat(sync->file, &status) < 0)
+    if (fstat(sync->work.file, &status) < 0)
         return false;
     place = status.st_size > 0 ? text_reserve(text, (size_t) status.st_size) : NULL;
-    if (place && sys_file_pread_full(sync->file, place, (size_t) status.st_size, 0) ==
+    if (place && sys_file_pread_full(sync->work.file, place, (size_t) status.st_size, 0) ==
                      (ssize_t) status.st_size)
         text_commit(text, (size_t) status.st_size);
     return (off_t) text->length == status.st_size;
@@ -485,9 +471,9 @@ static bool read_file(const struct sync *sync, struct text *text)
 static bool take_file(struct sync *sync, const struct error *failure, struct text *text,
                       bool *ret_is_bad)
 {
-    sync->call = NULL;
+    sync->work.call = NULL;
     *ret_is_bad = failure ? failure->code == ERR_UPSTREAM : !read_file(sync, text);
-    sync->file = fd_close(sync->file);
+    sync->work.file = fd_close(sync->work.file);
     if (!failure || *ret_is_bad || failure->code == ERR_NOT_FOUND)
         return work_goes_on(&sync->work);
     work_end(&sync->work, failure);
@@ -496,9 +482,10 @@ static bool take_file(struct sync *sync, const struct error *failure, struct tex
 
 static void get_file(struct sync *sync, const char *key, objects_info_done *done)
 {
-    sync->file = work_open_file(&sync->work);
+    sync->work.file = work_open_file(&sync->work);
     if (work_goes_on(&sync->work))
-        sync->call = objects_get_file(sync->work.mover->objects, key, sync->file, NULL, done, sync);
+        sync->work.call =
+            objects_get_file(sync->work.mover->objects, key, sync->work.file, NULL, done, sync);
 }
 
 static void doubts_got(void *context, const struct error *failure, const struct object_info *info)
@@ -561,7 +548,6 @@ static struct sync *new_sync(const struct vault_sync *what)
         .doubts_key = doubts_key(what->manifest),
         .options = TEXT_INIT(OPTIONS_MAX),
         .bytes_max = what->bytes_max,
-        .file = -EBADF,
         .past = MIRROR_PAST_INIT(MOVER_LIST_MAX),
         .doubts = MIRROR_DOUBTS_INIT(MOVER_LIST_MAX),
         .list = TEXT_INIT(MOVER_LIST_MAX),
@@ -577,13 +563,12 @@ static struct sync *new_sync(const struct vault_sync *what)
 void mover_sync(void *self, const struct vault_sync *what, vault_progressed *progressed,
                 vault_sync_done *done, void *context)
 {
-    struct mover *mover = self;
     struct sync *sync = new_sync(what);
 
-    sync->progressed = progressed;
+    sync->work.progressed = progressed;
     sync->done = done;
-    sync->context = context;
-    if (!work_begin(&sync->work, mover, sync_finished, sync_cancel))
+    sync->work.context = context;
+    if (!work_begin(&sync->work, self, sync_finished, sync_cancel))
         return;
     if (sync->options.overflowed) {
         work_fail(&sync->work, ERR_TOO_LARGE, 0, "so many excludes");

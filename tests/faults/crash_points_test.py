@@ -146,8 +146,8 @@ class Doomed(ControlPlane):
             self.filled[fork] = name
             self.labels[fork] = name
         made = self.ask_for("POST", f"{at}/fork", {"name": f"{name}f", "count": count})["sandboxes"]
-        for fork, box in zip(forks, made):
-            self.boxes[fork] = (box["id"], ("running",))
+        for box in made:
+            self.boxes[box["name"]] = (box["id"], ("running",))
         return made[0]
 
     def found_backups(self):

@@ -34,6 +34,7 @@ struct fork {
     struct sandbox **made; /* owned: references, in the order they were there */
     size_t made_count;
     fork_done *done;
+    sandbox_created *created; /* instead of `done`: of one that has a spec of its own */
     void *context;
 
     struct snapshot *snapshot; /* pinned; NULL: of a sandbox */
@@ -60,7 +61,10 @@ static void fork_answer(struct domain_task *task)
     struct fork *fork = CONTAINER_OF(task, struct fork, task);
     struct domain *domain = fork->domain;
 
-    if (fork->has_failed)
+    if (fork->created)
+        fork->created(fork->context, fork->has_failed ? &fork->failure : NULL,
+                      fork->has_failed ? NULL : fork->made[0], true);
+    else if (fork->has_failed)
         fork->done(fork->context, &fork->failure, NULL, 0, NULL);
     else
         fork->done(fork->context, NULL, fork->made, fork->made_count,
@@ -110,7 +114,7 @@ static void fork_end(void *context, const struct error *failure)
         sandbox_destroy(domain, &system, fork->made[i], NULL, NULL);
     if (fork->has_copy)
         snapshot_orphan(domain, &fork->copy);
-    if (!fork->has_failed)
+    if (!fork->has_failed && !fork->created)
         domain->counters.forked += fork->made_count;
     if (!fork->wish) {
         domain_defer(domain, &fork->task, fork_answer);
@@ -263,6 +267,20 @@ static const struct sequence_step snapshot_fork_steps[] = {
 const struct sequence_table snapshot_fork_sequence = {"snapshot.fork", snapshot_fork_steps,
                                                       fork_end};
 
+static void fork_snapshot(struct fork *fork, struct snapshot *snapshot)
+{
+    snapshot_pin(snapshot);
+    fork->snapshot = snapshot;
+    fork->disk = (struct disk_ref){DISK_OF_SNAPSHOT, snapshot->id};
+    fork->origin = snapshot->sandbox;
+    fork->base = snapshot->id;
+    fork->inside = snapshot->inside;
+    if (!fork->created)
+        set_spec(fork);
+    sequence_begin(&fork->sequence, fork->domain, &snapshot_fork_sequence, &snapshot->sandbox,
+                   fork);
+}
+
 void snapshot_fork(struct domain *domain, const struct caller *caller, struct snapshot *snapshot,
                    const struct fork_options *options, fork_done *done, void *context)
 {
@@ -270,18 +288,26 @@ void snapshot_fork(struct domain *domain, const struct caller *caller, struct sn
     struct error err = ERROR_INIT;
 
     if (check_fork(fork, &err) < 0 || snapshot_check_ready(snapshot, &err) < 0 ||
-        sandbox_spec_read(snapshot->spec, strlen(snapshot->spec), &fork->spec, &err) < 0) {
+        sandbox_spec_read(snapshot->spec, strlen(snapshot->spec), &fork->spec, &err) < 0)
         fork_end(fork, &err);
-        return;
-    }
-    snapshot_pin(snapshot);
-    fork->snapshot = snapshot;
-    fork->disk = (struct disk_ref){DISK_OF_SNAPSHOT, snapshot->id};
-    fork->origin = snapshot->sandbox;
-    fork->base = snapshot->id;
-    fork->inside = snapshot->inside;
-    set_spec(fork);
-    sequence_begin(&fork->sequence, domain, &snapshot_fork_sequence, &snapshot->sandbox, fork);
+    else
+        fork_snapshot(fork, snapshot);
+}
+
+void sandbox_create_from_snapshot(struct domain *domain, const struct caller *caller,
+                                  struct snapshot *snapshot, const struct sandbox_spec *spec,
+                                  sandbox_created *done, void *context)
+{
+    const struct fork_options one = {.count = 1, .name = spec->name};
+    struct fork *fork = fork_new(domain, caller, &one, NULL, context);
+    struct error err = ERROR_INIT;
+
+    fork->created = done;
+    fork->spec = sandbox_spec_copy(spec);
+    if (check_fork(fork, &err) < 0 || snapshot_check_ready(snapshot, &err) < 0)
+        fork_end(fork, &err);
+    else
+        fork_snapshot(fork, snapshot);
 }
 
 /* --- of a sandbox ---------------------------------------------------------------------------- */
@@ -382,87 +408,4 @@ void sandbox_fork(struct domain *domain, const struct caller *caller, struct san
     fork->wish =
         wish_make(domain, caller, sandbox, SANDBOX_ACTION_SNAPSHOT, fork_act, on_fork_over, fork);
     wish_begin(fork->wish);
-}
-
-/* --- one with a spec of its own -------------------------------------------------------------- */
-
-struct creating {
-    struct domain_task task;
-    struct domain *domain;
-    struct caller caller;
-    struct snapshot *snapshot; /* pinned */
-    struct snapshot_waiter waiter;
-    struct sandbox_spec spec;
-    sandbox_created *done;
-    void *context;
-    struct error failure;
-};
-
-static void on_created(void *context, const struct error *failure, struct sandbox *sandbox,
-                       bool is_new)
-{
-    struct creating *creating = context;
-    struct domain *domain = creating->domain;
-
-    creating->done(creating->context, failure, sandbox, is_new);
-    snapshot_unpin(domain, creating->snapshot);
-    sandbox_spec_done(&creating->spec);
-    free(creating);
-    domain->works--;
-    domain_check_gone(domain);
-}
-
-static void tell_refusal(struct domain_task *task)
-{
-    struct creating *creating = CONTAINER_OF(task, struct creating, task);
-
-    on_created(creating, &creating->failure, NULL, false);
-}
-
-static void create(struct creating *creating)
-{
-    const struct snapshot *snapshot = creating->snapshot;
-    const struct sandbox_origin origin = {.disk = {DISK_OF_SNAPSHOT, snapshot->id},
-                                          .sandbox = snapshot->sandbox.text,
-                                          .snapshot = snapshot->id.text,
-                                          .base = snapshot->id.text,
-                                          .inside = snapshot->inside};
-
-    sandbox_create_from(creating->domain, &creating->caller, &creating->spec, &origin, on_created,
-                        creating);
-}
-
-static void on_here_to_create(struct snapshot_waiter *waiter, const struct error *failure)
-{
-    struct creating *creating = CONTAINER_OF(waiter, struct creating, waiter);
-
-    if (failure)
-        on_created(creating, failure, NULL, false);
-    else
-        create(creating);
-}
-
-void sandbox_create_from_snapshot(struct domain *domain, const struct caller *caller,
-                                  struct snapshot *snapshot, const struct sandbox_spec *spec,
-                                  sandbox_created *done, void *context)
-{
-    struct creating *creating = mem_alloc(sizeof(*creating));
-
-    *creating = (struct creating){.domain = domain,
-                                  .caller = *caller,
-                                  .snapshot = snapshot,
-                                  .waiter.done = on_here_to_create,
-                                  .spec = sandbox_spec_copy(spec),
-                                  .done = done,
-                                  .context = context};
-    snapshot_pin(snapshot);
-    domain->works++;
-    if (!domain_is_open(domain, &creating->failure) ||
-        snapshot_check_provider(domain, &creating->failure) < 0 ||
-        snapshot_check_ready(snapshot, &creating->failure) < 0)
-        domain_defer(domain, &creating->task, tell_refusal);
-    else if (snapshot_is_here(domain, snapshot))
-        create(creating);
-    else
-        snapshot_fetch(domain, snapshot, &creating->waiter);
 }
