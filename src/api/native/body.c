@@ -150,10 +150,11 @@ void native_answer_send(struct native_answer *answer, struct http_request *reque
     if (answer->json.depth == 2)
         json_end_array(&answer->json);
     if (answer->json.depth == 1)
-        if (json_document_end(&answer->json) < 0) {
-            api_fail(request, ERR_TOO_LARGE, "the answer is too large: ask for fewer at once");
-            return;
-        }
+        json_end_object(&answer->json);
+    if (json_writer_finish(&answer->json) < 0) {
+        api_fail(request, ERR_TOO_LARGE, "the answer is too large: ask for fewer at once");
+        return;
+    }
     http_reply(request, status, "application/json", text_string(&answer->body),
                answer->body.length);
 }
