@@ -98,6 +98,11 @@ int json_field_size(const struct json_place *object, const char *key, enum json_
 void json_add_thousandths(struct json_writer *writer, const char *key, uint64_t thousandths)
 {
     json_key(writer, key);
+    json_put_thousandths(writer, thousandths);
+}
+
+void json_put_thousandths(struct json_writer *writer, uint64_t thousandths)
+{
     if (thousandths % 1000 == 0)
         json_put_integer(writer, (int64_t) (thousandths / 1000));
     else

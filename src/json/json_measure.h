@@ -20,4 +20,5 @@ int json_field_thousandths(const struct json_place *object, const char *key, enu
 
 /* Thousandths as a number: 600000 -> 600, 1500 -> 1.5. For durations these are seconds. What is
  * written is read back as the same. */
+void json_put_thousandths(struct json_writer *writer, uint64_t thousandths);
 void json_add_thousandths(struct json_writer *writer, const char *key, uint64_t thousandths);

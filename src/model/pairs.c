@@ -80,6 +80,20 @@ const char *sandbox_pairs_get(const struct sandbox_pairs *pairs, const char *nam
     return pair ? pair->value : NULL;
 }
 
+static bool value_is_same(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+bool sandbox_pairs_equal(const struct sandbox_pairs *a, const struct sandbox_pairs *b)
+{
+    for (size_t i = 0; a->count == b->count && i < a->count; i++)
+        if (strcmp(a->items[i].name, b->items[i].name) != 0 ||
+            !value_is_same(a->items[i].value, b->items[i].value))
+            return false;
+    return a->count == b->count;
+}
+
 void sandbox_pairs_merge(struct sandbox_pairs *pairs, const struct sandbox_pairs *changes)
 {
     for (size_t i = 0; i < changes->count; i++) {
@@ -107,6 +121,14 @@ struct sandbox_texts sandbox_texts_copy(const struct sandbox_texts *texts)
     for (size_t i = 0; i < texts->count; i++)
         sandbox_texts_add(&copy, texts->items[i]);
     return copy;
+}
+
+bool sandbox_texts_equal(const struct sandbox_texts *a, const struct sandbox_texts *b)
+{
+    for (size_t i = 0; a->count == b->count && i < a->count; i++)
+        if (strcmp(a->items[i], b->items[i]) != 0)
+            return false;
+    return a->count == b->count;
 }
 
 void sandbox_texts_add(struct sandbox_texts *texts, const char *text)

@@ -1,6 +1,7 @@
 /* Lists of names with values, and lists of texts, as specs have them. They own what is in them. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/auto.h"
@@ -29,6 +30,9 @@ void sandbox_pairs_remove(struct sandbox_pairs *pairs, const char *name);
 /* The value of that name, or NULL. Borrowed. */
 const char *sandbox_pairs_get(const struct sandbox_pairs *pairs, const char *name);
 
+/* The same, in the same order. */
+bool sandbox_pairs_equal(const struct sandbox_pairs *a, const struct sandbox_pairs *b);
+
 /* Set or remove what the changes say. */
 void sandbox_pairs_merge(struct sandbox_pairs *pairs, const struct sandbox_pairs *changes);
 
@@ -40,4 +44,5 @@ struct sandbox_texts {
 void sandbox_texts_done(struct sandbox_texts *texts);
 AUTO_DEFINE(sandbox_texts, struct sandbox_texts, sandbox_texts_done);
 struct sandbox_texts sandbox_texts_copy(const struct sandbox_texts *texts);
+bool sandbox_texts_equal(const struct sandbox_texts *a, const struct sandbox_texts *b);
 void sandbox_texts_add(struct sandbox_texts *texts, const char *text);

@@ -82,11 +82,12 @@ void limits_merge(struct limits *limits, const struct limits *wanted)
 }
 
 /* Texts and sums of the store are signed: nothing may pass INT64_MAX, but swap without a limit. */
-static int limits_check(const struct spec_field *field, const void *at, struct error *err)
+static int limits_check(const struct spec_field *field, const struct limits *limits,
+                        struct error *err)
 {
     for (size_t i = 0; i < LIMIT_FIELD_COUNT; i++) {
         const struct limit_field *limit = &limit_fields[i];
-        uint64_t value = limit_get(at, limit);
+        uint64_t value = limit_get(limits, limit);
 
         if (value <= (uint64_t) limit->most || (i == LIMIT_SWAP && value == LIMITS_SWAP_UNLIMITED))
             continue;
@@ -98,39 +99,7 @@ static int limits_check(const struct spec_field *field, const void *at, struct e
     return 0;
 }
 
-static bool limits_equal_at(const void *a, const void *b)
-{
-    return limits_equal(a, b);
-}
-
-static void limits_merge_at(void *at, const void *wanted)
-{
-    limits_merge(at, wanted);
-}
-
-/* --- texts ----------------------------------------------------------------------------------- */
-
-static void text_done_at(void *at)
-{
-    free(*(char **) at);
-}
-
-static void text_copy_at(void *at)
-{
-    char **text = at;
-
-    *text = *text ? mem_copy_text(*text) : NULL;
-}
-
-static bool text_equal(const char *a, const char *b)
-{
-    return a && b ? strcmp(a, b) == 0 : a == b;
-}
-
-static bool text_equal_at(const void *a, const void *b)
-{
-    return text_equal(*(char *const *) a, *(char *const *) b);
-}
+/* --- checks of texts ------------------------------------------------------------------------- */
 
 /* Readable and on one line: it ends up in lists, logs and headers. */
 static bool is_plain(const char *text)
@@ -141,62 +110,28 @@ static bool is_plain(const char *text)
     return utf8_is_valid(text, strlen(text));
 }
 
-static int plain_check(const char *field, const char *text, size_t least, size_t most,
-                       struct error *err)
+static int plain_check(const char *field, const char *text, size_t most, struct error *err)
 {
-    size_t length = strlen(text);
-
-    if (length < least || length > most || !is_plain(text))
-        return error_set(err, ERR_INVALID, 0, "%s must be %zu to %zu characters on one line", field,
-                         least, most);
+    if (!*text || strlen(text) > most || !is_plain(text))
+        return error_set(err, ERR_INVALID, 0, "%s must be 1 to %zu characters on one line", field,
+                         most);
     return 0;
 }
 
-static int text_check(const struct spec_field *field, const void *at, struct error *err)
+static int text_check(const struct spec_field *field, const char *text, struct error *err)
 {
-    const char *text = *(char *const *) at;
-
-    return text ? plain_check(field->name, text, field->least, field->most, err) : 0;
-}
-
-static int folder_check(const struct spec_field *field, const void *at, struct error *err)
-{
-    const char *folder = *(char *const *) at;
-
-    if (text_check(field, at, err) < 0)
+    if (!text)
+        return 0;
+    if (plain_check(field->name, text, field->most, err) < 0)
         return -1;
-    if (folder && *folder != '/')
+    if (field->type == SPEC_FOLDER && *text != '/')
         return error_set(err, ERR_INVALID, 0, "%s must begin with '/'", field->name);
     return 0;
 }
 
-static void commands_done_at(void *at)
+static int commands_check(const struct spec_field *field, const struct sandbox_texts *commands,
+                          struct error *err)
 {
-    sandbox_texts_done(at);
-}
-
-static void commands_copy_at(void *at)
-{
-    *(struct sandbox_texts *) at = sandbox_texts_copy(at);
-}
-
-static bool commands_equal_at(const void *a, const void *b)
-{
-    const struct sandbox_texts *x = a, *y = b;
-
-    for (size_t i = 0; x->count == y->count && i < x->count; i++)
-        if (strcmp(x->items[i], y->items[i]) != 0)
-            return false;
-    return x->count == y->count;
-}
-
-static int commands_check(const struct spec_field *field, const void *at, struct error *err)
-{
-    const struct sandbox_texts *commands = at;
-
-    if (commands->count > field->least)
-        return error_set(err, ERR_INVALID, 0, "%s: %zu commands; at most %zu", field->name,
-                         commands->count, (size_t) field->least);
     for (size_t i = 0; i < commands->count; i++) {
         size_t length = strlen(commands->items[i]);
 
@@ -207,33 +142,7 @@ static int commands_check(const struct spec_field *field, const void *at, struct
     return 0;
 }
 
-/* --- pairs ----------------------------------------------------------------------------------- */
-
-static void pairs_done_at(void *at)
-{
-    sandbox_pairs_done(at);
-}
-
-static void pairs_copy_at(void *at)
-{
-    *(struct sandbox_pairs *) at = sandbox_pairs_copy(at);
-}
-
-static void pairs_merge_at(void *at, const void *wanted)
-{
-    sandbox_pairs_merge(at, wanted);
-}
-
-static bool pairs_equal_at(const void *a, const void *b)
-{
-    const struct sandbox_pairs *x = a, *y = b;
-
-    for (size_t i = 0; x->count == y->count && i < x->count; i++)
-        if (strcmp(x->items[i].name, y->items[i].name) != 0 ||
-            !text_equal(x->items[i].value, y->items[i].value))
-            return false;
-    return x->count == y->count;
-}
+/* --- checks of pairs ------------------------------------------------------------------------- */
 
 static bool is_letter(char c)
 {
@@ -245,22 +154,13 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-static bool is_variable_name(const char *name)
+/* Letters, digits and '_', no digit first; of labels a digit may be, and `more` behind it. */
+static bool is_word(const char *name, bool may_begin_with_digit, const char *more)
 {
-    if (!is_letter(*name))
+    if (!is_letter(*name) && !(may_begin_with_digit && is_digit(*name)))
         return false;
     for (const char *at = name; *at; at++)
-        if (!is_letter(*at) && !is_digit(*at))
-            return false;
-    return strlen(name) <= SANDBOX_WORD_MAX;
-}
-
-static bool is_label_name(const char *name)
-{
-    if (!is_letter(*name) && !is_digit(*name))
-        return false;
-    for (const char *at = name; *at; at++)
-        if (!is_letter(*at) && !is_digit(*at) && !strchr(".-/", *at))
+        if (!is_letter(*at) && !is_digit(*at) && !strchr(more, *at))
             return false;
     return strlen(name) <= SANDBOX_WORD_MAX;
 }
@@ -268,7 +168,7 @@ static bool is_label_name(const char *name)
 static int variable_check(const struct spec_field *field, const struct sandbox_pair *pair,
                           struct error *err)
 {
-    if (!is_variable_name(pair->name))
+    if (!is_word(pair->name, false, ""))
         return error_set(err, ERR_INVALID, 0,
                          "%s: '%.64s' cannot be the name of a variable: use letters, digits and "
                          "'_', no digit first, at most %d",
@@ -284,7 +184,7 @@ static int variable_check(const struct spec_field *field, const struct sandbox_p
 static int label_check(const struct spec_field *field, const struct sandbox_pair *pair,
                        struct error *err)
 {
-    if (!is_label_name(pair->name))
+    if (!is_word(pair->name, true, ".-/"))
         return error_set(err, ERR_INVALID, 0,
                          "%s: '%.64s' cannot be the name of a label: use letters, digits and '_', "
                          "behind the first also '.', '-' and '/', at most %d",
@@ -298,70 +198,30 @@ static int label_check(const struct spec_field *field, const struct sandbox_pair
 static int bind_check(const struct spec_field *field, const struct sandbox_pair *pair,
                       struct error *err)
 {
-    if (plain_check("binds: a place", pair->name, 1, SANDBOX_PATH_MAX, err) < 0)
+    if (plain_check("binds: a place", pair->name, SANDBOX_PATH_MAX, err) < 0)
         return -1;
-    return plain_check("binds: a folder's name", pair->value, 1, field->most, err);
+    return plain_check("binds: a folder's name", pair->value, field->most, err);
 }
 
-typedef int pair_check(const struct spec_field *field, const struct sandbox_pair *pair,
-                       struct error *err);
-
-static int pairs_check(const struct spec_field *field, const void *at, struct error *err)
+static int pairs_check(const struct spec_field *field, const struct sandbox_pairs *pairs,
+                       struct error *err)
 {
-    static pair_check *const checks[SPEC_TYPE_COUNT] = {
-        [SPEC_VARIABLES] = variable_check, [SPEC_LABELS] = label_check, [SPEC_BINDS] = bind_check};
-    const struct sandbox_pairs *pairs = at;
+    for (size_t i = 0; i < pairs->count; i++) {
+        const struct sandbox_pair *pair = &pairs->items[i];
 
-    if (pairs->count > field->least)
-        return error_set(err, ERR_INVALID, 0, "%s: %zu entries; at most %zu", field->name,
-                         pairs->count, (size_t) field->least);
-    for (size_t i = 0; i < pairs->count; i++)
-        if (checks[field->type](field, &pairs->items[i], err) < 0)
+        if ((field->type == SPEC_VARIABLES ? variable_check(field, pair, err)
+             : field->type == SPEC_LABELS  ? label_check(field, pair, err)
+                                           : bind_check(field, pair, err)) < 0)
             return -1;
+    }
     return 0;
 }
 
-/* --- rules ----------------------------------------------------------------------------------- */
+/* --- checks of rules and numbers ------------------------------------------------------------- */
 
-static void rules_done_at(void *at)
+static int rules_check(const struct spec_field *field, const struct sandbox_rules *rules,
+                       struct error *err)
 {
-    free(((struct sandbox_rules *) at)->items);
-}
-
-static void rules_copy_at(void *at)
-{
-    struct sandbox_rules *rules = at;
-    struct network_rule *items = NULL;
-
-    if (rules->count) {
-        items = mem_alloc_array(rules->count, sizeof(*items));
-        memcpy(items, rules->items, rules->count * sizeof(*items));
-    }
-    rules->items = items;
-}
-
-static bool rules_equal_at(const void *a, const void *b)
-{
-    const struct sandbox_rules *x = a, *y = b;
-
-    for (size_t i = 0; x->count == y->count && i < x->count; i++) {
-        const struct network_rule *one = &x->items[i], *other = &y->items[i];
-
-        if (one->allow != other->allow || one->to.address != other->to.address ||
-            one->to.bits != other->to.bits || one->protocol != other->protocol ||
-            one->ports.first != other->ports.first || one->ports.last != other->ports.last)
-            return false;
-    }
-    return x->count == y->count;
-}
-
-static int rules_check(const struct spec_field *field, const void *at, struct error *err)
-{
-    const struct sandbox_rules *rules = at;
-
-    if (rules->count > field->least)
-        return error_set(err, ERR_INVALID, 0, "%s: %zu entries; at most %zu", field->name,
-                         rules->count, (size_t) field->least);
     for (size_t i = 0; i < rules->count; i++)
         if (rules->items[i].to.bits > 32 ||
             rules->items[i].ports.first > rules->items[i].ports.last)
@@ -371,34 +231,9 @@ static int rules_check(const struct spec_field *field, const void *at, struct er
     return 0;
 }
 
-/* --- numbers --------------------------------------------------------------------------------- */
-
-static bool time_equal_at(const void *a, const void *b)
-{
-    return *(const uint64_t *) a == *(const uint64_t *) b;
-}
-
-static bool count_equal_at(const void *a, const void *b)
-{
-    return *(const uint32_t *) a == *(const uint32_t *) b;
-}
-
-static bool flag_equal_at(const void *a, const void *b)
-{
-    return *(const bool *) a == *(const bool *) b;
-}
-
-static bool network_equal_at(const void *a, const void *b)
-{
-    const struct sandbox_network *x = a, *y = b;
-
-    return x->is_set == y->is_set && x->mode == y->mode;
-}
-
-static int time_check(const struct spec_field *field, const void *at, struct error *err)
+static int time_check(const struct spec_field *field, uint64_t time_ms, struct error *err)
 {
     char least[NUMBER_TEXT_SIZE], most[NUMBER_TEXT_SIZE];
-    uint64_t time_ms = *(const uint64_t *) at;
 
     if (time_ms == 0 || (time_ms >= field->least && time_ms <= field->most) ||
         (field->type == SPEC_TIER && time_ms == SANDBOX_NEVER))
@@ -411,56 +246,161 @@ static int time_check(const struct spec_field *field, const void *at, struct err
     return error_set(err, ERR_INVALID, 0, "%s must be at most %s", field->name, most);
 }
 
-static int count_check(const struct spec_field *field, const void *at, struct error *err)
+static int count_check(const struct spec_field *field, uint64_t count, const char *what,
+                       uint64_t most, struct error *err)
 {
-    uint32_t count = *(const uint32_t *) at;
-
-    if (count < field->least || count > field->most)
-        return error_set(err, ERR_INVALID, 0, "%s must be from %zu to %zu", field->name,
-                         (size_t) field->least, (size_t) field->most);
+    if (count > most)
+        return error_set(err, ERR_INVALID, 0, "%s: %zu%s; at most %zu", field->name, (size_t) count,
+                         what, (size_t) most);
     return 0;
 }
 
 /* --- the types ------------------------------------------------------------------------------- */
 
-struct spec_kind {
+/* What is done with a value depends on its C type alone, but for its check. */
+enum spec_form {
+    FORM_TEXT,
+    FORM_PAIRS,
+    FORM_TEXTS,
+    FORM_RULES,
+    FORM_LIMITS,
+    FORM_NETWORK,
+    FORM_PLAIN
+};
+
+static const struct {
+    enum spec_form form;
     size_t size;
-    bool (*equal)(const void *a, const void *b);
-    int (*check)(const struct spec_field *field, const void *at, struct error *err);
-    void (*done)(void *at);                      /* NULL: it owns nothing */
-    void (*copy)(void *at);                      /* what was borrowed becomes its own */
-    void (*merge)(void *at, const void *wanted); /* NULL: the wanted one instead */
+} forms[SPEC_TYPE_COUNT] = {
+    [SPEC_NAME] = {FORM_TEXT, sizeof(char *)},
+    [SPEC_TEXT] = {FORM_TEXT, sizeof(char *)},
+    [SPEC_FOLDER] = {FORM_TEXT, sizeof(char *)},
+    [SPEC_VARIABLES] = {FORM_PAIRS, sizeof(struct sandbox_pairs)},
+    [SPEC_LABELS] = {FORM_PAIRS, sizeof(struct sandbox_pairs)},
+    [SPEC_BINDS] = {FORM_PAIRS, sizeof(struct sandbox_pairs)},
+    [SPEC_COMMANDS] = {FORM_TEXTS, sizeof(struct sandbox_texts)},
+    [SPEC_RULES] = {FORM_RULES, sizeof(struct sandbox_rules)},
+    [SPEC_LIMITS] = {FORM_LIMITS, sizeof(struct limits)},
+    [SPEC_DURATION] = {FORM_PLAIN, sizeof(uint64_t)},
+    [SPEC_TIER] = {FORM_PLAIN, sizeof(uint64_t)},
+    [SPEC_COUNT] = {FORM_PLAIN, sizeof(uint32_t)},
+    [SPEC_FLAG] = {FORM_PLAIN, sizeof(bool)},
+    [SPEC_NETWORK] = {FORM_NETWORK, sizeof(struct sandbox_network)},
 };
 
-#define PAIRS_KIND                                                                                 \
-    {                                                                                              \
-        sizeof(struct sandbox_pairs), pairs_equal_at, pairs_check, pairs_done_at, pairs_copy_at,   \
-            pairs_merge_at                                                                         \
+static void value_done(enum spec_form form, void *at)
+{
+    if (form == FORM_TEXT)
+        free(*(char **) at);
+    else if (form == FORM_PAIRS)
+        sandbox_pairs_done(at);
+    else if (form == FORM_TEXTS)
+        sandbox_texts_done(at);
+    else if (form == FORM_RULES)
+        free(((struct sandbox_rules *) at)->items);
+}
+
+static struct network_rule *rules_copy(const struct sandbox_rules *rules)
+{
+    struct network_rule *copy = NULL;
+
+    if (rules->count) {
+        copy = mem_alloc_array(rules->count, sizeof(*copy));
+        memcpy(copy, rules->items, rules->count * sizeof(*copy));
     }
+    return copy;
+}
 
-static const struct spec_kind kinds[SPEC_TYPE_COUNT] = {
-    [SPEC_NAME] = {sizeof(char *), text_equal_at, text_check, text_done_at, text_copy_at, NULL},
-    [SPEC_TEXT] = {sizeof(char *), text_equal_at, text_check, text_done_at, text_copy_at, NULL},
-    [SPEC_FOLDER] = {sizeof(char *), text_equal_at, folder_check, text_done_at, text_copy_at, NULL},
-    [SPEC_VARIABLES] = PAIRS_KIND,
-    [SPEC_LABELS] = PAIRS_KIND,
-    [SPEC_BINDS] = PAIRS_KIND,
-    [SPEC_COMMANDS] = {sizeof(struct sandbox_texts), commands_equal_at, commands_check,
-                       commands_done_at, commands_copy_at, NULL},
-    [SPEC_DURATION] = {sizeof(uint64_t), time_equal_at, time_check, NULL, NULL, NULL},
-    [SPEC_TIER] = {sizeof(uint64_t), time_equal_at, time_check, NULL, NULL, NULL},
-    [SPEC_COUNT] = {sizeof(uint32_t), count_equal_at, count_check, NULL, NULL, NULL},
-    [SPEC_FLAG] = {sizeof(bool), flag_equal_at, NULL, NULL, NULL, NULL},
-    [SPEC_LIMITS] = {sizeof(struct limits), limits_equal_at, limits_check, NULL, NULL,
-                     limits_merge_at},
-    [SPEC_NETWORK] = {sizeof(struct sandbox_network), network_equal_at, NULL, NULL, NULL, NULL},
-    [SPEC_RULES] = {sizeof(struct sandbox_rules), rules_equal_at, rules_check, rules_done_at,
-                    rules_copy_at, NULL},
-};
+/* What was borrowed becomes its own. */
+static void value_copy(enum spec_form form, void *at)
+{
+    char **text = at;
+    struct sandbox_rules *rules = at;
 
-#define EACH_FIELD(field)                                                                          \
-    for (const struct spec_field *field = spec_fields; field < spec_fields + SPEC_FIELD_COUNT;     \
-         field++)
+    if (form == FORM_TEXT)
+        *text = *text ? mem_copy_text(*text) : NULL;
+    else if (form == FORM_PAIRS)
+        *(struct sandbox_pairs *) at = sandbox_pairs_copy(at);
+    else if (form == FORM_TEXTS)
+        *(struct sandbox_texts *) at = sandbox_texts_copy(at);
+    else if (form == FORM_RULES)
+        rules->items = rules_copy(rules);
+}
+
+static bool rules_equal(const struct sandbox_rules *a, const struct sandbox_rules *b)
+{
+    for (size_t i = 0; a->count == b->count && i < a->count; i++) {
+        const struct network_rule *one = &a->items[i], *other = &b->items[i];
+
+        if (one->allow != other->allow || one->to.address != other->to.address ||
+            one->to.bits != other->to.bits || one->protocol != other->protocol ||
+            one->ports.first != other->ports.first || one->ports.last != other->ports.last)
+            return false;
+    }
+    return a->count == b->count;
+}
+
+static bool text_equal(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static bool value_equal(const struct spec_field *field, const void *a, const void *b)
+{
+    const struct sandbox_network *network = a, *other_network = b;
+
+    switch (forms[field->type].form) {
+    case FORM_TEXT:
+        return text_equal(*(char *const *) a, *(char *const *) b);
+    case FORM_PAIRS:
+        return sandbox_pairs_equal(a, b);
+    case FORM_TEXTS:
+        return sandbox_texts_equal(a, b);
+    case FORM_RULES:
+        return rules_equal(a, b);
+    case FORM_LIMITS:
+        return limits_equal(a, b);
+    case FORM_NETWORK:
+        return network->is_set == other_network->is_set && network->mode == other_network->mode;
+    case FORM_PLAIN:
+        break;
+    }
+    return memcmp(a, b, forms[field->type].size) == 0;
+}
+
+static int value_check(const struct spec_field *field, const void *at, struct error *err)
+{
+    const struct sandbox_pairs *pairs = at;
+    const struct sandbox_texts *commands = at;
+    const struct sandbox_rules *rules = at;
+
+    switch (forms[field->type].form) {
+    case FORM_TEXT:
+        return text_check(field, *(char *const *) at, err);
+    case FORM_PAIRS:
+        return count_check(field, pairs->count, " entries", field->least, err) < 0
+                   ? -1
+                   : pairs_check(field, pairs, err);
+    case FORM_TEXTS:
+        return count_check(field, commands->count, " commands", field->least, err) < 0
+                   ? -1
+                   : commands_check(field, commands, err);
+    case FORM_RULES:
+        return count_check(field, rules->count, " entries", field->least, err) < 0
+                   ? -1
+                   : rules_check(field, rules, err);
+    case FORM_LIMITS:
+        return limits_check(field, at, err);
+    case FORM_NETWORK:
+    case FORM_PLAIN:
+        break;
+    }
+    if (field->type == SPEC_COUNT)
+        return count_check(field, *(const uint32_t *) at, "", field->most, err);
+    return field->type == SPEC_DURATION || field->type == SPEC_TIER
+               ? time_check(field, *(const uint64_t *) at, err)
+               : 0;
+}
 
 static void *field_at(struct sandbox_spec *spec, const struct spec_field *field)
 {
@@ -476,9 +416,8 @@ static const void *field_of(const struct sandbox_spec *spec, const struct spec_f
 
 void sandbox_spec_done(struct sandbox_spec *spec)
 {
-    EACH_FIELD(field)
-    if (kinds[field->type].done)
-        kinds[field->type].done(field_at(spec, field));
+    SPEC_EACH (field)
+        value_done(forms[field->type].form, field_at(spec, field));
     *spec = (struct sandbox_spec){.name = NULL};
 }
 
@@ -486,17 +425,16 @@ struct sandbox_spec sandbox_spec_copy(const struct sandbox_spec *spec)
 {
     struct sandbox_spec copy = *spec;
 
-    EACH_FIELD(field)
-    if (kinds[field->type].copy)
-        kinds[field->type].copy(field_at(&copy, field));
+    SPEC_EACH (field)
+        value_copy(forms[field->type].form, field_at(&copy, field));
     return copy;
 }
 
 int sandbox_spec_check(const struct sandbox_spec *spec, struct error *err)
 {
-    EACH_FIELD(field)
-    if (kinds[field->type].check && kinds[field->type].check(field, field_of(spec, field), err) < 0)
-        return -1;
+    SPEC_EACH (field)
+        if (value_check(field, field_of(spec, field), err) < 0)
+            return -1;
     if (sandbox_spec_size(spec) > SANDBOX_SPEC_MAX)
         return error_set(err, ERR_INVALID, 0,
                          "env, labels and startup are more than %zu bytes together, as JSON",
@@ -507,14 +445,14 @@ int sandbox_spec_check(const struct sandbox_spec *spec, struct error *err)
 bool spec_field_equal(const struct spec_field *field, const struct sandbox_spec *a,
                       const struct sandbox_spec *b)
 {
-    return kinds[field->type].equal(field_of(a, field), field_of(b, field));
+    return value_equal(field, field_of(a, field), field_of(b, field));
 }
 
 bool sandbox_spec_equal(const struct sandbox_spec *a, const struct sandbox_spec *b)
 {
-    EACH_FIELD(field)
-    if (!spec_field_equal(field, a, b))
-        return false;
+    SPEC_EACH (field)
+        if (!spec_field_equal(field, a, b))
+            return false;
     return true;
 }
 
@@ -532,27 +470,23 @@ struct sandbox_change sandbox_change_copy(const struct sandbox_change *change)
                                    .spec = sandbox_spec_copy(&change->spec)};
 }
 
-static void field_replace(const struct spec_kind *kind, void *at, const void *wanted)
-{
-    if (kind->done)
-        kind->done(at);
-    memcpy(at, wanted, kind->size);
-    if (kind->copy)
-        kind->copy(at);
-}
-
 void sandbox_spec_apply(struct sandbox_spec *spec, const struct sandbox_change *change)
 {
-    EACH_FIELD(field)
-    {
-        const struct spec_kind *kind = &kinds[field->type];
+    SPEC_EACH (field) {
+        enum spec_form form = forms[field->type].form;
         const void *wanted = field_of(&change->spec, field);
+        void *at = field_at(spec, field);
 
         if (!(change->fields & 1U << (field - spec_fields)))
             continue;
-        if (kind->merge)
-            kind->merge(field_at(spec, field), wanted);
-        else
-            field_replace(kind, field_at(spec, field), wanted);
+        if (form == FORM_PAIRS) {
+            sandbox_pairs_merge(at, wanted);
+        } else if (form == FORM_LIMITS) {
+            limits_merge(at, wanted);
+        } else {
+            value_done(form, at);
+            memcpy(at, wanted, forms[field->type].size);
+            value_copy(form, at);
+        }
     }
 }

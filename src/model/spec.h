@@ -150,6 +150,10 @@ struct spec_field {
 
 extern const struct spec_field spec_fields[SPEC_FIELD_COUNT];
 
+#define SPEC_EACH(field)                                                                           \
+    for (const struct spec_field *field = spec_fields; field < spec_fields + SPEC_FIELD_COUNT;     \
+         field++)
+
 /* Whether that field is the same in both. */
 bool spec_field_equal(const struct spec_field *field, const struct sandbox_spec *a,
                       const struct sandbox_spec *b);

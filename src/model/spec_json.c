@@ -13,451 +13,392 @@
 #define ROW_MORE_MAX     4096 /* what a row may be longer than it is written, as texts of JSON are */
 #define FOLDER_DEFAULT   "/workspace"
 
-/* A field that is read: where it is, and how its owner calls it there. */
-struct spec_reading {
-    const struct json_place *object;
+/* A value on its way: which field, what it is called there, and in which form. */
+struct spec_passage {
     const struct spec_field *field;
     const char *key;
-    bool is_change;
+    const struct json_place *object; /* reading: where it is a member */
+    struct json_writer *json;        /* writing */
+    bool is_row;
+    bool is_change;     /* reading: null removes a pair */
+    bool shows_secrets; /* writing */
 };
 
 /* Whether it is said; null counts as nothing. */
-static bool is_said(const struct spec_reading *reading)
+static bool is_said(const struct spec_passage *passage)
 {
-    json_t *value = json_object_get(reading->object->value, reading->key);
+    json_t *value = json_object_get(passage->object->value, passage->key);
 
     return value && !json_is_null(value);
 }
 
 /* --- texts ----------------------------------------------------------------------------------- */
 
-static int text_read(const struct spec_reading *reading, void *at, struct error *err)
-{
-    char **text = at;
-    const char *read = NULL;
-
-    if (json_field_text(reading->object, reading->key, JSON_OPTIONAL, reading->field->most, &read,
-                        err) < 0)
-        return -1;
-    if (!read)
-        return 0;
-    free(*text);
-    *text = mem_copy_text(read);
-    return 0;
-}
-
 static bool is_name(const char *name)
 {
     size_t length = strlen(name);
 
     return length > 0 && length <= NAME_LENGTH_MAX && !strchr("._-", name[0]) &&
-           strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789._-") == length;
+           strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789._-") == length && !id_is_valid(name);
 }
 
-static int name_read(const struct spec_reading *reading, void *at, struct error *err)
+static int text_read(const struct spec_passage *passage, char **text, struct error *err)
 {
-    char *const *name = at;
+    const char *read = NULL;
 
-    if (text_read(reading, at, err) < 0)
+    if (json_field_text(passage->object, passage->key, JSON_OPTIONAL, passage->field->most, &read,
+                        err) < 0)
         return -1;
-    if (is_said(reading) && (!is_name(*name) || id_is_valid(*name)))
-        return json_refuse_field(reading->object, reading->key, SPEC_NAME_RULE ", and no id", err);
+    if (!read)
+        return 0;
+    if (passage->field->type == SPEC_NAME && !is_name(read))
+        return json_refuse_field(passage->object, passage->key, SPEC_NAME_RULE ", and no id", err);
+    free(*text);
+    *text = mem_copy_text(read);
     return 0;
 }
 
-static void text_write(struct json_writer *json, const char *key, const void *at, bool shows)
+static void text_write(const struct spec_passage *passage, const char *text)
 {
-    (void) shows;
-    json_add_text(json, key, *(char *const *) at);
+    if (!text && passage->field->type == SPEC_FOLDER)
+        text = FOLDER_DEFAULT;
+    json_put_text(passage->json, text);
 }
 
-static void folder_write(struct json_writer *json, const char *key, const void *at, bool shows)
-{
-    const char *folder = *(char *const *) at;
-
-    (void) shows;
-    json_add_text(json, key, folder ? folder : FOLDER_DEFAULT);
-}
-
-static int commands_read(const struct spec_reading *reading, void *at, struct error *err)
+static int commands_read(const struct spec_passage *passage, struct sandbox_texts *commands,
+                         struct error *err)
 {
     AUTO(pool) struct pool pool = POOL_INIT;
     struct json_texts read = {.count = 0};
 
-    if (json_field_texts(reading->object, reading->key, JSON_OPTIONAL, reading->field->least,
-                         reading->field->most, &pool, &read, err) < 0)
+    if (json_field_texts(passage->object, passage->key, JSON_OPTIONAL, passage->field->least,
+                         passage->field->most, &pool, &read, err) < 0)
         return -1;
-    if (!is_said(reading))
+    if (!is_said(passage))
         return 0;
-    sandbox_texts_done(at);
+    sandbox_texts_done(commands);
     for (size_t i = 0; i < read.count; i++)
-        sandbox_texts_add(at, read.items[i]);
+        sandbox_texts_add(commands, read.items[i]);
     return 0;
 }
 
-static void commands_write(struct json_writer *json, const char *key, const void *at, bool shows)
+static void commands_write(const struct spec_passage *passage, const struct sandbox_texts *commands)
 {
-    const struct sandbox_texts *commands = at;
-
-    if (!shows)
-        return;
-    json_key(json, key);
-    json_begin_array(json);
+    json_begin_array(passage->json);
     for (size_t i = 0; i < commands->count; i++)
-        json_put_text(json, commands->items[i]);
-    json_end_array(json);
+        json_put_text(passage->json, commands->items[i]);
+    json_end_array(passage->json);
 }
 
 /* --- pairs ----------------------------------------------------------------------------------- */
 
+static int count_refuse(const struct spec_passage *passage, struct error *err)
+{
+    return error_set(err, ERR_INVALID, 0, "field '%s' has more than %zu entries", passage->key,
+                     (size_t) passage->field->least);
+}
+
 /* An object of strings, put over what is there. */
-static int pairs_read(const struct spec_reading *reading, void *at, struct error *err)
+static int pairs_read(const struct spec_passage *passage, struct sandbox_pairs *pairs,
+                      struct error *err)
 {
     struct json_place place;
     const char *name;
     json_t *value;
 
-    if (json_field_object(reading->object, reading->key, JSON_OPTIONAL, &place, err) < 0)
+    if (json_field_object(passage->object, passage->key, JSON_OPTIONAL, &place, err) < 0)
         return -1;
     if (!place.value)
         return 0;
-    if (json_object_size(place.value) > reading->field->least)
-        return error_set(err, ERR_INVALID, 0, "field '%s' has more than %zu entries", reading->key,
-                         (size_t) reading->field->least);
+    if (json_object_size(place.value) > passage->field->least)
+        return count_refuse(passage, err);
     json_object_foreach (place.value, name, value) {
         const char *text = NULL;
 
-        if (!(reading->is_change && json_is_null(value)) &&
-            json_field_text(&place, name, JSON_REQUIRED, reading->field->most, &text, err) < 0)
+        if (!(passage->is_change && json_is_null(value)) &&
+            json_field_text(&place, name, JSON_REQUIRED, passage->field->most, &text, err) < 0)
             return -1;
-        sandbox_pairs_set(at, name, text);
+        sandbox_pairs_set(pairs, name, text);
     }
     return 0;
 }
 
-static void pairs_write(struct json_writer *json, const char *key, const void *at, bool shows)
+static void pairs_write(const struct spec_passage *passage, const struct sandbox_pairs *pairs)
 {
-    const struct sandbox_pairs *pairs = at;
+    bool shows = passage->shows_secrets || passage->field->type != SPEC_VARIABLES;
 
-    json_key(json, key);
-    json_begin_object(json);
+    json_begin_object(passage->json);
     for (size_t i = 0; i < pairs->count; i++)
-        json_add_text(json, pairs->items[i].name, shows ? pairs->items[i].value : NULL);
-    json_end_object(json);
-}
-
-static void open_pairs_write(struct json_writer *json, const char *key, const void *at, bool shows)
-{
-    (void) shows;
-    pairs_write(json, key, at, true);
+        json_add_text(passage->json, pairs->items[i].name, shows ? pairs->items[i].value : NULL);
+    json_end_object(passage->json);
 }
 
 /* --- limits ---------------------------------------------------------------------------------- */
 
-static int limit_read(const struct json_place *object, const struct limit_field *field,
+/* In a row wider than what requests may say, so that nothing that was ever kept is refused; swap
+ * without a limit is -1. */
+static int limit_read(const struct json_place *object, const struct limit_field *field, bool is_row,
                       uint64_t *value, struct error *err)
 {
-    int64_t number = (int64_t) *value;
+    int64_t number = (int64_t) *value, most = field->most;
 
-    if (field->type == LIMIT_SIZE)
-        return json_field_size(object, field->name, JSON_OPTIONAL, (uint64_t) field->most, value,
-                               err);
-    if (field->type == LIMIT_SHARE)
-        return json_field_thousandths(object, field->name, JSON_OPTIONAL, (uint64_t) field->most,
-                                      value, err);
-    if (json_field_integer(object, field->name, JSON_OPTIONAL, 0, field->most, &number, err) < 0)
+    if (is_row)
+        most = field->type == LIMIT_SIZE ? INT64_MAX : UINT32_MAX;
+    else if (field->type == LIMIT_SIZE)
+        return json_field_size(object, field->name, JSON_OPTIONAL, (uint64_t) most, value, err);
+    else if (field->type == LIMIT_SHARE)
+        return json_field_thousandths(object, field->name, JSON_OPTIONAL, (uint64_t) most, value,
+                                      err);
+    if (json_field_integer(object, field->name, JSON_OPTIONAL,
+                           is_row && field == &limit_fields[LIMIT_SWAP] ? -1 : 0, most, &number,
+                           err) < 0)
         return -1;
     *value = (uint64_t) number;
     return 0;
 }
 
-static int limits_read(const struct spec_reading *reading, void *at, struct error *err)
+static int limits_read(const struct spec_passage *passage, struct limits *limits, struct error *err)
 {
     const char *names[LIMIT_FIELD_COUNT];
     struct json_place object;
 
     for (size_t i = 0; i < LIMIT_FIELD_COUNT; i++)
         names[i] = limit_fields[i].name;
-    if (json_field_object(reading->object, reading->key, JSON_OPTIONAL, &object, err) < 0)
+    if (json_field_object(passage->object, passage->key, JSON_OPTIONAL, &object, err) < 0)
         return -1;
     if (!object.value)
         return 0;
-    if (json_known_fields(&object, names, LIMIT_FIELD_COUNT, err) < 0)
+    if (!passage->is_row && json_known_fields(&object, names, LIMIT_FIELD_COUNT, err) < 0)
         return -1;
     for (size_t i = 0; i < LIMIT_FIELD_COUNT; i++) {
-        uint64_t value = limit_get(at, &limit_fields[i]);
+        uint64_t value = limit_get(limits, &limit_fields[i]);
 
-        if (limit_read(&object, &limit_fields[i], &value, err) < 0)
+        if (limit_read(&object, &limit_fields[i], passage->is_row, &value, err) < 0)
             return -1;
-        limit_set(at, &limit_fields[i], value);
+        limit_set(limits, &limit_fields[i], value);
     }
     return 0;
 }
 
-static void limits_write(struct json_writer *json, const char *key, const void *at, bool shows)
+static void limits_write(const struct spec_passage *passage, const struct limits *limits)
 {
-    (void) shows;
-    json_key(json, key);
-    json_begin_object(json);
+    json_begin_object(passage->json);
     for (size_t i = 0; i < LIMIT_FIELD_COUNT; i++) {
         const struct limit_field *field = &limit_fields[i];
-        uint64_t value = limit_get(at, field);
+        uint64_t value = limit_get(limits, field);
 
-        if (value && field->type == LIMIT_SHARE)
-            json_add_thousandths(json, field->name, value);
+        if (value && field->type == LIMIT_SHARE && !passage->is_row)
+            json_add_thousandths(passage->json, field->name, value);
         else if (value)
-            json_add_integer(json, field->name, value > INT64_MAX ? -1 : (int64_t) value);
+            json_add_integer(passage->json, field->name, value > INT64_MAX ? -1 : (int64_t) value);
     }
-    json_end_object(json);
-}
-
-/* Wider than what the API takes: nothing that was ever kept is refused. No limit of swap is -1. */
-static int limits_read_row(const struct spec_reading *reading, void *at, struct error *err)
-{
-    struct json_place object;
-
-    if (json_field_object(reading->object, reading->key, JSON_OPTIONAL, &object, err) < 0)
-        return -1;
-    for (size_t i = 0; object.value && i < LIMIT_FIELD_COUNT; i++) {
-        int64_t number = 0, least = i == LIMIT_SWAP ? -1 : 0;
-        int64_t most = limit_fields[i].type == LIMIT_SIZE ? INT64_MAX : UINT32_MAX;
-
-        if (json_field_integer(&object, limit_fields[i].name, JSON_OPTIONAL, least, most, &number,
-                               err) < 0)
-            return -1;
-        limit_set(at, &limit_fields[i], (uint64_t) number);
-    }
-    return 0;
-}
-
-static void limits_write_row(struct json_writer *json, const char *key, const void *at, bool shows)
-{
-    (void) shows;
-    json_key(json, key);
-    json_begin_object(json);
-    for (size_t i = 0; i < LIMIT_FIELD_COUNT; i++) {
-        uint64_t value = limit_get(at, &limit_fields[i]);
-
-        if (value)
-            json_add_integer(json, limit_fields[i].name, (int64_t) value);
-    }
-    json_end_object(json);
+    json_end_object(passage->json);
 }
 
 /* --- the network ----------------------------------------------------------------------------- */
 
 static const char *const network_modes[] = {NETWORK_MODES(WORD_TEXT)};
 
-static int network_read(const struct spec_reading *reading, void *at, struct error *err)
+static int network_read(const struct spec_passage *passage, struct sandbox_network *network,
+                        struct error *err)
 {
     const char *text = NULL;
 
-    if (json_field_text(reading->object, reading->key, JSON_OPTIONAL, NETWORK_TEXT_MAX, &text,
+    if (json_field_text(passage->object, passage->key, JSON_OPTIONAL, NETWORK_TEXT_MAX, &text,
                         err) < 0)
         return -1;
     if (!text)
         return 0;
     for (size_t i = 0; i < ARRAY_COUNT(network_modes); i++) {
         if (strcmp(text, network_modes[i]) == 0) {
-            *(struct sandbox_network *) at =
-                (struct sandbox_network){.is_set = true, .mode = (enum network_mode) i};
+            *network = (struct sandbox_network){true, (enum network_mode) i};
             return 0;
         }
     }
-    return json_refuse_field(reading->object, reading->key, "none or nat", err);
+    return json_refuse_field(passage->object, passage->key, "none or nat", err);
 }
 
-static void network_write(struct json_writer *json, const char *key, const void *at, bool shows)
-{
-    (void) shows;
-    json_add_text(json, key, network_modes[((const struct sandbox_network *) at)->mode]);
-}
-
-typedef int rule_read(const struct json_place *item, struct network_rule *rule, struct error *err);
-
-static int rules_read_each(const struct spec_reading *reading, struct sandbox_rules *rules,
-                           rule_read *read, struct error *err)
+static int rules_read(const struct spec_passage *passage, struct sandbox_rules *rules,
+                      struct error *err)
 {
     struct json_place array, item;
     size_t count;
 
-    if (json_field_array(reading->object, reading->key, JSON_OPTIONAL, &array, err) < 0)
+    if (json_field_array(passage->object, passage->key, JSON_OPTIONAL, &array, err) < 0)
         return -1;
     if (!array.value)
         return 0;
     count = json_array_size(array.value);
-    if (count > reading->field->least)
-        return error_set(err, ERR_INVALID, 0, "field '%s' has more than %zu entries", reading->key,
-                         (size_t) reading->field->least);
+    if (count > passage->field->least)
+        return count_refuse(passage, err);
     free(rules->items);
     *rules = (struct sandbox_rules){.items = NULL};
     if (count)
         rules->items = mem_alloc_array(count, sizeof(*rules->items));
-    for (; rules->count < count; rules->count++)
+    for (; rules->count < count; rules->count++) {
+        struct network_rule *rule = &rules->items[rules->count];
+
         if (json_item_object(&array, rules->count, &item, err) < 0 ||
-            read(&item, &rules->items[rules->count], err) < 0)
+            (passage->is_row ? spec_rule_read_row(&item, rule, err)
+                             : spec_rule_read_api(&item, rule, err)) < 0)
             return -1;
+    }
     return 0;
 }
 
-static int rules_read(const struct spec_reading *reading, void *at, struct error *err)
+static void rules_write(const struct spec_passage *passage, const struct sandbox_rules *rules)
 {
-    return rules_read_each(reading, at, spec_rule_read_api, err);
-}
-
-static int rules_read_row(const struct spec_reading *reading, void *at, struct error *err)
-{
-    return rules_read_each(reading, at, spec_rule_read_row, err);
-}
-
-static void rules_write_each(struct json_writer *json, const char *key,
-                             const struct sandbox_rules *rules,
-                             void (*write)(struct json_writer *, const struct network_rule *))
-{
-    json_key(json, key);
-    json_begin_array(json);
+    json_begin_array(passage->json);
     for (size_t i = 0; i < rules->count; i++)
-        write(json, &rules->items[i]);
-    json_end_array(json);
-}
-
-static void rules_write(struct json_writer *json, const char *key, const void *at, bool shows)
-{
-    (void) shows;
-    rules_write_each(json, key, at, spec_rule_write_api);
-}
-
-static void rules_write_row(struct json_writer *json, const char *key, const void *at, bool shows)
-{
-    (void) shows;
-    rules_write_each(json, key, at, spec_rule_write_row);
+        (passage->is_row ? spec_rule_write_row : spec_rule_write_api)(passage->json,
+                                                                      &rules->items[i]);
+    json_end_array(passage->json);
 }
 
 /* --- numbers --------------------------------------------------------------------------------- */
 
-static int time_read(const struct spec_reading *reading, void *at, struct error *err)
+/* Of a tier 0 is the daemon's default. Never is 0 in requests and answers, -1 in rows. */
+static int time_read(const struct spec_passage *passage, uint64_t *time_ms, struct error *err)
 {
-    return json_field_duration(reading->object, reading->key, JSON_OPTIONAL, reading->field->most,
-                               at, err);
-}
+    const struct spec_field *field = passage->field;
+    bool is_tier = field->type == SPEC_TIER;
+    int64_t number = (int64_t) *time_ms;
 
-/* 0 is never; what is not said is the daemon's. */
-static int tier_read(const struct spec_reading *reading, void *at, struct error *err)
-{
-    uint64_t *time_ms = at;
-
-    if (time_read(reading, at, err) < 0)
+    if (passage->is_row) {
+        if (json_field_integer(passage->object, passage->key, JSON_OPTIONAL, is_tier ? -1 : 0,
+                               (int64_t) field->most, &number, err) < 0)
+            return -1;
+        *time_ms = (uint64_t) number;
+        return 0;
+    }
+    if (json_field_duration(passage->object, passage->key, JSON_OPTIONAL, field->most, time_ms,
+                            err) < 0)
         return -1;
-    if (is_said(reading) && *time_ms == 0)
+    if (is_tier && *time_ms == 0 && is_said(passage))
         *time_ms = SANDBOX_NEVER;
     return 0;
 }
 
-static void time_write(struct json_writer *json, const char *key, const void *at, bool shows)
+static void time_write(const struct spec_passage *passage, uint64_t time_ms)
 {
-    uint64_t time_ms = *(const uint64_t *) at;
-
-    (void) shows;
-    json_add_thousandths(json, key, time_ms == SANDBOX_NEVER ? 0 : time_ms);
+    if (passage->is_row)
+        json_put_integer(passage->json, (int64_t) time_ms);
+    else
+        json_put_thousandths(passage->json, time_ms == SANDBOX_NEVER ? 0 : time_ms);
 }
 
-/* Never is -1. */
-static int time_read_row(const struct spec_reading *reading, void *at, struct error *err)
+static int count_read(const struct spec_passage *passage, uint32_t *count, struct error *err)
 {
-    uint64_t *time_ms = at;
-    int64_t least = reading->field->type == SPEC_TIER ? -1 : 0, number = (int64_t) *time_ms;
-
-    if (json_field_integer(reading->object, reading->key, JSON_OPTIONAL, least,
-                           (int64_t) reading->field->most, &number, err) < 0)
-        return -1;
-    *time_ms = (uint64_t) number;
-    return 0;
-}
-
-static void time_write_row(struct json_writer *json, const char *key, const void *at, bool shows)
-{
-    (void) shows;
-    json_add_integer(json, key, (int64_t) * (const uint64_t *) at);
-}
-
-static int count_read(const struct spec_reading *reading, void *at, struct error *err)
-{
-    uint32_t *count = at;
     int64_t number = *count;
 
-    if (json_field_integer(reading->object, reading->key, JSON_OPTIONAL,
-                           (int64_t) reading->field->least, (int64_t) reading->field->most, &number,
+    if (json_field_integer(passage->object, passage->key, JSON_OPTIONAL,
+                           (int64_t) passage->field->least, (int64_t) passage->field->most, &number,
                            err) < 0)
         return -1;
     *count = (uint32_t) number;
     return 0;
 }
 
-static void count_write(struct json_writer *json, const char *key, const void *at, bool shows)
+/* --- one field ------------------------------------------------------------------------------- */
+
+static int field_read(const struct spec_passage *passage, struct sandbox_spec *spec,
+                      struct error *err)
 {
-    (void) shows;
-    json_add_integer(json, key, *(const uint32_t *) at);
+    void *at = (char *) spec + passage->field->offset;
+
+    switch (passage->field->type) {
+    case SPEC_NAME:
+    case SPEC_TEXT:
+    case SPEC_FOLDER:
+        return text_read(passage, at, err);
+    case SPEC_VARIABLES:
+    case SPEC_LABELS:
+    case SPEC_BINDS:
+        return pairs_read(passage, at, err);
+    case SPEC_COMMANDS:
+        return commands_read(passage, at, err);
+    case SPEC_DURATION:
+    case SPEC_TIER:
+        return time_read(passage, at, err);
+    case SPEC_COUNT:
+        return count_read(passage, at, err);
+    case SPEC_FLAG:
+        return json_field_boolean(passage->object, passage->key, JSON_OPTIONAL, at, err);
+    case SPEC_LIMITS:
+        return limits_read(passage, at, err);
+    case SPEC_NETWORK:
+        return network_read(passage, at, err);
+    case SPEC_RULES:
+        return rules_read(passage, at, err);
+    case SPEC_TYPE_COUNT:
+        break;
+    }
+    return -1;
 }
 
-static int flag_read(const struct spec_reading *reading, void *at, struct error *err)
+static void field_write(const struct spec_passage *passage, const struct sandbox_spec *spec)
 {
-    return json_field_boolean(reading->object, reading->key, JSON_OPTIONAL, at, err);
+    const void *at = (const char *) spec + passage->field->offset;
+
+    if (passage->field->type == SPEC_COMMANDS && !passage->shows_secrets)
+        return;
+    json_key(passage->json, passage->key);
+    switch (passage->field->type) {
+    case SPEC_NAME:
+    case SPEC_TEXT:
+    case SPEC_FOLDER:
+        text_write(passage, *(char *const *) at);
+        break;
+    case SPEC_VARIABLES:
+    case SPEC_LABELS:
+    case SPEC_BINDS:
+        pairs_write(passage, at);
+        break;
+    case SPEC_COMMANDS:
+        commands_write(passage, at);
+        break;
+    case SPEC_DURATION:
+    case SPEC_TIER:
+        time_write(passage, *(const uint64_t *) at);
+        break;
+    case SPEC_COUNT:
+        json_put_integer(passage->json, *(const uint32_t *) at);
+        break;
+    case SPEC_FLAG:
+        json_put_boolean(passage->json, *(const bool *) at);
+        break;
+    case SPEC_LIMITS:
+        limits_write(passage, at);
+        break;
+    case SPEC_NETWORK:
+        json_put_text(passage->json, network_modes[((const struct sandbox_network *) at)->mode]);
+        break;
+    case SPEC_RULES:
+        rules_write(passage, at);
+        break;
+    case SPEC_TYPE_COUNT:
+        break;
+    }
 }
 
-static void flag_write(struct json_writer *json, const char *key, const void *at, bool shows)
+/* What says nothing is left out, but for what answers always show. */
+static void fields_write(struct json_writer *json, const struct sandbox_spec *spec, bool is_row,
+                         bool shows_secrets)
 {
-    (void) shows;
-    json_add_boolean(json, key, *(const bool *) at);
+    static const struct sandbox_spec nothing = SANDBOX_SPEC_INIT;
+
+    SPEC_EACH (field) {
+        const struct spec_passage passage = {.field = field,
+                                             .key = is_row ? field->row : field->name,
+                                             .json = json,
+                                             .is_row = is_row,
+                                             .shows_secrets = shows_secrets};
+
+        if (field->type != SPEC_NAME &&
+            ((field->is_always && !is_row) || !spec_field_equal(field, spec, &nothing)))
+            field_write(&passage, spec);
+    }
 }
-
-/* --- the types ------------------------------------------------------------------------------- */
-
-typedef int field_read(const struct spec_reading *reading, void *at, struct error *err);
-typedef void field_write(struct json_writer *json, const char *key, const void *at, bool shows);
-
-struct spec_form {
-    field_read *read;
-    field_write *write;
-};
-
-static const struct spec_form api_forms[SPEC_TYPE_COUNT] = {
-    [SPEC_NAME] = {name_read, text_write},
-    [SPEC_TEXT] = {text_read, text_write},
-    [SPEC_FOLDER] = {text_read, folder_write},
-    [SPEC_VARIABLES] = {pairs_read, pairs_write},
-    [SPEC_LABELS] = {pairs_read, open_pairs_write},
-    [SPEC_BINDS] = {pairs_read, open_pairs_write},
-    [SPEC_COMMANDS] = {commands_read, commands_write},
-    [SPEC_DURATION] = {time_read, time_write},
-    [SPEC_TIER] = {tier_read, time_write},
-    [SPEC_COUNT] = {count_read, count_write},
-    [SPEC_FLAG] = {flag_read, flag_write},
-    [SPEC_LIMITS] = {limits_read, limits_write},
-    [SPEC_NETWORK] = {network_read, network_write},
-    [SPEC_RULES] = {rules_read, rules_write},
-};
-
-static const struct spec_form row_forms[SPEC_TYPE_COUNT] = {
-    [SPEC_TEXT] = {text_read, text_write},
-    [SPEC_FOLDER] = {text_read, text_write},
-    [SPEC_VARIABLES] = {pairs_read, pairs_write},
-    [SPEC_LABELS] = {pairs_read, pairs_write},
-    [SPEC_BINDS] = {pairs_read, pairs_write},
-    [SPEC_COMMANDS] = {commands_read, commands_write},
-    [SPEC_DURATION] = {time_read_row, time_write_row},
-    [SPEC_TIER] = {time_read_row, time_write_row},
-    [SPEC_COUNT] = {count_read, count_write},
-    [SPEC_FLAG] = {flag_read, flag_write},
-    [SPEC_LIMITS] = {limits_read_row, limits_write_row},
-    [SPEC_NETWORK] = {network_read, network_write},
-    [SPEC_RULES] = {rules_read_row, rules_write_row},
-};
-
-#define EACH_FIELD(field)                                                                          \
-    for (const struct spec_field *field = spec_fields; field < spec_fields + SPEC_FIELD_COUNT;     \
-         field++)
-
-static const struct sandbox_spec nothing_said = SANDBOX_SPEC_INIT;
 
 /* --- the API's form -------------------------------------------------------------------------- */
 
@@ -467,19 +408,19 @@ static int known_check(const struct json_place *body, enum spec_where where,
     const char *names[SPEC_FIELD_COUNT + 8];
     size_t count = 0;
 
-    EACH_FIELD(field)
-    if (field->where & where)
-        names[count++] = field->name;
+    SPEC_EACH (field)
+        if (field->where & where)
+            names[count++] = field->name;
     while (more && *more && count < ARRAY_COUNT(names))
         names[count++] = *more++;
     return json_known_fields(body, names, count, err);
 }
 
 /* In a change null is said of a time that has a default: it is that again. */
-static bool is_changed(const struct spec_reading *reading)
+static bool is_changed(const struct spec_passage *passage)
 {
-    return is_said(reading) || (reading->field->type == SPEC_TIER &&
-                                json_object_get(reading->object->value, reading->key));
+    return is_said(passage) || (passage->field->type == SPEC_TIER &&
+                                json_object_get(passage->object->value, passage->key));
 }
 
 int sandbox_spec_read_api(const struct json_place *body, enum spec_where where,
@@ -490,16 +431,15 @@ int sandbox_spec_read_api(const struct json_place *body, enum spec_where where,
 
     if (known_check(body, where, more, err) < 0)
         return -1;
-    EACH_FIELD(field)
-    {
-        const struct spec_reading reading = {
+    SPEC_EACH (field) {
+        const struct spec_passage passage = {
             .object = body, .field = field, .key = field->name, .is_change = where == SPEC_CHANGE};
 
         if (!(field->where & where))
             continue;
-        if (api_forms[field->type].read(&reading, (char *) spec + field->offset, err) < 0)
+        if (field_read(&passage, spec, err) < 0)
             return -1;
-        if (is_changed(&reading))
+        if (is_changed(&passage))
             fields |= 1U << (field - spec_fields);
     }
     if (ret_fields)
@@ -510,11 +450,7 @@ int sandbox_spec_read_api(const struct json_place *body, enum spec_where where,
 void sandbox_spec_write_api(struct json_writer *json, const struct sandbox_spec *spec,
                             bool shows_secrets)
 {
-    EACH_FIELD(field)
-    if (field->type != SPEC_NAME &&
-        (field->is_always || !spec_field_equal(field, spec, &nothing_said)))
-        api_forms[field->type].write(json, field->name, (const char *) spec + field->offset,
-                                     shows_secrets);
+    fields_write(json, spec, false, shows_secrets);
 }
 
 /* --- the rows' form -------------------------------------------------------------------------- */
@@ -522,12 +458,11 @@ void sandbox_spec_write_api(struct json_writer *json, const struct sandbox_spec 
 int sandbox_spec_read_members(const struct json_place *object, struct sandbox_spec *spec,
                               struct error *err)
 {
-    EACH_FIELD(field)
-    {
-        const struct spec_reading reading = {.object = object, .field = field, .key = field->row};
+    SPEC_EACH (field) {
+        const struct spec_passage passage = {
+            .object = object, .field = field, .key = field->row, .is_row = true};
 
-        if (field->row &&
-            row_forms[field->type].read(&reading, (char *) spec + field->offset, err) < 0)
+        if (field->row && field_read(&passage, spec, err) < 0)
             return -1;
     }
     return 0;
@@ -535,9 +470,7 @@ int sandbox_spec_read_members(const struct json_place *object, struct sandbox_sp
 
 void sandbox_spec_write_members(struct json_writer *json, const struct sandbox_spec *spec)
 {
-    EACH_FIELD(field)
-    if (field->row && !spec_field_equal(field, spec, &nothing_said))
-        row_forms[field->type].write(json, field->row, (const char *) spec + field->offset, true);
+    fields_write(json, spec, true, true);
 }
 
 static void object_write(struct json_writer *json, const struct sandbox_spec *spec)

@@ -44,58 +44,41 @@
     "\"properties\":{\"allow\":{\"type\":\"boolean\"},\"to\":{\"type\":\"string\"},\"protocol\":"  \
     "{\"enum\":[\"any\",\"tcp\",\"udp\"]},\"ports\":{\"type\":\"string\"}},\"required\":["         \
     "\"allow\"]}}"
-#define COMMANDS_SCHEMA "{\"type\":\"array\",\"maxItems\":16,\"items\":{\"type\":\"string\"}}"
-
-/* When something is made, and when it is changed. */
-#define NEW_SCHEMA_NAME         STRING_SCHEMA
-#define NEW_SCHEMA_TEXT         STRING_SCHEMA
-#define NEW_SCHEMA_FOLDER       STRING_SCHEMA
-#define NEW_SCHEMA_VARIABLES    PAIRS_SCHEMA
-#define NEW_SCHEMA_LABELS       PAIRS_SCHEMA
-#define NEW_SCHEMA_BINDS        PAIRS_SCHEMA
-#define NEW_SCHEMA_COMMANDS     COMMANDS_SCHEMA
-#define NEW_SCHEMA_DURATION     DURATION_SCHEMA
-#define NEW_SCHEMA_TIER         DURATION_SCHEMA
-#define NEW_SCHEMA_COUNT        INTEGER_SCHEMA
-#define NEW_SCHEMA_FLAG         BOOLEAN_SCHEMA
-#define NEW_SCHEMA_LIMITS       LIMITS_SCHEMA
-#define NEW_SCHEMA_NETWORK      NETWORK_SCHEMA
-#define NEW_SCHEMA_RULES        RULES_SCHEMA
-#define CHANGE_SCHEMA_NAME      STRING_SCHEMA
-#define CHANGE_SCHEMA_VARIABLES CHANGES_SCHEMA
-#define CHANGE_SCHEMA_LABELS    CHANGES_SCHEMA
-#define CHANGE_SCHEMA_COMMANDS  COMMANDS_SCHEMA
-#define CHANGE_SCHEMA_DURATION  DURATION_SCHEMA
-#define CHANGE_SCHEMA_TIER                                                                         \
+#define TIER_CHANGE_SCHEMA                                                                         \
     "{\"oneOf\":[{\"type\":\"string\"},{\"type\":\"number\"},{\"type\":\"null\"}],"                \
     "\"description\":\"a duration; null: the default again\"}"
-#define CHANGE_SCHEMA_COUNT  INTEGER_SCHEMA
-#define CHANGE_SCHEMA_FLAG   BOOLEAN_SCHEMA
-#define CHANGE_SCHEMA_LIMITS LIMITS_SCHEMA
+#define COMMANDS_SCHEMA "{\"type\":\"array\",\"maxItems\":16,\"items\":{\"type\":\"string\"}}"
 
-/* As it is shown. */
-#define SHOWN_SCHEMA_TEXT      TEXT_OR_NULL
-#define SHOWN_SCHEMA_FOLDER    STRING_SCHEMA
-#define SHOWN_SCHEMA_VARIABLES CHANGES_SCHEMA
-#define SHOWN_SCHEMA_LABELS    PAIRS_SCHEMA
-#define SHOWN_SCHEMA_BINDS     PAIRS_SCHEMA
-#define SHOWN_SCHEMA_COMMANDS  COMMANDS_SCHEMA
-#define SHOWN_SCHEMA_DURATION  NUMBER_SCHEMA
-#define SHOWN_SCHEMA_TIER      NUMBER_SCHEMA
-#define SHOWN_SCHEMA_COUNT     INTEGER_SCHEMA
-#define SHOWN_SCHEMA_FLAG      BOOLEAN_SCHEMA
-#define SHOWN_SCHEMA_LIMITS    "{\"type\":\"object\"}"
-#define SHOWN_SCHEMA_NETWORK   NETWORK_SCHEMA
-#define SHOWN_SCHEMA_RULES     RULES_SCHEMA
+/* By type: in what makes something, in what changes it, and as it is shown. */
+#define SCHEMA_TYPE_NAME(pick)      pick(STRING_SCHEMA, STRING_SCHEMA, TEXT_OR_NULL)
+#define SCHEMA_TYPE_TEXT(pick)      pick(STRING_SCHEMA, STRING_SCHEMA, TEXT_OR_NULL)
+#define SCHEMA_TYPE_FOLDER(pick)    STRING_SCHEMA
+#define SCHEMA_TYPE_VARIABLES(pick) pick(PAIRS_SCHEMA, CHANGES_SCHEMA, CHANGES_SCHEMA)
+#define SCHEMA_TYPE_LABELS(pick)    pick(PAIRS_SCHEMA, CHANGES_SCHEMA, PAIRS_SCHEMA)
+#define SCHEMA_TYPE_BINDS(pick)     PAIRS_SCHEMA
+#define SCHEMA_TYPE_COMMANDS(pick)  COMMANDS_SCHEMA
+#define SCHEMA_TYPE_DURATION(pick)  pick(DURATION_SCHEMA, DURATION_SCHEMA, NUMBER_SCHEMA)
+#define SCHEMA_TYPE_TIER(pick)      pick(DURATION_SCHEMA, TIER_CHANGE_SCHEMA, NUMBER_SCHEMA)
+#define SCHEMA_TYPE_COUNT(pick)     INTEGER_SCHEMA
+#define SCHEMA_TYPE_FLAG(pick)      BOOLEAN_SCHEMA
+#define SCHEMA_TYPE_LIMITS(pick)    pick(LIMITS_SCHEMA, LIMITS_SCHEMA, "{\"type\":\"object\"}")
+#define SCHEMA_TYPE_NETWORK(pick)   NETWORK_SCHEMA
+#define SCHEMA_TYPE_RULES(pick)     RULES_SCHEMA
 
-#define NAME_PROPERTY(member, TYPE, name, ...) PROPERTY_SCHEMA(name, NEW_SCHEMA_##TYPE)
+#define SCHEMA_WHEN_MADE(made, changed, shown)    made
+#define SCHEMA_WHEN_CHANGED(made, changed, shown) changed
+#define SCHEMA_WHEN_SHOWN(made, changed, shown)   shown
+
+#define NAME_PROPERTY(member, TYPE, name, ...)                                                     \
+    PROPERTY_SCHEMA(name, SCHEMA_TYPE_##TYPE(SCHEMA_WHEN_MADE))
 #define CREATE_NEXT(member, TYPE, name, row, least, most, WHERE, ...)                              \
-    SPEC_IN_CREATE_##WHERE("," PROPERTY_SCHEMA(name, NEW_SCHEMA_##TYPE))
+    SPEC_IN_CREATE_##WHERE("," PROPERTY_SCHEMA(name, SCHEMA_TYPE_##TYPE(SCHEMA_WHEN_MADE)))
 #define TEMPLATE_NEXT(member, TYPE, name, row, least, most, WHERE, ...)                            \
-    SPEC_IN_TEMPLATE_##WHERE("," PROPERTY_SCHEMA(name, NEW_SCHEMA_##TYPE))
+    SPEC_IN_TEMPLATE_##WHERE("," PROPERTY_SCHEMA(name, SCHEMA_TYPE_##TYPE(SCHEMA_WHEN_MADE)))
 #define CHANGE_NEXT(member, TYPE, name, row, least, most, WHERE, ...)                              \
-    SPEC_IN_CHANGE_##WHERE("," PROPERTY_SCHEMA(name, CHANGE_SCHEMA_##TYPE))
-#define SHOWN_NEXT(member, TYPE, name, ...) "," PROPERTY_SCHEMA(name, SHOWN_SCHEMA_##TYPE)
+    SPEC_IN_CHANGE_##WHERE("," PROPERTY_SCHEMA(name, SCHEMA_TYPE_##TYPE(SCHEMA_WHEN_CHANGED)))
+#define SHOWN_NEXT(member, TYPE, name, ...)                                                        \
+    "," PROPERTY_SCHEMA(name, SCHEMA_TYPE_##TYPE(SCHEMA_WHEN_SHOWN))
 
 #define SPEC_SCHEMA                                                                                \
     OBJECT_SCHEMA(SPEC_FIRST(NAME_PROPERTY)                                                        \

@@ -29,20 +29,6 @@ static int number_add(const struct verb_call *call, const char *option, const ch
     return 0;
 }
 
-static int share_add(const struct verb_call *call, const char *option, const char *key,
-                     uint64_t most, json_t *body, struct error *err)
-{
-    const char *text = verb_value(call, option);
-    uint64_t thousandths;
-
-    if (!text)
-        return 0;
-    if (number_parse_thousandths(text, most, &thousandths) < 0)
-        return error_set(err, ERR_INVALID, 0, "--%s %s: a number such as 2 or 0.5", option, text);
-    (void) json_object_set_new(body, key, json_real((double) thousandths / 1000));
-    return 0;
-}
-
 static int limits_add(const struct verb_call *call, const char *key, json_t *body,
                       struct error *err)
 {
@@ -54,12 +40,9 @@ static int limits_add(const struct verb_call *call, const char *key, json_t *bod
 
         if (!field->option)
             continue;
-        if (field->type == LIMIT_SIZE)
+        if (field->type != LIMIT_NUMBER)
             text_add(call, field->option, field->name, limits);
-        else if ((field->type == LIMIT_SHARE
-                      ? share_add(call, field->option, field->name, (uint64_t) field->most, limits,
-                                  err)
-                      : number_add(call, field->option, field->name, field->most, limits, err)) < 0)
+        else if (number_add(call, field->option, field->name, field->most, limits, err) < 0)
             return -1;
     }
     return 0;
@@ -128,7 +111,7 @@ static int commands_add(const struct verb_call *call, const char *option, const 
     return 0;
 }
 
-/* Durations and sizes go as they were written: the daemon reads them. */
+/* Durations, sizes and shares go as they were written: the daemon reads them. */
 static int field_add(const struct verb_call *call, const struct spec_field *field, json_t *body,
                      struct error *err)
 {
