@@ -149,8 +149,8 @@ static int end_folder(struct file_copy *copy, const struct stat *status)
     return r;
 }
 
-static int copy_entry(struct file_copy *copy, int from, const char *name, int to,
-                      const char *new_name, const struct stat *status)
+static int file_copy_entry(struct file_copy *copy, int from, const char *name, int to,
+                           const char *new_name, const struct stat *status)
 {
     if (S_ISREG(status->st_mode))
         return begin_file(copy, from, name, to, new_name);
@@ -183,7 +183,7 @@ static int begin(struct file_copy *copy)
     if (S_ISSOCK(copy->status.st_mode) || S_ISCHR(copy->status.st_mode) ||
         S_ISBLK(copy->status.st_mode))
         return -FILE_ERROR_NOT_REGULAR;
-    return copy_entry(copy, copy->from, copy->name, copy->to, copy->new_name, &copy->status);
+    return file_copy_entry(copy, copy->from, copy->name, copy->to, copy->new_name, &copy->status);
 }
 
 /* Returns 1 while there is more of the file. */
@@ -226,8 +226,8 @@ static int copy_next(struct file_copy *copy)
     else if (S_ISDIR(entry.status.st_mode))
         r = begin_folder(copy, copy->folders[copy->depth - 1], entry.name);
     else
-        r = copy_entry(copy, entry.directory, entry.name, copy->folders[copy->depth - 1],
-                       entry.name, &entry.status);
+        r = file_copy_entry(copy, entry.directory, entry.name, copy->folders[copy->depth - 1],
+                            entry.name, &entry.status);
     if (r == 0 && S_ISDIR(entry.status.st_mode) && !entry.is_end)
         r = file_walk_enter(copy->walk);
     return r < 0 ? r : 1;

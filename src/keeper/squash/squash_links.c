@@ -33,15 +33,17 @@ static uint64_t hash_of(const struct squash_links *links, const struct stat *sta
     return table_hash(links->seed, key, sizeof(key));
 }
 
-struct squash_link *squash_links_find(const struct squash_links *links, const struct stat *status)
+struct squash_link *squash_links_again(struct squash_links *links, const struct stat *status)
 {
     struct table_link *at = table_find(&links->table, hash_of(links, status));
 
     for (; at; at = table_next(at)) {
         struct squash_link *link = CONTAINER_OF(at, struct squash_link, link);
 
-        if (link->device == status->st_dev && link->inode == status->st_ino)
+        if (link->device == status->st_dev && link->inode == status->st_ino && link->to_come) {
+            link->to_come--;
             return link;
+        }
     }
     return NULL;
 }
@@ -53,21 +55,16 @@ struct squash_link *squash_links_add(struct squash_links *links, const struct st
     link->link.hash = hash_of(links, status);
     link->device = status->st_dev;
     link->inode = status->st_ino;
-    link->left = status->st_nlink - 1;
-    link->waiting = 1;
+    link->to_come = status->st_nlink - 1;
+    link->to_write = status->st_nlink;
     table_add(&links->table, &link->link);
     return link;
 }
 
-void squash_links_again(struct squash_links *links, struct squash_link *link)
+void squash_links_written(struct squash_links *links, struct squash_link *link)
 {
-    link->waiting++;
-    if (--link->left == 0)
-        table_remove(&links->table, &link->link);
-}
-
-void squash_link_taken(struct squash_link *link)
-{
-    if (--link->waiting == 0 && link->left == 0)
-        free(link);
+    if (--link->to_write)
+        return;
+    table_remove(&links->table, &link->link);
+    free(link);
 }

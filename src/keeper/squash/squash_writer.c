@@ -103,8 +103,6 @@ void squash_node_free(struct squash_node *node)
 {
     if (!node)
         return;
-    if (node->link)
-        squash_link_taken(node->link);
     free(node->inode);
     free(node);
 }
@@ -408,7 +406,6 @@ static int add_again(struct squash_writer *writer, struct squash_link *link,
     struct squash_node *node = node_new(SQUASH_NODE_AGAIN, step->name, step->status.st_mode);
 
     node->link = link;
-    squash_links_again(&writer->links, link);
     return put_node(writer, node, err);
 }
 
@@ -416,12 +413,10 @@ int squash_writer_add(struct squash_writer *writer, const struct tree_step *step
 {
     struct squash_link *link = NULL;
 
-    if (step->status.st_nlink > 1)
-        link = squash_links_find(&writer->links, &step->status);
+    if (step->status.st_nlink > 1 && step->path_length <= SQUASH_PATH_MAX)
+        link = squash_links_again(&writer->links, &step->status);
     writer->totals.files++;
-    if (link && step->path_length <= SQUASH_PATH_MAX)
-        return add_again(writer, link, step, err);
-    return add_first(writer, step, err);
+    return link ? add_again(writer, link, step, err) : add_first(writer, step, err);
 }
 
 /* --- the end -------------------------------------------------------------------------------- */

@@ -19,6 +19,7 @@
 #include <sqfs/xattr_writer.h>
 
 #include "base/text.h"
+#include "keeper/squash/squash_format.h"
 #include "keeper/squash/squash_library.h"
 #include "keeper/squash/squash_links.h"
 #include "keeper/squash/squash_writer.h"

@@ -95,13 +95,18 @@ static int take_other(struct squash_writer *writer, struct squash_node *node, st
     if (node->link) {
         node->link->place = place;
         node->link->number = node->inode->base.inode_number;
+        squash_links_written(&writer->links, node->link);
     }
     return list_name(writer, node, place, node->inode->base.inode_number, err);
 }
 
 static int take_again(struct squash_writer *writer, struct squash_node *node, struct error *err)
 {
-    return list_name(writer, node, node->link->place, node->link->number, err);
+    uint64_t place = node->link->place;
+    uint32_t number = node->link->number;
+
+    squash_links_written(&writer->links, node->link);
+    return list_name(writer, node, place, number, err);
 }
 
 /* --- folders -------------------------------------------------------------------------------- */

@@ -287,7 +287,7 @@ static int settle_entry(struct tree_copier *copier, const struct tree_step *step
     return sys_tree_delete(copier->where.folder, step->name);
 }
 
-static int copy_entry(struct tree_copier *copier, const struct tree_step *step)
+static int tree_copier_entry(struct tree_copier *copier, const struct tree_step *step)
 {
     const struct stat *status = &step->status;
     char key[KEY_SIZE];
@@ -339,7 +339,7 @@ int tree_copier_step(struct tree_copier *copier, const struct tree_step *step, s
 {
     int result = step->event == TREE_ENTER   ? enter_folder(copier, step)
                  : step->event == TREE_LEAVE ? leave_folder(copier, step)
-                                             : copy_entry(copier, step);
+                                             : tree_copier_entry(copier, step);
 
     /* No half of a file may stay. */
     if (step->event == TREE_ENTRY && tree_copier_is_passing(copier, result))
