@@ -79,11 +79,12 @@ REQUESTS = {
     "hold": ("POST", f"{BOX}/snapshots", {"name": "second", "freeze": True}),
     "snapshot": ("POST", f"{BOX}/snapshots", {"name": "second"}),
     "fork": ("POST", f"{NATIVE}/snapshots/first/fork", {"name": "copy"}),
+    "fork of one that runs": ("POST", f"{BOX}/fork", {"name": "copy"}),
     "roll_back": ("POST", f"{BOX}/rollback", {"snapshot": "first"}),
 }
 
 
-def dies_at(point):
+def dies_at(point, request=None):
     what = point.split(".")[1]
     # The first snapshot, of before, passes there as well. Going back makes one of its own.
     plane = Doomed(point, 2 if what in ("hold", "snapshot", "plain_copy") else 1)
@@ -93,7 +94,7 @@ def dies_at(point):
         plane.execute("box", "echo -n then > note")
         plane.call("POST", f"{BOX}/snapshots", {"name": "first", "freeze": True})
         plane.execute("box", "echo -n now > note")
-        plane.provoke(*REQUESTS[what])
+        plane.provoke(*REQUESTS[request or what])
         plane.revive()
         check(plane, what)
         plane.stop()
@@ -131,5 +132,17 @@ def add_test(point):
 
 for each in sorted(points_in_source()):
     add_test(each)
+
+
+@test
+def a_launcher_may_die_while_a_sandbox_stands_still_for_its_fork():
+    need_launcher()
+    dies_at("launcher.hold.frozen", "fork of one that runs")
+
+
+@test
+def a_launcher_may_die_when_a_running_sandbox_was_forked():
+    need_launcher()
+    dies_at("launcher.fork.placed", "fork of one that runs")
 
 main()
