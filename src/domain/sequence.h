@@ -4,7 +4,7 @@
  *         {"copy its disk", copy_disk, .when = has_snapshots},
  *         {"put it into the object store", store_disk, .point = "offload.stored"},
  *         {"keep that it is there", keep, .point = "offload.kept"},
- *         {NULL},
+ *         {.text = NULL},
  *     };
  *     static const struct sequence_table offload = {"disk.offload", steps, offload_end};
  *

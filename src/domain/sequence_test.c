@@ -55,7 +55,7 @@ static const struct sequence_step trip_steps[] = {
     {"go there", .start = trip_one},
     {"look around", trip_two, .when = trip_is_long, .on_failure = SEQUENCE_WARNS},
     {"come back", trip_three, .also_closing = true},
-    {NULL},
+    {.text = NULL},
 };
 
 static const struct sequence_table trip_table = {"trip", trip_steps, trip_end};

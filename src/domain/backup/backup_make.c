@@ -311,7 +311,7 @@ static const struct sequence_step backup_steps[] = {
     {"archive the folder", .start = archive_folder},
     {"put its description", put_meta, .point = "backup.make.stored"},
     {"keep that it is ready", keep_ready, .point = "backup.make.kept"},
-    {NULL},
+    {.text = NULL},
 };
 
 const struct sequence_table backup_make_sequence = {"backup.make", backup_steps, backup_end};

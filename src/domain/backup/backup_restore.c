@@ -174,7 +174,7 @@ static const struct sequence_step restore_steps[] = {
     {"wake the sandbox", .start = wake_sandbox},
     {"restore the folder", restore_folder, .point = "backup.restore.restored"},
     {"tell that it is restored", tell_restored, .when = is_open, .on_failure = SEQUENCE_WARNS},
-    {NULL},
+    {.text = NULL},
 };
 
 const struct sequence_table backup_restore_sequence = {"backup.restore", restore_steps,

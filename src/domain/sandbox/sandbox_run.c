@@ -221,7 +221,7 @@ static const struct sequence_step run_steps[] = {
     {"tell it its variables and sessions", wish_restore_sessions, .when = has_sessions,
      .also_closing = true},
     {"mount its buckets", wish_mount, .also_closing = true},
-    {NULL},
+    {.text = NULL},
 };
 
 const struct sequence_table sandbox_run_sequence = {"sandbox.run", run_steps, sandbox_run_end};

@@ -72,7 +72,7 @@ static void freeze_end(void *context, const struct error *failure)
 static const struct sequence_step freeze_steps[] = {
     {"let its programs write what they have", wish_quiesce, .on_failure = SEQUENCE_GOES_ON},
     {"freeze it", freeze_processes, .point = "domain.sleep.frozen"},
-    {NULL},
+    {.text = NULL},
 };
 
 const struct sequence_table sandbox_freeze_sequence = {"sandbox.freeze", freeze_steps, freeze_end};
@@ -212,7 +212,7 @@ static const struct sequence_step hibernate_steps[] = {
     {"sync its workspace", .start = sync_workspace},
     {"unmount its buckets", .start = wish_unmount},
     {"end its processes", wish_stop, .point = "domain.sleep.stopped"},
-    {NULL},
+    {.text = NULL},
 };
 
 const struct sequence_table sandbox_hibernate_sequence = {"sandbox.hibernate", hibernate_steps,

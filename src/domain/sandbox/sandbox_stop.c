@@ -83,7 +83,7 @@ static const struct sequence_step stop_steps[] = {
      .on_failure = SEQUENCE_GOES_ON},
     {"unmount its buckets", .start = wish_unmount},
     {"end its processes", wish_stop, .point = "domain.stop.stopped"},
-    {NULL},
+    {.text = NULL},
 };
 
 const struct sequence_table sandbox_stop_sequence = {"sandbox.stop", stop_steps, stop_end};

@@ -261,7 +261,7 @@ static void fetch_snapshot(void *context)
 static const struct sequence_step snapshot_fork_steps[] = {
     {"bring back the snapshot", fetch_snapshot, .when = is_elsewhere, .says_itself = true},
     {"make its forks", make_forks, .point = "fork.kept", .says_itself = true},
-    {NULL},
+    {.text = NULL},
 };
 
 const struct sequence_table snapshot_fork_sequence = {"snapshot.fork", snapshot_fork_steps,
@@ -372,7 +372,7 @@ static const struct sequence_step fork_steps[] = {
     {"save its sessions", save_sessions, .when = runs, .on_failure = SEQUENCE_GOES_ON},
     {"copy its disk", copy_in_passing, .when = shares_a_copy, .point = "fork.copied"},
     {"make its forks", make_forks, .point = "fork.kept", .says_itself = true},
-    {NULL},
+    {.text = NULL},
 };
 
 const struct sequence_table sandbox_fork_sequence = {"sandbox.fork", fork_steps, fork_end};

@@ -113,7 +113,7 @@ static const struct sequence_step resume_steps[] = {
     {"tell it its variables and sessions", wish_restore_sessions, .when = has_sessions,
      .also_closing = true},
     {"mount its buckets", wish_mount, .also_closing = true},
-    {NULL},
+    {.text = NULL},
 };
 
 const struct sequence_table rollback_resume_sequence = {"rollback.resume", resume_steps,
@@ -303,7 +303,7 @@ static const struct sequence_step roll_back_steps[] = {
     {"save the present", .start = save_present},
     {"keep the present", keep_present, .also_closing = true, .point = "rollback.saved"},
     {"roll the disk back", roll_back_disk, .point = "rollback.rolled"},
-    {NULL},
+    {.text = NULL},
 };
 
 const struct sequence_table roll_back_sequence = {"sandbox.roll_back", roll_back_steps,

@@ -331,7 +331,7 @@ static const struct sequence_step offload_steps[] = {
     {"store its disk", store_disk, .when = is_here_only, .point = "offload.stored"},
     {"keep that its disk is stored", keep_offload, .when = is_here_only, .point = "offload.kept"},
     {"delete its disk here", drop_disk, .point = "offload.dropped"},
-    {NULL},
+    {.text = NULL},
 };
 
 const struct sequence_table sandbox_offload_sequence = {"disk.offload", offload_steps, offload_end};

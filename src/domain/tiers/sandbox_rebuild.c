@@ -213,7 +213,7 @@ static const struct sequence_step rebuild_steps[] = {
      .point = "rebuild.restored"},
     {"keep that its workspace is there", keep_restored, .when = is_rebuilding,
      .point = "rebuild.kept"},
-    {NULL},
+    {.text = NULL},
 };
 
 const struct sequence_table sandbox_rebuild_sequence = {"sandbox.rebuild", rebuild_steps,

@@ -241,7 +241,7 @@ static const struct sequence_step restore_steps[] = {
     {"copy it, to tell apart what changes", copy_as_base, .when = is_base_wanted,
      .point = "restore.copied", .on_failure = SEQUENCE_WARNS},
     {"keep that it is here", keep_restored_disk, .point = "restore.kept"},
-    {NULL},
+    {.text = NULL},
 };
 
 const struct sequence_table sandbox_restore_sequence = {"disk.restore", restore_steps, restore_end};
