@@ -369,33 +369,3 @@ int json_field_texts(const struct json_place *object, const char *key, enum json
     *ret_texts = (struct json_texts){.items = items, .count = count};
     return 0;
 }
-
-int json_field_pairs(const struct json_place *object, const char *key, enum json_need need,
-                     size_t count_max, size_t maximum, struct pool *pool,
-                     struct json_pairs *ret_pairs, struct error *err)
-{
-    struct json_place map;
-    struct json_pairs pairs = {.count = 0};
-    const char *name;
-    json_t *value;
-
-    if (json_field_object(object, key, need, &map, err) < 0)
-        return -1;
-    if (!map.value)
-        return 0;
-    if (json_object_size(map.value) > count_max)
-        return json_read_refuse(&map, err, "has more than %zu fields", count_max);
-    pairs.items = pool_alloc(pool, json_object_size(map.value) * sizeof(*pairs.items));
-    json_object_foreach (map.value, name, value) {
-        const struct json_place member = {.value = value, .parent = &map, .key = name};
-        struct json_pair *pair = &pairs.items[pairs.count++];
-
-        if (strlen(name) > maximum)
-            return json_read_refuse(&member, err, "has a name longer than %zu bytes", maximum);
-        pair->name = name;
-        if (json_read_check_text(&member, maximum, &pair->text, err) < 0)
-            return -1;
-    }
-    *ret_pairs = pairs;
-    return 0;
-}

@@ -102,19 +102,3 @@ struct json_texts {
 int json_field_texts(const struct json_place *object, const char *key, enum json_need need,
                      size_t count_max, size_t maximum, struct pool *pool,
                      struct json_texts *ret_texts, struct error *err);
-
-struct json_pair {
-    const char *name;
-    const char *text;
-};
-
-struct json_pairs {
-    struct json_pair *items; /* from the pool, in the order of the text */
-    size_t count;
-};
-
-/* An object of at most `count_max` strings: environment variables, labels. Names count towards
- * `maximum` like values, each by itself. */
-int json_field_pairs(const struct json_place *object, const char *key, enum json_need need,
-                     size_t count_max, size_t maximum, struct pool *pool,
-                     struct json_pairs *ret_pairs, struct error *err);

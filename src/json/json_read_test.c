@@ -269,7 +269,6 @@ static void absent_and_null_fields_keep_the_default(void **state)
         const struct json_place *root = &document.root;
         struct json_place place = {.value = document.value};
         struct json_texts texts = {.count = 42};
-        struct json_pairs pairs = {.count = 42};
         const char *text = "default";
         int64_t number = 42;
         bool yes = true;
@@ -279,14 +278,11 @@ static void absent_and_null_fields_keep_the_default(void **state)
         assert_int_equal(json_field_boolean(root, keys[i], JSON_OPTIONAL, &yes, NULL), 0);
         assert_int_equal(json_field_texts(root, keys[i], JSON_OPTIONAL, 9, 9, &pool, &texts, NULL),
                          0);
-        assert_int_equal(json_field_pairs(root, keys[i], JSON_OPTIONAL, 9, 9, &pool, &pairs, NULL),
-                         0);
         assert_int_equal(json_field_object(root, keys[i], JSON_OPTIONAL, &place, NULL), 0);
         assert_string_equal(text, "default");
         assert_int_equal(number, 42);
         assert_true(yes);
         assert_int_equal(texts.count, 42);
-        assert_int_equal(pairs.count, 42);
         assert_null(place.value);
     }
 }
@@ -439,32 +435,6 @@ static void string_arrays_are_returned_in_order(void **state)
     assert_message(err, "field 'list[2]' is longer than 2 bytes");
 }
 
-static void objects_of_strings_keep_their_order(void **state)
-{
-    AUTO(document)
-    struct document document =
-        open_document("{\"env\":{\"Z\":\"1\",\"A\":\"2\",\"LONG\":\"3\"},\"bad\":{\"N\":1}}");
-    AUTO(pool) struct pool pool = POOL_INIT;
-    struct json_pairs pairs = {.count = 42};
-    const struct json_place *root = &document.root;
-    struct error *err = &document.err;
-
-    (void) state;
-    assert_int_equal(json_field_pairs(root, "env", JSON_REQUIRED, 3, 4, &pool, &pairs, err), 0);
-    assert_int_equal(pairs.count, 3);
-    assert_string_equal(pairs.items[0].name, "Z");
-    assert_string_equal(pairs.items[0].text, "1");
-    assert_string_equal(pairs.items[1].name, "A");
-    assert_string_equal(pairs.items[2].text, "3");
-    assert_int_equal(json_field_pairs(root, "env", JSON_REQUIRED, 2, 4, &pool, &pairs, err), -1);
-    assert_message(err, "field 'env' has more than 2 fields");
-    assert_int_equal(json_field_pairs(root, "env", JSON_REQUIRED, 3, 3, &pool, &pairs, err), -1);
-    assert_message(err, "field 'env.LONG' has a name longer than 3 bytes");
-    assert_int_equal(json_field_pairs(root, "bad", JSON_REQUIRED, 3, 3, &pool, &pairs, err), -1);
-    assert_message(err, "field 'bad.N' must be a string, not a number");
-    assert_int_equal(pairs.count, 3);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -488,7 +458,6 @@ int main(void)
         cmocka_unit_test(unknown_fields_are_named),
         cmocka_unit_test(long_foreign_names_are_cut),
         cmocka_unit_test(string_arrays_are_returned_in_order),
-        cmocka_unit_test(objects_of_strings_keep_their_order),
     };
 
     return cmocka_run_group_tests_name("json_read", tests, NULL, NULL);
