@@ -22,7 +22,7 @@ struct orphan_kind {
  * domain closes, nothing is asked of the provider: recovery takes it down. `orphans` is the list of
  * those of that kind, which is the caller's. */
 void orphan_add(struct domain *domain, struct list *orphans, const struct orphan_kind *kind,
-              const struct id *id, void (*done)(void *context), void *context);
+                const struct id *id, void (*done)(void *context), void *context);
 
 bool orphan_has(const struct list *orphans, const struct id *id);
 
