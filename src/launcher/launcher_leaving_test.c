@@ -94,6 +94,56 @@ static void who_is_gone_has_left_its_network(void **state)
     assert_int_equal(kit_stop(kit), 0);
 }
 
+/* The networks that the launcher holds, by name. */
+static size_t list_networks(pid_t pid, char ret_names[static 8][64])
+{
+    char pattern[64];
+    glob_t found;
+    size_t count = 0;
+
+    (void) snprintf(pattern, sizeof(pattern), "/proc/%d/fd/*", (int) pid);
+    assert_int_equal(glob(pattern, GLOB_NOSORT, NULL, &found), 0);
+    for (size_t i = 0; i < found.gl_pathc && count < 8; i++) {
+        ssize_t length = readlink(found.gl_pathv[i], ret_names[count], 63);
+
+        ret_names[count][length < 0 ? 0 : length] = '\0';
+        count += strncmp(ret_names[count], "net:", 4) == 0;
+    }
+    globfree(&found);
+    return count;
+}
+
+/* One is made when the last start is over; the next sandbox is the first to have it. */
+static void a_network_that_was_made_in_advance_is_the_next_ones(void **state)
+{
+    struct kit *kit = *state;
+    char before[8][64], names[8][64], theirs[2][64];
+    size_t count_before, count = 0;
+
+    NEEDS_LAUNCHER(kit);
+    count_before = list_networks(kit->launcher, before);
+    for (size_t i = 0; i < 2; i++) {
+        struct wire_plan plan = kit_plan();
+        struct kit_answer answer;
+        bool was_held = false;
+
+        kit_ask_plan(kit, WIRE_MESSAGE_CREATE, &plan, &answer);
+        kit_expect(&answer, WIRE_MESSAGE_SANDBOX);
+        name_network((pid_t) answer.message.sandbox.entry.pid, theirs[i]);
+        for (size_t k = 0; k < count; k++)
+            was_held = was_held || strcmp(names[k], theirs[i]) == 0;
+        assert_int_equal(was_held, i > 0);
+        assert_false(holds(kit->launcher, theirs[i])); /* it is the sandbox's alone */
+        for (int turn = 0; turn < 100 && count <= count_before; turn++) {
+            kit_turn(kit, 20);
+            count = list_networks(kit->launcher, names);
+        }
+        assert_int_equal(count, count_before + 1);
+    }
+    assert_string_not_equal(theirs[0], theirs[1]);
+    assert_int_equal(kit_stop(kit), 0);
+}
+
 /* How many of the launchers' folders are in the run folder. */
 static size_t count_instances(const struct kit *kit)
 {
@@ -232,6 +282,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         KIT_TEST(who_is_gone_has_left_its_network),
+        KIT_TEST(a_network_that_was_made_in_advance_is_the_next_ones),
         KIT_TEST(what_a_killed_launcher_left_goes_with_the_next),
         KIT_TEST(limits_that_were_changed_do_not_reach_the_next),
         KIT_TEST(a_pool_that_takes_no_writes_holds_nobody_up),

@@ -272,6 +272,11 @@ int bind_open(struct bind_registry *registry, const char *name, int *ret_folder,
     return 0;
 }
 
+void site_make_network_ahead(struct site *site)
+{
+    (void) site;
+}
+
 int site_router(struct site *site, struct router **ret_router, struct error *err)
 {
     (void) site;

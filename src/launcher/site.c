@@ -12,6 +12,7 @@
 
 #include "base/auto.h"
 #include "launcher/image/image_host.h"
+#include "launcher/network/network_namespace.h"
 #include "launcher/network/router_rules.h"
 #include "launcher/wall/capability.h"
 #include "sys/file/sys_file.h"
@@ -129,6 +130,7 @@ static int open_disks(struct site *site, const struct site_options *options, str
     site->host.cgroups = site->cgroups;
     site->home = sys_namespace_open(0, "net");
     site->host.home = site->home;
+    site->host.network_ahead = &site->network_ahead;
     return site->home < 0 ? error_set(err, ERR_INTERNAL, site->home, "open our network namespace")
                           : 0;
 }
@@ -163,8 +165,11 @@ static int open_walls(struct site *site, struct error *err)
 
 int site_open(struct site *site, const struct site_options *options, struct error *err)
 {
-    *site = (struct site){
-        .host.agent = -EBADF, .keeper = -EBADF, .home = -EBADF, .host_mounts = options->host};
+    *site = (struct site){.host.agent = -EBADF,
+                          .keeper = -EBADF,
+                          .home = -EBADF,
+                          .network_ahead = -EBADF,
+                          .host_mounts = options->host};
     if (open_disks(site, options, err) == 0 &&
         (options->only_disks ||
          (open_images(site, options, err) == 0 && open_walls(site, err) == 0 &&
@@ -184,7 +189,14 @@ void site_close(struct site *site)
     disk_pool_free(site->host.pool);
     site->host.agent = fd_close(site->host.agent);
     site->keeper = fd_close(site->keeper);
+    site->network_ahead = fd_close(site->network_ahead);
     site->home = fd_close(site->home);
+}
+
+void site_make_network_ahead(struct site *site)
+{
+    if (site->network_ahead < 0)
+        (void) network_namespace_make(site->home, &site->network_ahead);
 }
 
 int site_router(struct site *site, struct router **ret_router, struct error *err)

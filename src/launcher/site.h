@@ -54,6 +54,7 @@ struct site {
     struct router *router;                 /* NULL until site_router */
     int keeper;                            /* owned: sealed memfd */
     int home;                              /* owned: the host's network namespace */
+    int network_ahead;                     /* owned: see sandbox_host; -EBADF: none */
     const struct host_mounts *host_mounts; /* borrowed; as in the options */
     char network_folder[256];
     char network_name[16];
@@ -64,6 +65,10 @@ struct site {
 int site_open(struct site *site, const struct site_options *options, struct error *err);
 
 void site_close(struct site *site);
+
+/* Make a network namespace for the next sandbox, unless there is one. Making it is a fifth of a
+ * start's time, which nobody has to wait for then. 0.9 ms; a failure shows at that start. */
+void site_make_network_ahead(struct site *site);
 
 /* The router, found or made when first asked for (5 ms). Borrowed. */
 int site_router(struct site *site, struct router **ret_router, struct error *err);

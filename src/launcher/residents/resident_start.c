@@ -14,6 +14,9 @@
 #include "sys/process/sys_namespace.h"
 #include "sys/process/sys_process.h"
 
+/* After a start, when it is calm again: each start puts it off, so in a rush nobody waits for it. */
+#define NETWORK_AHEAD_MS 10
+
 /* --- network --------------------------------------------------------------------------------- */
 
 /* The sandbox's namespace, certain to be its: the pid may be another's once it was reaped. */
@@ -149,6 +152,7 @@ static int start(struct resident *resident, const struct wire_plan *plan, struct
         return -1;
     }
     resident->is_child = true;
+    event_timer_set(all->loop, &all->network_ahead, NETWORK_AHEAD_MS);
     if (follow_up(resident, plan, err) == 0)
         return 0;
     resident_abandon(resident);

@@ -156,11 +156,17 @@ static uint32_t find_enforced(const struct site *site)
     return enforced;
 }
 
+static void make_network_ahead(struct event_timer *timer)
+{
+    site_make_network_ahead(CONTAINER_OF(timer, struct residents, network_ahead)->site);
+}
+
 int residents_init(struct residents *all, struct error *err)
 {
     int r = record_read_boot(all->boot);
 
     list_init(&all->copies);
+    all->network_ahead.fire = make_network_ahead;
     if (r < 0)
         return error_set(err, ERR_INTERNAL, r, "read the id of this boot");
     all->enforced = find_enforced(all->site);
@@ -171,6 +177,7 @@ int residents_init(struct residents *all, struct error *err)
 
 void residents_done(struct residents *all)
 {
+    event_timer_clear(&all->network_ahead);
     residents_forget_requests(all);
     residents_drop_copies(all);
     for (size_t i = 0; i < all->count; i++)

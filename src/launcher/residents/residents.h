@@ -106,11 +106,12 @@ struct residents {
     size_t stopped_count;
     struct id *snapshots; /* owned; once: those that end with us */
     size_t snapshot_count;
-    struct list copies;       /* of resident_copy: all that are under way */
-    uint32_t enforced;        /* bits of enum limit */
-    bool can_mount;           /* what a daemon serves */
-    int fuse_control;         /* owned; 0 or less: none */
-    struct resident **sorted; /* owned, by id */
+    struct event_timer network_ahead; /* for the next sandbox, after the last start */
+    struct list copies;               /* of resident_copy: all that are under way */
+    uint32_t enforced;                /* bits of enum limit */
+    bool can_mount;                   /* what a daemon serves */
+    int fuse_control;                 /* owned; 0 or less: none */
+    struct resident **sorted;         /* owned, by id */
     size_t count, capacity;
     size_t given_up; /* of them; their records stay for the next launcher */
 };

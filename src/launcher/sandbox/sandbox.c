@@ -253,6 +253,14 @@ static pid_t try_clone(struct child *child, struct starting *starting, int group
     return pid;
 }
 
+static int take_network(const struct sandbox_host *host, int *ret_network)
+{
+    if (!host->network_ahead || *host->network_ahead < 0)
+        return network_namespace_make(host->home, ret_network);
+    *ret_network = TAKE_FD(*host->network_ahead);
+    return 0;
+}
+
 /* The child is where its parent is. */
 static pid_t clone_into_network(struct child *child, struct starting *starting, int group)
 {
@@ -263,7 +271,7 @@ static pid_t clone_into_network(struct child *child, struct starting *starting, 
 
     if (CHILD_IS_OPEN(child, NETWORK_OWNER))
         return try_clone(child, starting, group);
-    r = network_namespace_make(home, &network);
+    r = take_network(starting->host, &network);
     if (r == 0)
         r = network_namespace_enter(network);
     if (r < 0)

@@ -39,8 +39,11 @@ struct sandbox_host {
     const struct process_limits *limits;
     uint64_t capabilities; /* capability_kept() */
     int agent;             /* sealed memfd of the agent, hidden with process_limit_hide_image */
-    int home;              /* the network namespace of the caller, where it is and stays */
-    uint32_t open_walls;   /* SANDBOX_WALL_BIT of those left out: 0 but in tests */
+    /* A network namespace that was made in advance and nobody had, taken by the next sandbox;
+     * -EBADF: there is none. NULL: they are never made in advance. */
+    int *network_ahead;
+    int home;            /* the network namespace of the caller, where it is and stays */
+    uint32_t open_walls; /* SANDBOX_WALL_BIT of those left out: 0 but in tests */
 };
 
 #define SANDBOX_BINDS_MAX 16
