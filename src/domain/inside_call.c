@@ -110,8 +110,9 @@ static void ask(const struct inside *inside, const struct id *sandbox,
 void inside_ask(struct domain *domain, const struct id *sandbox, enum inside_question question,
                 const char *text, inside_call_done *done, void *context)
 {
-    uint64_t patience_ms =
-        question == INSIDE_RESTORE ? INSIDE_RESTORE_PATIENCE_MS : INSIDE_PATIENCE_MS;
+    uint64_t patience_ms = question == INSIDE_RESTORE || question == INSIDE_ENVIRONMENT
+                               ? INSIDE_BEGIN_PATIENCE_MS
+                               : INSIDE_PATIENCE_MS;
     struct inside_call *call;
     struct error failure = ERROR_INIT;
 

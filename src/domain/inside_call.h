@@ -8,10 +8,10 @@
 
 #include "domain/domain_internal.h"
 
-/* How long a sandbox may keep its sleep, stop or wake waiting; and how long to restore what was
- * saved, which starts shells. */
-#define INSIDE_PATIENCE_MS         2000
-#define INSIDE_RESTORE_PATIENCE_MS 10000
+/* How long a sandbox may keep its sleep, stop or wake waiting; and its beginning: there shells are
+ * started, and the agent itself is new. */
+#define INSIDE_PATIENCE_MS       2000
+#define INSIDE_BEGIN_PATIENCE_MS 10000
 
 enum inside_question {
     INSIDE_ACTIVITY,

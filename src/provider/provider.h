@@ -56,10 +56,6 @@ struct provider_bind {
     const char *place;
 };
 
-struct provider_variable {
-    const char *name, *value;
-};
-
 struct provider_spec {
     struct id id;         /* chosen by the caller, unless the provider takes one from its stock */
     const char *hostname; /* [a-z0-9][a-z0-9._-]{0,63} */
@@ -70,8 +66,6 @@ struct provider_spec {
     size_t rule_count;
     const struct provider_bind *binds;
     size_t bind_count;
-    const struct provider_variable *environment; /* for everything that runs inside */
-    size_t environment_count;
     bool keep_id; /* never from stock: the id must be this one */
     /* Create: begin with a copy of this disk instead of an empty one. Implies keep_id. With
      * `hold_origin` a sandbox that runs stands still meanwhile, as for a snapshot. */
@@ -128,7 +122,7 @@ unsigned int provider_capabilities(const struct provider *provider);
 /* Which limits can be enforced here: LIMIT_BIT(...) */
 unsigned int provider_enforced(const struct provider *provider);
 
-/* A new sandbox, running, its agent listening and told its environment. ERR_CONFLICT: the id is
+/* A new sandbox, running, its agent listening. ERR_CONFLICT: the id is
  * taken; ERR_NOT_FOUND: no such image or bind; ERR_INVALID; ERR_UNAVAILABLE: no room; ERR_UPSTREAM:
  * its agent failed. On failure nothing is left. */
 void provider_create(struct provider *provider, const struct provider_spec *spec,

@@ -313,31 +313,8 @@ static void files_survive_an_exit(void **state)
     expect_inside(contract, &id, "cat /workspace/file", "kept");
 }
 
-static void the_environment_is_there(void **state)
-{
-    static const struct provider_variable variables[] = {{"GREETING", "hello world"}};
-    struct contract *contract = *state;
-    struct id id = id_new();
-    struct provider_spec spec = spec_of(contract, &id);
-    struct reply reply;
-
-    spec.environment = variables;
-    spec.environment_count = ARRAY_COUNT(variables);
-    reply = ask_create(contract, &spec);
-    expect_ok(&reply);
-    expect_inside(contract, &id, "echo $GREETING", "hello world");
-    reply = ask_plain(contract, provider_stop, &id);
-    expect_ok(&reply);
-    reply = (struct reply){.times = 0};
-    provider_start(contract->provider, &spec, on_sandbox, &reply);
-    await(contract, &reply);
-    expect_ok(&reply);
-    expect_inside(contract, &id, "echo $GREETING", "hello world");
-}
-
 static void a_stocked_sandbox_becomes_what_was_asked_for(void **state)
 {
-    static const struct provider_variable variables[] = {{"GREETING", "from stock"}};
     struct contract *contract = *state;
     struct id id = id_new();
     struct provider_spec spec = spec_of(contract, &id);
@@ -350,13 +327,10 @@ static void a_stocked_sandbox_becomes_what_was_asked_for(void **state)
     spec.keep_id = false;
     spec.hostname = "special";
     spec.limits.pids = 300;
-    spec.environment = variables;
-    spec.environment_count = ARRAY_COUNT(variables);
     reply = ask_create(contract, &spec);
     expect_ok(&reply);
     assert_string_not_equal(reply.sandbox.id.text, id.text);
     expect_inside(contract, &reply.sandbox.id, "hostname", "special");
-    expect_inside(contract, &reply.sandbox.id, "echo $GREETING", "from stock");
     TURN_UNTIL(&contract->loop,
                provider_local_ready(contract->provider) == PROVIDER_LOCAL_STOCK_DEFAULT);
     reply = ask_plain(contract, provider_destroy, &reply.sandbox.id);
@@ -476,7 +450,6 @@ int main(void)
         CONTRACT_TEST(a_command_runs_in_a_new_sandbox, &real),
         CONTRACT_TEST(files_survive_a_stop, &real),
         CONTRACT_TEST(files_survive_an_exit, &real),
-        CONTRACT_TEST(the_environment_is_there, &real),
         CONTRACT_TEST(a_stocked_sandbox_becomes_what_was_asked_for, &stocked),
         CONTRACT_TEST(an_image_that_is_not_there_is_not_found, &real),
         CONTRACT_TEST(nothing_is_left_of_a_conversation, &real),

@@ -208,7 +208,7 @@ static void on_event(void *context, const struct wire_message *event)
                  log_text("reason", event->stopping.reason));
         return;
     }
-    if (!stock_exited(local, &event->exited.id) && !local_creation_exited(local, &event->exited.id))
+    if (!stock_exited(local, &event->exited.id))
         provider_exited(&local->provider, &event->exited.id, &event->exited.ending);
 }
 
@@ -217,7 +217,6 @@ static void on_over(void *context, const struct error *reason)
     struct local *local = context;
 
     stock_rest(&local->stock);
-    local_creations_cancel(local, reason);
     if (!local_open_failed(local, reason))
         provider_lost(&local->provider, reason);
 }
@@ -263,7 +262,6 @@ static void local_close(struct provider *provider)
 
     (void) error_set(&reason, ERR_UNAVAILABLE, 0, "the provider was closed");
     stock_rest(&local->stock);
-    local_creations_cancel(local, &reason);
     launcher_link_close(&local->link, on_link_closed);
     (void) local_open_failed(local, &reason);
     deadline_close(&local->stock.refill, on_refill_closed);
@@ -317,7 +315,6 @@ struct provider *provider_local_new(const struct provider_local_options *options
         .on_event = on_event, .on_over = on_over, .context = local};
 
     provider_init(&local->provider, &local_operations, options->loop);
-    list_init(&local->creations);
     if (check_options(options, err) < 0 ||
         launcher_link_init(&local->link, options->loop, TAKE_FD(conversation), &events, err) < 0)
         return NULL;

@@ -2,14 +2,13 @@
  *
  *     provider_local.c          the operations, and its end
  *     provider_local_open.c     hello, taking over, subscribing
- *     provider_local_create.c   create and start: from stock or new, then the environment
+ *     provider_local_create.c   create and start: from stock or new
  *     provider_local_mount.c    mounts that we serve
  *     provider_local_stock.c    the ready sandboxes
  *     provider_local_snapshot.c snapshots and memory
  *     launcher_link.c           the conversation on the loop */
 #pragma once
 
-#include "net/http/http_client.h"
 #include "provider/launcher_link.h"
 #include "provider/provider_internal.h"
 #include "provider/provider_local.h"
@@ -54,8 +53,7 @@ struct local {
     struct opening opening;
     struct deadline settle; /* when to look again whether all is down */
     struct stock stock;
-    struct list creations; /* those that wait for an agent's answer */
-    size_t closing;        /* handles of the loop that are still open */
+    size_t closing; /* handles of the loop that are still open */
 };
 
 static inline struct local *local_of(struct provider *provider)
@@ -104,12 +102,6 @@ void local_create(struct provider *provider, const struct provider_spec *spec,
                   struct provider_call *call);
 void local_start(struct provider *provider, const struct provider_spec *spec,
                  struct provider_call *call);
-
-/* A sandbox ended. Returns true when it was one that is not ready yet: its create fails. */
-bool local_creation_exited(struct local *local, const struct id *id);
-
-/* Give up those that wait for an agent. */
-void local_creations_cancel(struct local *local, const struct error *reason);
 
 /* --- provider_local_stock.c ------------------------------------------------------------------ */
 

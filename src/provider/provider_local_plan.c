@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "base/encoding/utf8.h"
-#include "json/json_write.h"
 #include "provider/provider_local.h"
 
 /* The codec checks characters; here only the length, which must fit before anything is copied. */
@@ -75,59 +73,5 @@ int provider_local_print_plan(const struct provider_spec *spec, struct text *tex
     if (provider_local_plan(spec, PROVIDER_LOCAL_IMAGE, &plan, err) < 0)
         return -1;
     wire_plan_print(&plan, text);
-    return 0;
-}
-
-/* The agent's own rule for names. */
-static bool is_variable_name(const char *name)
-{
-    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
-    static const char more[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
-
-    return *name && strchr(letters, *name) && name[strspn(name, more)] == '\0';
-}
-
-static int check_variable(const struct provider_spec *spec, size_t index, struct error *err)
-{
-    const struct provider_variable *variable = &spec->environment[index];
-
-    if (!is_variable_name(variable->name))
-        return error_set(err, ERR_INVALID, 0, "not the name of a variable: '%s'", variable->name);
-    if (!utf8_is_valid(variable->value, strlen(variable->value)))
-        return error_set(err, ERR_INVALID, 0, "the value of %s is not UTF-8", variable->name);
-    for (size_t i = 0; i < index; i++) {
-        if (strcmp(spec->environment[i].name, variable->name) == 0)
-            return error_set(err, ERR_INVALID, 0, "%s is set twice", variable->name);
-    }
-    return 0;
-}
-
-int provider_local_environment_json(const struct provider_spec *spec, char **ret_json,
-                                    struct error *err)
-{
-    AUTO(text) struct text body = TEXT_INIT(PROVIDER_LOCAL_ENVIRONMENT_MAX);
-    struct json_writer json;
-
-    *ret_json = NULL;
-    if (spec->environment_count == 0)
-        return 0;
-    if (spec->environment_count > PROVIDER_LOCAL_VARIABLES_MAX)
-        return error_set(err, ERR_TOO_LARGE, 0, "more than %d variables",
-                         PROVIDER_LOCAL_VARIABLES_MAX);
-    json_writer_init_text(&json, &body);
-    json_begin_object(&json);
-    json_key(&json, "env");
-    json_begin_object(&json);
-    for (size_t i = 0; i < spec->environment_count; i++) {
-        if (check_variable(spec, i, err) < 0)
-            return -1;
-        json_add_text(&json, spec->environment[i].name, spec->environment[i].value);
-    }
-    json_end_object(&json);
-    json_end_object(&json);
-    if (json_writer_finish(&json) < 0)
-        return error_set(err, ERR_TOO_LARGE, 0, "the environment is larger than %d bytes",
-                         PROVIDER_LOCAL_ENVIRONMENT_MAX);
-    *ret_json = text_take(&body);
     return 0;
 }

@@ -144,75 +144,6 @@ static void a_plan_can_be_printed(void **state)
     assert_int_equal(err.code, ERR_INVALID);
 }
 
-static void no_variables_make_no_body(void **state)
-{
-    struct provider_spec spec = plain_spec();
-    AUTO(free) char *json = NULL;
-
-    (void) state;
-    assert_int_equal(provider_local_environment_json(&spec, &json, NULL), 0);
-    assert_null(json);
-}
-
-static void variables_become_json(void **state)
-{
-    struct provider_variable variables[] = {
-        {"HOME", "/home/user"}, {"_x9", ""}, {"QUOTE", "a\"b\\c\n"}};
-    struct provider_spec spec = plain_spec();
-    AUTO(free) char *json = NULL;
-
-    (void) state;
-    spec.environment = variables;
-    spec.environment_count = ARRAY_COUNT(variables);
-    assert_int_equal(provider_local_environment_json(&spec, &json, NULL), 0);
-    assert_string_equal(
-        json, "{\"env\":{\"HOME\":\"/home/user\",\"_x9\":\"\",\"QUOTE\":\"a\\\"b\\\\c\\n\"}}");
-}
-
-static void wrong_variables_are_refused(void **state)
-{
-    static const struct provider_variable wrong[] = {
-        {"", "x"}, {"A=B", "x"}, {"9", "x"}, {"A-B", "x"}, {"A", "\xff"}};
-    struct provider_variable twice[] = {{"A", "1"}, {"B", "2"}, {"A", "3"}};
-    struct provider_spec spec = plain_spec();
-    char *json = NULL;
-    struct error err = ERROR_INIT;
-
-    (void) state;
-    spec.environment_count = 1;
-    for (size_t i = 0; i < ARRAY_COUNT(wrong); i++) {
-        spec.environment = &wrong[i];
-        assert_int_equal(provider_local_environment_json(&spec, &json, &err), -1);
-        assert_int_equal(err.code, ERR_INVALID);
-    }
-    spec.environment = twice;
-    spec.environment_count = ARRAY_COUNT(twice);
-    assert_int_equal(provider_local_environment_json(&spec, &json, &err), -1);
-    assert_int_equal(err.code, ERR_INVALID);
-    assert_null(json);
-}
-
-static void an_environment_that_is_too_large_is_refused(void **state)
-{
-    AUTO(free) char *value = malloc(PROVIDER_LOCAL_ENVIRONMENT_MAX + 1);
-    struct provider_variable variable = {"A", value};
-    struct provider_spec spec = plain_spec();
-    char *json = NULL;
-    struct error err = ERROR_INIT;
-
-    (void) state;
-    assert_non_null(value);
-    memset(value, 'x', PROVIDER_LOCAL_ENVIRONMENT_MAX);
-    value[PROVIDER_LOCAL_ENVIRONMENT_MAX] = '\0';
-    spec.environment = &variable;
-    spec.environment_count = 1;
-    assert_int_equal(provider_local_environment_json(&spec, &json, &err), -1);
-    assert_int_equal(err.code, ERR_TOO_LARGE);
-    spec.environment_count = PROVIDER_LOCAL_VARIABLES_MAX + 1;
-    assert_int_equal(provider_local_environment_json(&spec, &json, &err), -1);
-    assert_int_equal(err.code, ERR_TOO_LARGE);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -222,10 +153,6 @@ int main(void)
         cmocka_unit_test(too_much_is_refused),
         cmocka_unit_test(what_the_launcher_would_refuse_is_refused_here),
         cmocka_unit_test(a_plan_can_be_printed),
-        cmocka_unit_test(no_variables_make_no_body),
-        cmocka_unit_test(variables_become_json),
-        cmocka_unit_test(wrong_variables_are_refused),
-        cmocka_unit_test(an_environment_that_is_too_large_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,7 +14,7 @@
 /* An agent that does not answer in this time is not waited for. The times for quiesce are said to
  * it, too: it stops waiting first. */
 #define ANSWER_MS       5000
-#define RESTORE_MS      15000
+#define BEGIN_MS        15000
 #define QUIESCE_MS      7000
 #define QUIESCE_REQUEST "{\"timeoutMs\":5000,\"holdMs\":30000}"
 
@@ -315,7 +315,7 @@ static void ask_save(void *self, const struct id *sandbox, inside_text_done *don
 static void ask_restore(void *self, const struct id *sandbox, const char *text, inside_done *done,
                         void *context)
 {
-    ask_plain(self, sandbox, "PUT", "/burrow/sessions", text, RESTORE_MS, done, context);
+    ask_plain(self, sandbox, "PUT", "/burrow/sessions", text, BEGIN_MS, done, context);
 }
 
 static void ask_environment(void *self, const struct id *sandbox, const char *variables,
@@ -326,7 +326,7 @@ static void ask_environment(void *self, const struct id *sandbox, const char *va
     text_append(&body, "{\"replace\":true,\"env\":");
     text_append(&body, variables);
     text_append(&body, "}");
-    ask_plain(self, sandbox, "PUT", "/burrow/environment", text_string(&body), ANSWER_MS, done,
+    ask_plain(self, sandbox, "PUT", "/burrow/environment", text_string(&body), BEGIN_MS, done,
               context);
 }
 

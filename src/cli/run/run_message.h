@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "provider/provider.h"
 
 /* Input that may be sent before the agent says that some was taken. */
 #define RUN_MESSAGE_WINDOW ((size_t) 256 * 1024)
@@ -21,11 +20,15 @@ enum run_message_channel { RUN_MESSAGE_STDIN, RUN_MESSAGE_STDOUT, RUN_MESSAGE_ST
 
 /* --- to the agent --------------------------------------------------------------------------- */
 
+struct run_variable {
+    const char *name, *value;
+};
+
 struct run_message_request {
     const char *const *command; /* NULL at the end */
     const char *directory;      /* NULL: the usual one */
     const char *user;           /* in the sandbox; NULL: the usual one */
-    const struct provider_variable *variables;
+    const struct run_variable *variables;
     size_t variable_count;
     uint64_t timeout_ms; /* 0: none */
     uint16_t columns;    /* 0: no terminal */

@@ -17,7 +17,7 @@ static void assert_written(struct text *text, const char *expected)
 static void requests_are_written(void **state)
 {
     static const char *const words[] = {"ls", "a \"b\"", "", NULL};
-    static const struct provider_variable variables[] = {{"A", "1"}, {"B", ""}};
+    static const struct run_variable variables[] = {{"A", "1"}, {"B", ""}};
     struct run_message_request request = {.command = words};
     AUTO(text) struct text text = TEXT_INIT(4096);
 

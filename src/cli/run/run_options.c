@@ -107,7 +107,7 @@ static int keep_variable(struct run_options_reading *reading, const char *name, 
         at++;
     if (at == RUN_VARIABLES_MAX)
         return error_set(reading->err, ERR_INVALID, 0, "more than %d variables", RUN_VARIABLES_MAX);
-    options->variables[at] = (struct provider_variable){.name = name, .value = value};
+    options->variables[at] = (struct run_variable){.name = name, .value = value};
     if (at == options->variable_count)
         options->variable_count++;
     return 0;

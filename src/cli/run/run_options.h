@@ -9,7 +9,9 @@
 #include "base/error.h"
 #include "base/pool.h"
 #include "base/text.h"
-#include "provider/provider.h"
+#include "cli/run/run_message.h"
+#include "model/limits.h"
+#include "model/network_rule.h"
 
 #define RUN_BINDS_MAX     16
 #define RUN_VARIABLES_MAX 1024
@@ -27,7 +29,7 @@ struct run_options {
     struct limits limits;
     unsigned int chosen; /* LIMIT_BIT(...): those that were named, not defaults */
     enum network_mode network;
-    struct provider_variable *variables; /* in the pool; the last of a name counts */
+    struct run_variable *variables; /* in the pool; the last of a name counts */
     size_t variable_count;
     struct run_bind binds[RUN_BINDS_MAX];
     size_t bind_count;

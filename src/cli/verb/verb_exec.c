@@ -42,7 +42,7 @@ static int read_variables(const struct verb_call *call, struct pool *pool,
                           struct run_message_request *request, struct error *err)
 {
     const char *const *values = verb_values(call, "env", &request->variable_count);
-    struct provider_variable *variables =
+    struct run_variable *variables =
         pool_alloc(pool, (request->variable_count + 1) * sizeof(*variables));
 
     for (size_t i = 0; i < request->variable_count; i++) {

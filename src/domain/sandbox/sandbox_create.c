@@ -1,8 +1,8 @@
 /* Create: the sandbox is made, then its row is kept, then the answer is given.
  *
- *     name and quota ──► provider_create ──► commit (row, event) ──► answered, and seen by others
- *     taken in memory        │ fails             │ fails
- *                            ▼                   ▼
+ *     name and quota ──► provider_create ──► variables ──► commit (row, event) ──► answered, and
+ *     taken in memory        │ fails             │ fails       │ fails             seen by others
+ *                            ▼                   ▼             ▼
  *                        answered            taken down, answered
  *
  * What dies in between was never acknowledged: recovery finds a sandbox without a row. */
@@ -119,9 +119,11 @@ static void on_taken_down(void *context)
     give_up(creation, &creation->failure);
 }
 
-static void take_down(struct creation *creation, const struct error *failure)
+/* It runs, but is not what was asked for. */
+static void creation_take_down(struct creation *creation, const struct error *failure)
 {
     creation->failure = *failure;
+    inside_forget(creation->domain, &creation->sandbox->id);
     sandbox_set_unidentify(creation->domain, creation->sandbox);
     sandbox_orphan(creation->domain, &creation->sandbox->id, on_taken_down, creation);
 }
@@ -133,7 +135,7 @@ static void on_kept(void *context, const struct error *failure, const struct sto
     struct sandbox *sandbox = creation->sandbox;
 
     if (failure) {
-        take_down(creation, failure);
+        creation_take_down(creation, failure);
         return;
     }
     CRASH_POINT("domain.create.kept");
@@ -191,7 +193,7 @@ static void on_inside_told(void *context, const struct error *failure)
     struct creation *creation = context;
 
     if (failure)
-        take_down(creation, failure);
+        creation_take_down(creation, failure);
     else
         keep(creation);
 }
@@ -211,9 +213,9 @@ static void on_made(void *context, const struct error *failure, const struct pro
     sandbox->id = made->id;
     sandbox->unenforced = made->unenforced;
     sandbox_set_identify(creation->domain, sandbox);
-    if (creation->inside)
-        sandbox_tell_sessions(creation->domain, sandbox, creation->inside, on_inside_told,
-                              creation);
+    if (sandbox_has_agent_news(sandbox, creation->inside))
+        sandbox_tell_agent_news(creation->domain, sandbox, creation->inside, on_inside_told,
+                                creation);
     else
         keep(creation);
 }
@@ -251,8 +253,6 @@ static void make(struct creation *creation, struct sandbox_spec *spec)
     if (creation->has_origin)
         plan.spec.origin = creation->disk;
     plan.spec.hold_origin = creation->hold;
-    if (sandbox_has_sessions_to_tell(domain, creation->inside))
-        plan.spec.environment_count = 0; /* told with them */
     provider_create(domain->options.provider, &plan.spec, on_made, creation);
 }
 

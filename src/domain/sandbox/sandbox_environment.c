@@ -30,62 +30,76 @@ void sandbox_tell_environment(struct domain *domain, const struct sandbox *sandb
     inside_ask(domain, &sandbox->id, INSIDE_ENVIRONMENT, text_string(&text), done, context);
 }
 
-/* --- with its sessions ----------------------------------------------------------------------- */
+/* --- what a new agent has to know -------------------------------------------------------------- */
 
-struct sessions_call {
+struct agent_news {
     struct domain *domain;
     struct sandbox *sandbox; /* a reference */
     domain_done *done;
     void *context;
 };
 
-static void sessions_call_end(void *context, const struct error *failure,
-                              const struct inside_answer *answer)
+/* Where there is no agent, nobody misses the variables. */
+static void agent_news_end(void *context, const struct error *failure,
+                           const struct inside_answer *answer)
 {
-    struct sessions_call *call = context;
+    struct agent_news *news = context;
+    struct error err = ERROR_INIT;
 
     (void) answer;
-    call->done(call->context, failure);
-    sandbox_unref(call->sandbox);
-    free(call);
+    if (failure && failure->code != ERR_NOT_IMPLEMENTED) {
+        err = *failure;
+        (void) error_wrap(&err, "tell the sandbox its environment variables");
+    }
+    news->done(news->context, err.code == ERR_NONE ? NULL : &err);
+    sandbox_unref(news->sandbox);
+    free(news);
 }
 
 static void on_sessions_told(void *context, const struct error *failure,
                              const struct inside_answer *answer)
 {
-    struct sessions_call *call = context;
+    struct agent_news *news = context;
 
     if (failure)
-        LOG_WARNING(call->domain->options.log, "sessions of a sandbox did not come back",
-                    log_text("sandbox", call->sandbox->id.text),
+        LOG_WARNING(news->domain->options.log, "sessions of a sandbox did not come back",
+                    log_text("sandbox", news->sandbox->id.text),
                     log_text("error", failure->message));
-    if (failure && call->sandbox->spec.environment.count)
-        sandbox_tell_environment(call->domain, call->sandbox, sessions_call_end, call);
+    if (failure && news->sandbox->spec.environment.count)
+        sandbox_tell_environment(news->domain, news->sandbox, agent_news_end, news);
     else
-        sessions_call_end(call, NULL, answer);
-}
-
-bool sandbox_has_sessions_to_tell(const struct domain *domain, const char *sessions)
-{
-    return sessions && domain->options.inside && domain->options.inside->restore &&
-           domain->options.inside->set_environment &&
-           provider_capabilities(domain->options.provider) & PROVIDER_AGENT;
+        agent_news_end(news, NULL, answer);
 }
 
 /* What was saved is an object with members: the variables go before them. */
-void sandbox_tell_sessions(struct domain *domain, struct sandbox *sandbox, const char *sessions,
-                           domain_done *done, void *context)
+static void tell_sessions(struct agent_news *news, const char *sessions)
 {
     AUTO(text) struct text text = TEXT_INIT(SANDBOX_SPEC_MAX + SANDBOX_INSIDE_MAX);
-    struct sessions_call *call = mem_alloc(sizeof(*call));
 
-    *call = (struct sessions_call){domain, sandbox_ref(sandbox), done, context};
-    if (sandbox->spec.environment.count) {
+    if (news->sandbox->spec.environment.count) {
         text_append(&text, "{\"replace\":true,\"env\":");
-        write_variables(sandbox, &text);
+        write_variables(news->sandbox, &text);
         text_append(&text, ",");
         sessions++;
     }
     text_append(&text, sessions);
-    inside_ask(domain, &sandbox->id, INSIDE_RESTORE, text_string(&text), on_sessions_told, call);
+    inside_ask(news->domain, &news->sandbox->id, INSIDE_RESTORE, text_string(&text),
+               on_sessions_told, news);
+}
+
+bool sandbox_has_agent_news(const struct sandbox *sandbox, const char *sessions)
+{
+    return sessions || sandbox->spec.environment.count;
+}
+
+void sandbox_tell_agent_news(struct domain *domain, struct sandbox *sandbox, const char *sessions,
+                             domain_done *done, void *context)
+{
+    struct agent_news *news = mem_alloc(sizeof(*news));
+
+    *news = (struct agent_news){domain, sandbox_ref(sandbox), done, context};
+    if (sessions)
+        tell_sessions(news, sessions);
+    else
+        sandbox_tell_environment(domain, sandbox, agent_news_end, news);
 }

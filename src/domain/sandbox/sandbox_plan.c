@@ -34,24 +34,17 @@ void sandbox_plan_init(struct sandbox_plan *plan, const struct sandbox *sandbox)
                                            .network = spec->network.mode,
                                            .rules = spec->rules.items,
                                            .rule_count = spec->rules.count,
-                                           .bind_count = spec->binds.count,
-                                           .environment_count = spec->environment.count}};
+                                           .bind_count = spec->binds.count}};
     make_hostname(spec->name, plan->hostname);
     plan->spec.hostname = plan->hostname;
     plan->binds = mem_alloc_array(spec->binds.count + 1, sizeof(*plan->binds));
     for (size_t i = 0; i < spec->binds.count; i++)
         plan->binds[i] = (struct provider_bind){.source = spec->binds.items[i].value,
                                                 .place = spec->binds.items[i].name};
-    plan->environment = mem_alloc_array(spec->environment.count + 1, sizeof(*plan->environment));
-    for (size_t i = 0; i < spec->environment.count; i++)
-        plan->environment[i] = (struct provider_variable){
-            .name = spec->environment.items[i].name, .value = spec->environment.items[i].value};
     plan->spec.binds = plan->binds;
-    plan->spec.environment = plan->environment;
 }
 
 void sandbox_plan_done(struct sandbox_plan *plan)
 {
     free(plan->binds);
-    free(plan->environment);
 }

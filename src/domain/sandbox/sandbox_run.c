@@ -120,8 +120,6 @@ void wish_start(void *context)
     }
     sandbox->has_ended = sandbox->is_unexplained = false;
     sandbox_plan_init(&plan, sandbox);
-    if (sandbox_has_sessions_to_tell(wish->domain, sandbox->inside))
-        plan.spec.environment_count = 0; /* told with them */
     provider_start(wish->domain->options.provider, &plan.spec, on_processes_started, wish);
 }
 
@@ -149,11 +147,11 @@ static void tell_environment(void *context)
     sandbox_tell_environment(wish->domain, wish->sandbox, on_environment_told, wish);
 }
 
-static bool has_sessions(const void *context)
+static bool has_agent_news(const void *context)
 {
     const struct sandbox_wish *wish = context;
 
-    return has_no_processes(wish) && wish->sandbox->inside;
+    return has_no_processes(wish) && sandbox_has_agent_news(wish->sandbox, wish->sandbox->inside);
 }
 
 static void on_taken_back(void *context, const struct error *failure)
@@ -177,11 +175,12 @@ static void on_inside_told(void *context, const struct error *failure)
     provider_stop(wish->domain->options.provider, &wish->sandbox->id, on_taken_back, wish);
 }
 
-void wish_restore_sessions(void *context)
+void wish_tell_agent_news(void *context)
 {
     struct sandbox_wish *wish = context;
 
-    sandbox_tell_sessions(wish->domain, wish->sandbox, wish->sandbox->inside, on_inside_told, wish);
+    sandbox_tell_agent_news(wish->domain, wish->sandbox, wish->sandbox->inside, on_inside_told,
+                            wish);
 }
 
 void wish_mount(void *context)
@@ -218,7 +217,7 @@ static const struct sequence_step run_steps[] = {
     {"start it", wish_start, .when = has_no_processes, .point = "domain.start.started"},
     {"tell its agent the new variables", tell_environment, .when = is_environment_late,
      .on_failure = SEQUENCE_WARNS, .also_closing = true},
-    {"tell it its variables and sessions", wish_restore_sessions, .when = has_sessions,
+    {"tell it its variables and sessions", wish_tell_agent_news, .when = has_agent_news,
      .also_closing = true},
     {"mount its buckets", wish_mount, .also_closing = true},
     {.text = NULL},

@@ -113,7 +113,7 @@ void wish_unmount(void *context);
 void wish_stop(void *context);
 void wish_set_unstarted(struct sandbox_wish *wish);
 void wish_start(void *context);
-void wish_restore_sessions(void *context);
+void wish_tell_agent_news(void *context);
 void wish_mount(void *context);
 
 /* Its disk goes to the object store, or, when it is there, away from here (sandbox_offload.c). It

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "domain/inside_call.h"
 #include "domain/sandbox/expiry.h"
+#include "domain/sandbox/sandbox_environment.h"
 #include "domain/sandbox/sandbox_record.h"
 #include "domain/sandbox/sandbox_set.h"
 #include "domain/snapshot/snapshot_internal.h"
@@ -100,17 +101,17 @@ static void resume_end(void *context, const struct error *failure)
     settle_rolled_back(rollback, SANDBOX_RUNNING, "");
 }
 
-static bool has_sessions(const void *context)
+static bool has_agent_news(const void *context)
 {
     const struct sandbox_wish *wish = context;
 
-    return wish->sandbox->inside;
+    return sandbox_has_agent_news(wish->sandbox, wish->sandbox->inside);
 }
 
 /* Its processes are new ones: what was mounted for the last is not there for them. */
 static const struct sequence_step resume_steps[] = {
     {"start it again", wish_start, .point = "rollback.started"},
-    {"tell it its variables and sessions", wish_restore_sessions, .when = has_sessions,
+    {"tell it its variables and sessions", wish_tell_agent_news, .when = has_agent_news,
      .also_closing = true},
     {"mount its buckets", wish_mount, .also_closing = true},
     {.text = NULL},

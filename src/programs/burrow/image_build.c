@@ -112,7 +112,7 @@ static int keep_layer(struct building *building, const char *name)
 
 /* --- RUN ------------------------------------------------------------------------------------ */
 
-static size_t make_variables(struct building *building, struct provider_variable *variables)
+static size_t make_variables(struct building *building, struct run_variable *variables)
 {
     const struct wire_image *const images[] = {&building->draft.arguments, &building->draft.image};
     size_t count = 0;
@@ -127,7 +127,7 @@ static size_t make_variables(struct building *building, struct provider_variable
             if (i == 0 && draft_variable(&building->draft, name))
                 continue; /* ENV goes before ARG, and a name comes once */
             variables[count++] =
-                (struct provider_variable){.name = name, .value = words->words[j] + length + 1};
+                (struct run_variable){.name = name, .value = words->words[j] + length + 1};
         }
     }
     return count;
@@ -150,7 +150,7 @@ static int image_build_judge(const struct run_outcome *outcome, struct error *er
 static int do_run(struct building *building, const struct recipe_step *step)
 {
     AUTO(free)
-    struct provider_variable *variables = mem_alloc_array(VARIABLES_MAX, sizeof(*variables));
+    struct run_variable *variables = mem_alloc_array(VARIABLES_MAX, sizeof(*variables));
     const char *const line[] = {"/bin/sh", "-c", step->rest, NULL};
     const char *folder = wire_image_word(&building->draft.image, WIRE_IMAGE_WORKDIR);
     const char *user = wire_image_word(&building->draft.image, WIRE_IMAGE_USER);
