@@ -250,22 +250,30 @@ static int mark_sandbox(struct provider_call *call, struct error *err)
     return 0;
 }
 
-bool provider_call_begin(struct provider_call *call)
+void provider_call_refuse(struct provider_call *call, const struct error *failure)
+{
+    if (list_is_empty(&call->link))
+        provider_call_answer(call, failure);
+}
+
+static void call_start(struct provider_call *call)
 {
     struct error err = ERROR_INIT;
 
-    /* Something was wrong with it before. */
-    if (!list_is_empty(&call->link))
-        return false;
-    if (check_stage(call, &err) == 0 && check_ability(call, &err) == 0 &&
-        mark_sandbox(call, &err) == 0)
-        return true;
-    provider_call_answer(call, &err);
-    return false;
+    if (check_stage(call, &err) < 0 || check_ability(call, &err) < 0 ||
+        mark_sandbox(call, &err) < 0)
+        provider_call_answer(call, &err);
+    else if (call->kind == PROVIDER_CALL_LIST ||
+             (call->kind == PROVIDER_CALL_STOP && call->before == PROVIDER_PHASE_STOPPED))
+        provider_call_answer(call, NULL);
+    else
+        call->provider->operations->calls[call->kind](call);
 }
 
-void provider_call_leave(struct provider_call *call)
+void provider_call_run(struct provider_call *call)
 {
+    if (list_is_empty(&call->link)) /* else it was refused */
+        call_start(call);
     call->inside = false;
 }
 

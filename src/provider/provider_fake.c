@@ -148,8 +148,9 @@ static void remember_limits(struct fake *fake, const struct id *id, const struct
     known->limits = *limits;
 }
 
-static void fake_open(struct provider *provider, struct provider_call *call)
+static void fake_open(struct provider_call *call)
 {
+    struct provider *provider = call->provider;
     struct fake *fake = fake_of(provider);
 
     provider->capabilities = fake->capabilities;
@@ -167,10 +168,10 @@ static unsigned int asked_limits(const struct limits *limits)
            (limits->disk_bytes ? LIMIT_BIT(DISK) : 0) | (limits->files ? LIMIT_BIT(FILES) : 0);
 }
 
-static void run(struct provider *provider, const struct provider_spec *spec, const struct id *id,
-                struct provider_call *call)
+static void run(const struct id *id, struct provider_call *call)
 {
-    struct fake *fake = fake_of(provider);
+    const struct provider_spec *spec = call->asked.spec;
+    struct fake *fake = fake_of(call->provider);
 
     call->result.sandbox =
         (struct provider_sandbox){.id = *id,
@@ -181,10 +182,10 @@ static void run(struct provider *provider, const struct provider_spec *spec, con
     answer_or_hold(call);
 }
 
-static void fake_create(struct provider *provider, const struct provider_spec *spec,
-                        struct provider_call *call)
+static void fake_create(struct provider_call *call)
 {
-    struct fake *fake = fake_of(provider);
+    const struct provider_spec *spec = call->asked.spec;
+    struct fake *fake = fake_of(call->provider);
     struct id own = id_new();
     struct error err = ERROR_INIT;
 
@@ -197,48 +198,45 @@ static void fake_create(struct provider *provider, const struct provider_spec *s
             return;
         }
         fake_snapshots_set_origin(&fake->snapshots, &spec->id, &spec->origin);
-        run(provider, spec, &spec->id, call);
+        run(&spec->id, call);
         return;
     }
-    run(provider, spec, fake_of(provider)->chooses_ids && !spec->keep_id ? &own : &spec->id, call);
+    run(fake->chooses_ids && !spec->keep_id ? &own : &spec->id, call);
 }
 
-static void fake_start(struct provider *provider, const struct provider_spec *spec,
-                       struct provider_call *call)
+static void fake_start(struct provider_call *call)
 {
-    run(provider, spec, &spec->id, call);
+    run(&call->asked.spec->id, call);
 }
 
 /* What changes nothing but the state, which is kept for us. */
-static void fake_plain(struct provider *provider, struct provider_call *call)
+static void fake_plain(struct provider_call *call)
 {
-    (void) provider;
     answer_or_hold(call);
 }
 
-static void fake_set_limits(struct provider *provider, const struct limits *limits,
-                            struct provider_call *call)
+static void fake_set_limits(struct provider_call *call)
 {
-    struct fake *fake = fake_of(provider);
+    struct fake *fake = fake_of(call->provider);
 
     if (fake->fail_next[PROVIDER_CALL_SET_LIMITS] == ERR_NONE)
-        remember_limits(fake, &call->id, limits);
+        remember_limits(fake, &call->id, call->asked.limits);
     answer_or_hold(call);
 }
 
-static void fake_stats(struct provider *provider, struct provider_call *call)
+static void fake_stats(struct provider_call *call)
 {
-    call->result.stats = fake_of(provider)->stats;
+    call->result.stats = fake_of(call->provider)->stats;
     answer_or_hold(call);
 }
 
 /* Real sockets, in our own network: they behave as sockets of a sandbox where nobody listens. */
-static void fake_sockets(struct provider *provider, size_t count, struct provider_call *call)
+static void fake_sockets(struct provider_call *call)
 {
     struct sys_address address = {.length = sizeof(address.ipv4), .ipv4.sin_family = AF_INET};
-    enum err_code *fail_next = &fake_of(provider)->fail_next[PROVIDER_CALL_SOCKETS];
+    enum err_code *fail_next = &fake_of(call->provider)->fail_next[PROVIDER_CALL_SOCKETS];
 
-    for (size_t i = 0; i < count && *fail_next == ERR_NONE; i++) {
+    for (size_t i = 0; i < call->asked.count && *fail_next == ERR_NONE; i++) {
         int fd = sys_socket_create(&address);
 
         if (fd < 0)
@@ -252,12 +250,10 @@ static void fake_sockets(struct provider *provider, size_t count, struct provide
 }
 
 /* A descriptor that nobody asks anything on, which is what an idle mount is. */
-static void fake_open_mount(struct provider *provider, const char *place, bool read_only,
-                            struct provider_call *call)
+static void fake_open_mount(struct provider_call *call)
 {
-    struct fake *fake = fake_of(provider);
+    struct fake *fake = fake_of(call->provider);
 
-    (void) place, (void) read_only;
     if (fake->fail_next[PROVIDER_CALL_OPEN_MOUNT] == ERR_NONE) {
         call->result.mount.number = ++fake->mounts;
         call->result.mount.fuse = sys_file_open(AT_FDCWD, "/dev/null", O_RDWR, 0);
@@ -265,17 +261,11 @@ static void fake_open_mount(struct provider *provider, const char *place, bool r
     answer(call, NULL);
 }
 
-static void fake_change_mount(struct provider *provider, uint32_t mount, struct provider_call *call)
+static void fake_disk_job(struct provider_call *call)
 {
-    (void) provider, (void) mount;
-    answer_or_hold(call);
-}
-
-static void fake_disk_job(struct provider *provider, const struct provider_disk_job *job,
-                          struct provider_call *call)
-{
+    const struct provider_disk_job *job = call->asked.job;
     const struct disk_ref *disks[] = {&job->on, &job->base};
-    struct fake *fake = fake_of(provider);
+    struct fake *fake = fake_of(call->provider);
     struct error err = ERROR_INIT;
 
     for (size_t i = 0; i < ARRAY_COUNT(disks); i++) {
@@ -308,9 +298,9 @@ static int find_snapshot(struct provider_call *call)
     return -1;
 }
 
-static void fake_snapshot(struct provider *provider, bool freeze, struct provider_call *call)
+static void fake_snapshot(struct provider_call *call)
 {
-    struct fake *fake = fake_of(provider);
+    struct fake *fake = fake_of(call->provider);
     struct error err = ERROR_INIT;
 
     if (fake_snapshots_has(&fake->snapshots, &call->snapshot)) {
@@ -321,50 +311,48 @@ static void fake_snapshot(struct provider *provider, bool freeze, struct provide
     }
     if (!will_fail(call))
         fake_snapshots_add(&fake->snapshots, &call->snapshot);
-    call->result.snapshot =
-        (struct snapshot_made){.pause_us = freeze && call->before == PROVIDER_PHASE_RUNNING ? 1 : 0,
-                               .took_us = 2,
-                               .is_copied = fake->is_copying};
+    call->result.snapshot = (struct snapshot_made){
+        .pause_us = call->asked.freeze && call->before == PROVIDER_PHASE_RUNNING ? 1 : 0,
+        .took_us = 2,
+        .is_copied = fake->is_copying};
     answer_or_hold(call);
 }
 
-static void fake_delete_snapshot(struct provider *provider, struct provider_call *call)
+static void fake_delete_snapshot(struct provider_call *call)
 {
     if (!will_fail(call))
-        fake_snapshots_remove(&fake_of(provider)->snapshots, &call->snapshot);
+        fake_snapshots_remove(&fake_of(call->provider)->snapshots, &call->snapshot);
     answer_or_hold(call);
 }
 
-static void fake_list_snapshots(struct provider *provider, struct provider_call *call)
+static void fake_list_snapshots(struct provider_call *call)
 {
-    fake_snapshots_list(&fake_of(provider)->snapshots, call);
+    fake_snapshots_list(&fake_of(call->provider)->snapshots, call);
     answer_or_hold(call);
 }
 
-static void fake_roll_back(struct provider *provider, uint64_t disk_bytes,
-                           struct provider_call *call)
+static void fake_roll_back(struct provider_call *call)
 {
     const struct disk_ref origin = {DISK_OF_SNAPSHOT, call->snapshot};
 
-    (void) disk_bytes;
     if (find_snapshot(call) < 0)
         return;
     if (!will_fail(call))
-        fake_snapshots_set_origin(&fake_of(provider)->snapshots, &call->id, &origin);
+        fake_snapshots_set_origin(&fake_of(call->provider)->snapshots, &call->id, &origin);
     answer_or_hold(call);
 }
 
-static void fake_disk_usage(struct provider *provider, struct provider_call *call)
+static void fake_disk_usage(struct provider_call *call)
 {
     if (call->snapshot.text[0] && find_snapshot(call) < 0)
         return;
-    call->result.bytes = fake_of(provider)->stats.disk_bytes;
+    call->result.bytes = fake_of(call->provider)->stats.disk_bytes;
     answer_or_hold(call);
 }
 
-static void fake_reclaim(struct provider *provider, struct provider_call *call)
+static void fake_reclaim(struct provider_call *call)
 {
-    call->result.bytes = fake_of(provider)->stats.memory_bytes;
+    call->result.bytes = fake_of(call->provider)->stats.memory_bytes;
     answer_or_hold(call);
 }
 
@@ -406,28 +394,32 @@ static void fake_close(struct provider *provider)
 
 static const struct provider_operations fake_operations = {
     .name = "fake",
-    .open = fake_open,
+    .calls =
+        {
+            [PROVIDER_CALL_OPEN] = fake_open,
+            [PROVIDER_CALL_CREATE] = fake_create,
+            [PROVIDER_CALL_START] = fake_start,
+            [PROVIDER_CALL_STOP] = fake_plain,
+            [PROVIDER_CALL_DESTROY] = fake_plain,
+            [PROVIDER_CALL_FREEZE] = fake_plain,
+            [PROVIDER_CALL_THAW] = fake_plain,
+            [PROVIDER_CALL_SET_LIMITS] = fake_set_limits,
+            [PROVIDER_CALL_STATS] = fake_stats,
+            [PROVIDER_CALL_SOCKETS] = fake_sockets,
+            [PROVIDER_CALL_DISK_JOB] = fake_disk_job,
+            [PROVIDER_CALL_OPEN_MOUNT] = fake_open_mount,
+            [PROVIDER_CALL_ATTACH_MOUNT] = fake_plain,
+            [PROVIDER_CALL_DETACH_MOUNT] = fake_plain,
+            [PROVIDER_CALL_SNAPSHOT] = fake_snapshot,
+            [PROVIDER_CALL_DELETE_SNAPSHOT] = fake_delete_snapshot,
+            [PROVIDER_CALL_LIST_SNAPSHOTS] = fake_list_snapshots,
+            [PROVIDER_CALL_ROLL_BACK] = fake_roll_back,
+            [PROVIDER_CALL_DISK_USAGE] = fake_disk_usage,
+            [PROVIDER_CALL_RECLAIM] = fake_reclaim,
+            [PROVIDER_CALL_SYNC_DISKS] = fake_plain,
+            [PROVIDER_CALL_SYNC_CONTENTS] = fake_plain,
+        },
     .close = fake_close,
-    .create = fake_create,
-    .start = fake_start,
-    .stop = fake_plain,
-    .destroy = fake_plain,
-    .freeze = fake_plain,
-    .thaw = fake_plain,
-    .set_limits = fake_set_limits,
-    .stats = fake_stats,
-    .sockets = fake_sockets,
-    .disk_job = fake_disk_job,
-    .open_mount = fake_open_mount,
-    .attach_mount = fake_change_mount,
-    .detach_mount = fake_change_mount,
-    .snapshot = fake_snapshot,
-    .delete_snapshot = fake_delete_snapshot,
-    .list_snapshots = fake_list_snapshots,
-    .roll_back = fake_roll_back,
-    .disk_usage = fake_disk_usage,
-    .reclaim = fake_reclaim,
-    .sync = fake_plain,
     .agent_address = fake_agent_address,
 };
 

@@ -5,7 +5,7 @@
  * sees to it that no answer comes from inside the call that asked. An operation therefore has one
  * duty: to answer its call once, now or later.
  *
- *     static void mine_freeze(struct provider *provider, struct provider_call *call)
+ *     static void mine_freeze(struct provider_call *call)
  *     {
  *         ... call->id is known and alive
  *         provider_call_answer(call, NULL);
@@ -48,6 +48,19 @@ struct provider_call {
     struct id target;    /* disk job: the new one, or empty */
     struct id snapshot;  /* of calls that have one, else empty */
     bool adds_to_target; /* disk job: the target may also be a stopped one */
+    union { /* what else was asked; pointers are borrowed until the operation returns */
+        const struct provider_spec *spec;    /* create, start */
+        const struct limits *limits;         /* set_limits */
+        const struct provider_disk_job *job; /* disk_job */
+        size_t count;                        /* sockets */
+        uint64_t disk_bytes;                 /* roll_back */
+        bool freeze;                         /* snapshot */
+        uint32_t mount;                      /* attach_mount, detach_mount */
+        struct {
+            const char *place;
+            bool read_only;
+        } open_mount;
+    } asked;
     union provider_result result;
 
     /* The rest is provider_call.c's. */
@@ -72,46 +85,21 @@ struct provider_call {
     void *context;
 };
 
-/* All but open, close and agent_address may be NULL for what the capabilities do not promise. */
 struct provider_operations {
     const char *name; /* "local" */
 
-    /* Fill in capabilities, enforced and the table, then answer. A failure leaves only close. */
-    void (*open)(struct provider *provider, struct provider_call *call);
+    /* What each call does; NULL for what the capabilities do not promise, and for the list, which is
+     * answered from the table.
+     *
+     * open fills in capabilities, enforced and the table, then answers; a failure leaves only close.
+     * open_mount answers with result.mount: what was opened and not attached goes with its
+     * descriptor. disk_usage is of the snapshot; when the call has none: of the sandbox. */
+    void (*calls[PROVIDER_CALL_COUNT])(struct provider_call *call);
 
     /* Comes from the loop, once. Answer whatever is open, release everything, end with
      * provider_closed. */
     void (*close)(struct provider *provider);
 
-    void (*create)(struct provider *provider, const struct provider_spec *spec,
-                   struct provider_call *call);
-    void (*start)(struct provider *provider, const struct provider_spec *spec,
-                  struct provider_call *call);
-    void (*stop)(struct provider *provider, struct provider_call *call);
-    void (*destroy)(struct provider *provider, struct provider_call *call);
-    void (*freeze)(struct provider *provider, struct provider_call *call);
-    void (*thaw)(struct provider *provider, struct provider_call *call);
-    void (*set_limits)(struct provider *provider, const struct limits *limits,
-                       struct provider_call *call);
-    void (*stats)(struct provider *provider, struct provider_call *call);
-    void (*sockets)(struct provider *provider, size_t count, struct provider_call *call);
-    void (*disk_job)(struct provider *provider, const struct provider_disk_job *job,
-                     struct provider_call *call);
-    /* Answers with result.mount; what was opened and not attached goes with its descriptor. */
-    void (*open_mount)(struct provider *provider, const char *place, bool read_only,
-                       struct provider_call *call);
-    void (*attach_mount)(struct provider *provider, uint32_t mount, struct provider_call *call);
-    void (*detach_mount)(struct provider *provider, uint32_t mount, struct provider_call *call);
-    /* The snapshot is call->snapshot. */
-    void (*snapshot)(struct provider *provider, bool freeze, struct provider_call *call);
-    void (*delete_snapshot)(struct provider *provider, struct provider_call *call);
-    void (*list_snapshots)(struct provider *provider, struct provider_call *call);
-    void (*roll_back)(struct provider *provider, uint64_t disk_bytes, struct provider_call *call);
-    /* Of the snapshot; when it has none: of the sandbox. */
-    void (*disk_usage)(struct provider *provider, struct provider_call *call);
-    void (*reclaim)(struct provider *provider, struct provider_call *call);
-    /* Of disks or contents: the call's kind says. */
-    void (*sync)(struct provider *provider, struct provider_call *call);
     int (*agent_address)(struct provider *provider, const struct id *id,
                          char ret_address[static PROVIDER_ADDRESS_MAX], struct error *err);
 };
@@ -163,9 +151,8 @@ void provider_closed(struct provider *provider, void (*release)(struct provider 
 struct provider_call *provider_call_new(struct provider *provider, enum provider_call_kind kind,
                                         const struct id *id, void *context);
 
-/* For provider.c: whether the operation shall run; otherwise the call will be answered with why
- * not. */
-bool provider_call_begin(struct provider_call *call);
+/* For provider.c: something is wrong with the call itself. Of several the first is answered. */
+void provider_call_refuse(struct provider_call *call, const struct error *failure);
 
-/* For provider.c: the operation has returned. The call may be gone. */
-void provider_call_leave(struct provider_call *call);
+/* For provider.c: run its operation, or answer why not. The call may be gone. */
+void provider_call_run(struct provider_call *call);

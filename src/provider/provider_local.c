@@ -1,168 +1,11 @@
 #include "provider/provider_local.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "provider/provider_local_internal.h"
-#include "provider/provider_local_plan.h"
-#include "sys/file/sys_file.h"
-
-void local_ask(struct provider_call *call, struct wire_message *message, const int *fds,
-               size_t count,
-               void (*when_answered)(void *context, struct wire_incoming *reply,
-                                     const struct error *failure))
-{
-    struct wire_answer answer = {.call = when_answered, .context = call};
-    struct error err = ERROR_INIT;
-
-    if (launcher_link_ask(&local_of(call->provider)->link, message, fds, count, answer, &err) < 0)
-        provider_call_answer(call, &err);
-}
-
-static void on_done(void *context, struct wire_incoming *reply, const struct error *failure)
-{
-    (void) reply;
-    provider_call_answer(context, failure);
-}
-
-/* --- the operations -------------------------------------------------------------------------- */
-
-static void local_stop(struct provider *provider, struct provider_call *call)
-{
-    struct wire_message message = {.number = WIRE_MESSAGE_KILL,
-                                   .kill = {.id = call->id, .scope = WIRE_KILL_PROCESSES}};
-
-    (void) provider;
-    local_ask(call, &message, NULL, 0, on_done);
-}
-
-static void on_destroyed(void *context, struct wire_incoming *reply, const struct error *failure)
-{
-    (void) reply;
-    /* Gone is what was asked for. */
-    provider_call_answer(context, failure && failure->code != ERR_NOT_FOUND ? failure : NULL);
-}
-
-static void local_destroy(struct provider *provider, struct provider_call *call)
-{
-    struct wire_message message = {.number = WIRE_MESSAGE_KILL,
-                                   .kill = {.id = call->id, .scope = WIRE_KILL_EVERYTHING}};
-
-    (void) provider;
-    local_ask(call, &message, NULL, 0, on_destroyed);
-}
-
-static void local_freeze(struct provider *provider, struct provider_call *call)
-{
-    struct wire_message message = {.number = WIRE_MESSAGE_FREEZE, .freeze = {.id = call->id}};
-
-    (void) provider;
-    local_ask(call, &message, NULL, 0, on_done);
-}
-
-static void local_thaw(struct provider *provider, struct provider_call *call)
-{
-    struct wire_message message = {.number = WIRE_MESSAGE_THAW, .thaw = {.id = call->id}};
-
-    (void) provider;
-    local_ask(call, &message, NULL, 0, on_done);
-}
-
-static void local_set_limits(struct provider *provider, const struct limits *limits,
-                             struct provider_call *call)
-{
-    struct wire_message message = {.number = WIRE_MESSAGE_LIMITS,
-                                   .limits = {.id = call->id, .limits = *limits}};
-
-    (void) provider;
-    local_ask(call, &message, NULL, 0, on_done);
-}
-
-static void on_stats(void *context, struct wire_incoming *reply, const struct error *failure)
-{
-    struct provider_call *call = context;
-
-    if (!failure)
-        call->result.stats = reply->message.stats_read;
-    provider_call_answer(call, failure);
-}
-
-static void local_stats(struct provider *provider, struct provider_call *call)
-{
-    struct wire_message message = {.number = WIRE_MESSAGE_STATS, .stats = {.id = call->id}};
-
-    (void) provider;
-    local_ask(call, &message, NULL, 0, on_stats);
-}
-
-static void on_sockets(void *context, struct wire_incoming *reply, const struct error *failure)
-{
-    struct provider_call *call = context;
-
-    if (!failure) {
-        call->result.sockets.count = reply->fd_count;
-        for (size_t i = 0; i < reply->fd_count; i++) {
-            call->result.sockets.fds[i] = TAKE_FD(reply->fds[i]);
-            (void) sys_file_set_nonblocking(call->result.sockets.fds[i], true);
-        }
-    }
-    provider_call_answer(call, failure);
-}
-
-_Static_assert(PROVIDER_SOCKETS_MAX == WIRE_SOCKETS_MAX, "what callers may ask can be asked");
-
-static void local_sockets(struct provider *provider, size_t count, struct provider_call *call)
-{
-    struct wire_message message = {
-        .number = WIRE_MESSAGE_SOCKETS,
-        .sockets = {.id = call->id, .family = WIRE_SOCKET_IPV4, .count = (uint8_t) count}};
-
-    (void) provider;
-    local_ask(call, &message, NULL, 0, on_sockets);
-}
-
-static void on_job_ended(void *context, struct wire_incoming *reply, const struct error *failure)
-{
-    struct provider_call *call = context;
-
-    if (!failure)
-        call->result.ending = reply->message.job_ended.ending;
-    provider_call_answer(call, failure);
-}
-
-static void fill_job(const struct local *local, const struct provider_disk_job *job,
-                     struct wire_keeper_job *ret_job)
-{
-    *ret_job = (struct wire_keeper_job){.job = job->kind,
-                                        .on = disk_ref_or_none(job->on),
-                                        .base = disk_ref_or_none(job->base),
-                                        .target = job->target};
-    if (job->target.text[0])
-        ret_job->disk_bytes = job->disk_bytes;
-    if (disk_job_is_view(job->kind))
-        (void) snprintf(ret_job->image, sizeof(ret_job->image), "%s", job->image ?: local->image);
-}
-
-static void local_disk_job(struct provider *provider, const struct provider_disk_job *job,
-                           struct provider_call *call)
-{
-    struct wire_message message = {.number = WIRE_MESSAGE_KEEPER_JOB};
-    AUTO(close) int null = sys_file_open(AT_FDCWD, "/dev/null", O_RDWR, 0);
-    const int fds[] = {job->input < 0 ? null : job->input, job->output < 0 ? null : job->output,
-                       job->data < 0 ? null : job->data};
-    struct error err = ERROR_INIT;
-
-    if (null < 0) {
-        (void) error_set(&err, ERR_INTERNAL, null, "open /dev/null");
-        provider_call_answer(call, &err);
-        return;
-    }
-    fill_job(local_of(provider), job, &message.keeper_job);
-    local_ask(call, &message, fds, ARRAY_COUNT(fds), on_job_ended);
-}
 
 int local_agent_address(struct provider *provider, const struct id *id,
                         char ret_address[static PROVIDER_ADDRESS_MAX], struct error *err)
@@ -270,28 +113,32 @@ static void local_close(struct provider *provider)
 
 static const struct provider_operations local_operations = {
     .name = "local",
-    .open = local_open,
+    .calls =
+        {
+            [PROVIDER_CALL_OPEN] = local_open,
+            [PROVIDER_CALL_CREATE] = local_create,
+            [PROVIDER_CALL_START] = local_start,
+            [PROVIDER_CALL_STOP] = local_forward,
+            [PROVIDER_CALL_DESTROY] = local_forward,
+            [PROVIDER_CALL_FREEZE] = local_forward,
+            [PROVIDER_CALL_THAW] = local_forward,
+            [PROVIDER_CALL_SET_LIMITS] = local_forward,
+            [PROVIDER_CALL_STATS] = local_forward,
+            [PROVIDER_CALL_SOCKETS] = local_forward,
+            [PROVIDER_CALL_DISK_JOB] = local_disk_job,
+            [PROVIDER_CALL_OPEN_MOUNT] = local_forward,
+            [PROVIDER_CALL_ATTACH_MOUNT] = local_forward,
+            [PROVIDER_CALL_DETACH_MOUNT] = local_forward,
+            [PROVIDER_CALL_SNAPSHOT] = local_forward,
+            [PROVIDER_CALL_DELETE_SNAPSHOT] = local_forward,
+            [PROVIDER_CALL_LIST_SNAPSHOTS] = local_list_snapshots,
+            [PROVIDER_CALL_ROLL_BACK] = local_forward,
+            [PROVIDER_CALL_DISK_USAGE] = local_forward,
+            [PROVIDER_CALL_RECLAIM] = local_forward,
+            [PROVIDER_CALL_SYNC_DISKS] = local_forward,
+            [PROVIDER_CALL_SYNC_CONTENTS] = local_forward,
+        },
     .close = local_close,
-    .create = local_create,
-    .start = local_start,
-    .stop = local_stop,
-    .destroy = local_destroy,
-    .freeze = local_freeze,
-    .thaw = local_thaw,
-    .set_limits = local_set_limits,
-    .stats = local_stats,
-    .sockets = local_sockets,
-    .disk_job = local_disk_job,
-    .open_mount = local_open_mount,
-    .attach_mount = local_attach_mount,
-    .detach_mount = local_detach_mount,
-    .snapshot = local_snapshot,
-    .delete_snapshot = local_delete_snapshot,
-    .list_snapshots = local_list_snapshots,
-    .roll_back = local_roll_back,
-    .disk_usage = local_disk_usage,
-    .reclaim = local_reclaim,
-    .sync = local_sync,
     .agent_address = local_agent_address,
 };
 

@@ -94,16 +94,15 @@ static void create_from_stock(struct creation *creation, const struct id *id)
         on_assigned(creation, NULL, &err);
 }
 
-static struct creation *creation_new(struct local *local, const struct provider_spec *spec,
-                                     struct provider_call *call)
+static struct creation *creation_new(struct provider_call *call)
 {
     struct creation *creation = mem_alloc(sizeof(*creation));
     struct error err = ERROR_INIT;
 
-    creation->local = local;
+    creation->local = local_of(call->provider);
     creation->call = call;
-    creation->wanted = spec->id;
-    if (provider_local_plan(spec, local->image, &creation->plan, &err) == 0)
+    creation->wanted = call->asked.spec->id;
+    if (provider_local_plan(call->asked.spec, creation->local->image, &creation->plan, &err) == 0)
         return creation;
     creation_end(creation, &err);
     return NULL;
@@ -116,25 +115,23 @@ static bool fits_stock(const struct local *local, const struct provider_spec *sp
            strcmp(plan->image, local->image) == 0;
 }
 
-void local_create(struct provider *provider, const struct provider_spec *spec,
-                  struct provider_call *call)
+void local_create(struct provider_call *call)
 {
-    struct local *local = local_of(provider);
-    struct creation *creation = creation_new(local, spec, call);
+    struct creation *creation = creation_new(call);
     struct id ready;
 
     if (!creation)
         return;
-    if (fits_stock(local, spec, &creation->plan) && stock_take(local, &ready))
+    if (fits_stock(creation->local, call->asked.spec, &creation->plan) &&
+        stock_take(creation->local, &ready))
         create_from_stock(creation, &ready);
     else
         create_cold(creation);
 }
 
-void local_start(struct provider *provider, const struct provider_spec *spec,
-                 struct provider_call *call)
+void local_start(struct provider_call *call)
 {
-    struct creation *creation = creation_new(local_of(provider), spec, call);
+    struct creation *creation = creation_new(call);
 
     if (!creation)
         return;

@@ -1,11 +1,10 @@
 /* Inside of the provider `local`: what its files share.
  *
- *     provider_local.c          the operations, and its end
+ *     provider_local.c          its beginning and its end
+ *     provider_local_calls.c    the operations: one table of requests and answers
  *     provider_local_open.c     hello, taking over, subscribing
  *     provider_local_create.c   create and start: from stock or new
- *     provider_local_mount.c    mounts that we serve
  *     provider_local_stock.c    the ready sandboxes
- *     provider_local_snapshot.c snapshots and memory
  *     launcher_link.c           the conversation on the loop */
 #pragma once
 
@@ -66,12 +65,6 @@ static inline struct local *local_of(struct provider *provider)
 /* One handle less is open: the last one lets the closing provider go. */
 void local_handle_closed(struct local *local);
 
-/* Ask the launcher what the call asks us; when that is not possible the call is answered. */
-void local_ask(struct provider_call *call, struct wire_message *message, const int *fds,
-               size_t count,
-               void (*answered)(void *context, struct wire_incoming *reply,
-                                const struct error *failure));
-
 /* End a sandbox that nobody was given, without waiting. What fails is logged. */
 void local_discard(struct local *local, const struct id *id, enum wire_kill_scope scope);
 
@@ -79,16 +72,22 @@ void local_discard(struct local *local, const struct id *id, enum wire_kill_scop
 int local_agent_address(struct provider *provider, const struct id *id,
                         char ret_address[static PROVIDER_ADDRESS_MAX], struct error *err);
 
-/* --- provider_local_mount.c ------------------------------------------------------------------ */
+/* --- provider_local_calls.c ------------------------------------------------------------------ */
 
-void local_open_mount(struct provider *provider, const char *place, bool read_only,
-                      struct provider_call *call);
-void local_attach_mount(struct provider *provider, uint32_t mount, struct provider_call *call);
-void local_detach_mount(struct provider *provider, uint32_t mount, struct provider_call *call);
+/* Ask the launcher what the call asks us; when that is not possible the call is answered. */
+void local_ask(struct provider_call *call, struct wire_message *message, const int *fds,
+               size_t count,
+               void (*answered)(void *context, struct wire_incoming *reply,
+                                const struct error *failure));
+
+/* The operations. Those that are one request and its answer are one table. */
+void local_forward(struct provider_call *call);
+void local_disk_job(struct provider_call *call);
+void local_list_snapshots(struct provider_call *call);
 
 /* --- provider_local_open.c ------------------------------------------------------------------- */
 
-void local_open(struct provider *provider, struct provider_call *call);
+void local_open(struct provider_call *call);
 
 /* For local->settle. */
 void local_open_look_again(struct deadline *deadline);
@@ -98,10 +97,8 @@ bool local_open_failed(struct local *local, const struct error *reason);
 
 /* --- provider_local_create.c ----------------------------------------------------------------- */
 
-void local_create(struct provider *provider, const struct provider_spec *spec,
-                  struct provider_call *call);
-void local_start(struct provider *provider, const struct provider_spec *spec,
-                 struct provider_call *call);
+void local_create(struct provider_call *call);
+void local_start(struct provider_call *call);
 
 /* --- provider_local_stock.c ------------------------------------------------------------------ */
 
@@ -123,13 +120,3 @@ void stock_note_limits(struct stock *stock, const struct limits *limits);
 
 /* A sandbox ended. Returns true when it was one of these. */
 bool stock_exited(struct local *local, const struct id *id);
-
-/* --- provider_local_snapshot.c --------------------------------------------------------------- */
-
-void local_snapshot(struct provider *provider, bool freeze, struct provider_call *call);
-void local_delete_snapshot(struct provider *provider, struct provider_call *call);
-void local_list_snapshots(struct provider *provider, struct provider_call *call);
-void local_roll_back(struct provider *provider, uint64_t disk_bytes, struct provider_call *call);
-void local_disk_usage(struct provider *provider, struct provider_call *call);
-void local_reclaim(struct provider *provider, struct provider_call *call);
-void local_sync(struct provider *provider, struct provider_call *call);

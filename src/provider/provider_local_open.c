@@ -281,9 +281,9 @@ static void on_welcome(void *context, struct wire_incoming *reply, const struct 
     list_from_start(local);
 }
 
-void local_open(struct provider *provider, struct provider_call *call)
+void local_open(struct provider_call *call)
 {
-    struct local *local = local_of(provider);
+    struct local *local = local_of(call->provider);
     struct wire_answer answer = {.call = on_welcome, .context = local};
     struct error err = ERROR_INIT;
 

@@ -95,19 +95,12 @@ static inline void stage_job_exited(uv_process_t *process, int64_t status, int s
     uv_close((uv_handle_t *) process, stage_job_closed);
 }
 
-static inline void stage_disk_job(struct provider *provider, const struct provider_disk_job *job,
-                                  struct provider_call *call)
+static inline void stage_disk_job(struct provider_call *call)
 {
-    static const char *const names[] = {
-        [DISK_JOB_MEASURE] = "measure", [DISK_JOB_LIST] = "list",
-        [DISK_JOB_COPY] = "copy",       [DISK_JOB_DIFF] = "diff",
-        [DISK_JOB_PACK] = "pack",       [DISK_JOB_UNPACK] = "unpack",
-        [DISK_JOB_ARCHIVE] = "archive", [DISK_JOB_UNARCHIVE] = "unarchive",
-        [DISK_JOB_SCAN] = "scan",       [DISK_JOB_READ] = "read",
-    };
-    struct stage *stage = CONTAINER_OF(provider, struct stage, provider);
+    const struct provider_disk_job *job = call->asked.job;
+    struct stage *stage = CONTAINER_OF(call->provider, struct stage, provider);
     struct stage_job *running = mem_alloc(sizeof(*running));
-    char *arguments[6] = {stage->keeper, (char *) names[job->kind]};
+    char *arguments[6] = {stage->keeper, (char *) disk_job_text(job->kind)};
     const struct id *folders[] = {&job->on.id, &job->base.id, &job->target};
     int fds[] = {job->input, job->output, STDERR_FILENO, job->data};
     uv_stdio_container_t stdio[ARRAY_COUNT(fds)];
@@ -137,18 +130,18 @@ static inline void stage_disk_job(struct provider *provider, const struct provid
     running->process.data = running;
 }
 
-static inline void stage_destroy(struct provider *provider, struct provider_call *call)
+static inline void stage_destroy(struct provider_call *call)
 {
-    struct stage *stage = CONTAINER_OF(provider, struct stage, provider);
+    struct stage *stage = CONTAINER_OF(call->provider, struct stage, provider);
 
     run_shell("rm -rf '%s'", place(stage, "disks", call->id.text));
     provider_call_answer(call, NULL);
 }
 
 /* As a restore sees it: what it promises must have been extracted by then. */
-static inline void stage_sync(struct provider *provider, struct provider_call *call)
+static inline void stage_sync(struct provider_call *call)
 {
-    struct stage *stage = CONTAINER_OF(provider, struct stage, provider);
+    struct stage *stage = CONTAINER_OF(call->provider, struct stage, provider);
     struct error err = ERROR_INIT;
 
     assert_int_equal(call->kind, PROVIDER_CALL_SYNC_CONTENTS);
@@ -162,9 +155,9 @@ static inline void stage_sync(struct provider *provider, struct provider_call *c
     provider_call_answer(call, stage->refuse_flush ? &err : NULL);
 }
 
-static inline void stage_open(struct provider *provider, struct provider_call *call)
+static inline void stage_open(struct provider_call *call)
 {
-    provider->capabilities = PROVIDER_DISK_JOBS;
+    call->provider->capabilities = PROVIDER_DISK_JOBS;
     provider_call_answer(call, NULL);
 }
 
@@ -180,11 +173,15 @@ static inline void stage_close(struct provider *provider)
 
 static const struct provider_operations stage_operations = {
     .name = "stage",
-    .open = stage_open,
+    .calls =
+        {
+            [PROVIDER_CALL_OPEN] = stage_open,
+            [PROVIDER_CALL_DESTROY] = stage_destroy,
+            [PROVIDER_CALL_DISK_JOB] = stage_disk_job,
+            [PROVIDER_CALL_SYNC_DISKS] = stage_sync,
+            [PROVIDER_CALL_SYNC_CONTENTS] = stage_sync,
+        },
     .close = stage_close,
-    .destroy = stage_destroy,
-    .disk_job = stage_disk_job,
-    .sync = stage_sync,
 };
 
 /* --- the agents ------------------------------------------------------------------------------ */
