@@ -346,12 +346,7 @@ static struct agent_exchange *call_new(struct visit *visit, enum reply_form form
 static void agent_call_add_header(struct http_header *headers, size_t *count, const char *name,
                                   const char *value)
 {
-    headers[(*count)++] = (struct http_header){
-        .name = name,
-        .value = value,
-        .name_length = (uint32_t) strlen(name),
-        .value_length = (uint32_t) strlen(value),
-    };
+    headers[(*count)++] = http_header_of(name, value);
 }
 
 static void agent_call_start(struct agent_exchange *call, const struct agent_request *ask,

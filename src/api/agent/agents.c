@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/agent/agents_internal.h"
+#include "api/agent/inquiry.h"
 #include "base/auto.h"
 #include "base/memory.h"
 #include "domain/caller.h"
@@ -166,7 +167,6 @@ struct agents *agents_new(struct loop *loop, struct log *log)
     agents->open = 1; /* the sweep's timer */
     list_init(&agents->peers);
     list_init(&agents->inquiries);
-    list_init(&agents->extractions);
     random_bytes(&agents->seed, sizeof(agents->seed));
     deadline_init(loop, &agents->sweep, agents_sweep);
     inside_agent_init(agents);
@@ -204,8 +204,7 @@ void agents_close(struct agents *agents, void (*done)(void *context), void *cont
     agents->is_closing = true;
     agents->done = done;
     agents->context = context;
-    inside_agent_close(agents);
-    inside_extract_close(agents);
+    inquiries_close(agents);
     while ((first = list_first(&agents->peers)))
         let_go(agents, CONTAINER_OF(first, struct agent_peer, link));
     deadline_close(&agents->sweep, sweep_closed);

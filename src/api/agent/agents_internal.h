@@ -1,4 +1,4 @@
-/* Inside agents: what agents.c and inside_agent.c share. Nothing else includes this. */
+/* Inside agents: what agents.c, inquiry.c and inside_*.c share. Nothing else includes this. */
 #pragma once
 
 #include "api/agent/agents.h"
@@ -10,10 +10,9 @@ struct agents {
     struct log *log;       /* borrowed, may be NULL */
     struct domain *domain; /* borrowed; NULL until agents_set_domain */
     struct inside inside;
-    struct table by_id;      /* of struct agent_peer */
-    struct list peers;       /* the least recently used one first */
-    struct list inquiries;   /* of inside_agent.c, under way */
-    struct list extractions; /* of inside_extract.c, under way */
+    struct table by_id;    /* of struct agent_peer */
+    struct list peers;     /* the least recently used one first */
+    struct list inquiries; /* of inquiry.c, under way */
     struct deadline sweep;
     uint64_t seed;
     size_t open; /* handles and origins whose memory is not gone yet */
@@ -28,10 +27,6 @@ void agents_part_closed(struct agents *agents);
 /* The functions of agents->inside. */
 void inside_agent_init(struct agents *agents);
 
-/* Answer everything that is under way with ERR_UNAVAILABLE. */
-void inside_agent_close(struct agents *agents);
-
-/* The same for archives: inside_extract.c. `self` is the agents. */
+/* The one about archives: inside_extract.c. `self` is the agents. */
 void inside_extract(void *self, const struct id *sandbox, const char *folder, int tar,
                     inside_done *done, void *context);
-void inside_extract_close(struct agents *agents);

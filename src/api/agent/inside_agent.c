@@ -1,15 +1,10 @@
-/* What the domain asks of agents, as HTTP. Each question is an inquiry: one exchange with a time
- * limit and a bounded reply, answered once. */
-#include <stdio.h>
+/* What the domain asks of agents, as HTTP. */
 #include <string.h>
 
-#include "api/agent/agents_internal.h"
+#include "api/agent/inquiry.h"
 #include "base/auto.h"
-#include "base/memory.h"
 #include "json/json_read.h"
 #include "json/json_write.h"
-
-#define REPLY_MAX ((size_t) 768 * 1024) /* fits a column of the store */
 
 /* An agent that does not answer in this time is not waited for. The times for quiesce are said to
  * it, too: it stops waiting first. */
@@ -18,127 +13,19 @@
 #define QUIESCE_MS      7000
 #define QUIESCE_REQUEST "{\"timeoutMs\":5000,\"holdMs\":30000}"
 
-struct inquiry;
-
-struct inquiry {
-    struct list link;
-    struct agents *agents;
-    struct http_exchange *exchange; /* NULL: over, or never begun */
-    struct deadline deadline;
-    struct loop_task refuse; /* when it could not even be asked */
-    struct text reply;
-    struct error failure;
-    /* Reads a good reply and answers; or answers the failure. */
-    void (*answer)(struct inquiry *inquiry, const struct error *failure);
-    union {
-        inside_activity_done *activity;
-        inside_text_done *text;
-        inside_done *plain;
-    } done;
-    void *context;
-    bool is_answered;
-};
-
-/* --- life of an inquiry ---------------------------------------------------------------------- */
-
-static void inquiry_gone(struct deadline *deadline)
-{
-    struct inquiry *inquiry = CONTAINER_OF(deadline, struct inquiry, deadline);
-    struct agents *agents = inquiry->agents;
-
-    text_done(&inquiry->reply);
-    free(inquiry);
-    agents_part_closed(agents);
-}
-
-/* The one answer, and the end. */
-static void inside_agent_finish(struct inquiry *inquiry, const struct error *failure)
-{
-    if (inquiry->is_answered)
-        return;
-    inquiry->is_answered = true;
-    list_remove(&inquiry->link);
-    loop_task_cancel(&inquiry->refuse);
-    if (inquiry->exchange)
-        http_exchange_cancel(TAKE_PTR(inquiry->exchange));
-    inquiry->answer(inquiry, failure);
-    deadline_close(&inquiry->deadline, inquiry_gone);
-}
-
-static void inside_agent_refuse(struct loop_task *task)
-{
-    struct inquiry *inquiry = CONTAINER_OF(task, struct inquiry, refuse);
-
-    inside_agent_finish(inquiry, &inquiry->failure);
-}
-
-static void inside_agent_time_is_up(struct deadline *deadline)
-{
-    struct inquiry *inquiry = CONTAINER_OF(deadline, struct inquiry, deadline);
-
-    (void) error_set(&inquiry->failure, ERR_UPSTREAM_TIMEOUT, 0, "the agent does not answer");
-    inside_agent_finish(inquiry, &inquiry->failure);
-}
-
-static void inside_agent_got_head(struct http_exchange *exchange)
-{
-    (void) exchange; /* the status is looked at in the end */
-}
-
-static void inside_agent_got_body(struct http_exchange *exchange, const char *bytes, size_t length)
-{
-    struct inquiry *inquiry = http_exchange_data(exchange);
-
-    text_append_bytes(&inquiry->reply, bytes, length);
-    if (!inquiry->reply.overflowed)
-        return;
-    (void) error_set(&inquiry->failure, ERR_TOO_LARGE, 0, "the agent's answer is too large");
-    inside_agent_finish(inquiry, &inquiry->failure);
-}
-
-static void inside_agent_got_end(struct http_exchange *exchange)
-{
-    struct inquiry *inquiry = http_exchange_data(exchange);
-    int status = http_exchange_head(exchange)->status;
-
-    inquiry->exchange = NULL;
-    if (status >= 200 && status < 300) {
-        inside_agent_finish(inquiry, NULL);
-        return;
-    }
-    (void) error_set(&inquiry->failure, ERR_UPSTREAM, 0, "the agent answered with status %d",
-                     status);
-    inside_agent_finish(inquiry, &inquiry->failure);
-}
-
-static void got_failure(struct http_exchange *exchange, const struct error *error)
-{
-    struct inquiry *inquiry = http_exchange_data(exchange);
-
-    inquiry->exchange = NULL;
-    inquiry->failure = *error;
-    inside_agent_finish(inquiry, &inquiry->failure);
-}
-
 static const struct http_exchange_events events = {
-    .on_head = inside_agent_got_head,
-    .on_body = inside_agent_got_body,
-    .on_end = inside_agent_got_end,
-    .on_failure = got_failure,
+    .on_head = inquiry_got_head,
+    .on_body = inquiry_got_body,
+    .on_end = inquiry_got_end,
+    .on_failure = inquiry_got_failure,
 };
-
-#define HEADER(key, text)                                                                          \
-    {                                                                                              \
-        .name = (key), .value = (text), .name_length = sizeof(key) - 1,                            \
-        .value_length = sizeof(text) - 1                                                           \
-    }
 
 static void send_inquiry(struct inquiry *inquiry, struct http_origin *origin, const char *method,
                          const char *target, const char *body)
 {
     static const struct http_header headers[] = {
-        HEADER("Host", "agent"),
-        HEADER("Content-Type", "application/json"),
+        HTTP_HEADER("Host", "agent"),
+        HTTP_HEADER("Content-Type", "application/json"),
     };
     size_t length = body ? strlen(body) : 0;
     struct http_exchange_request request = {.method = method,
@@ -158,21 +45,11 @@ static struct inquiry *inside_agent_ask(struct agents *agents, const struct id *
                                         const char *method, const char *target, const char *body,
                                         uint64_t timeout_ms)
 {
-    struct inquiry *inquiry = mem_alloc(sizeof(*inquiry));
-    struct http_origin *origin = agents_origin(agents, sandbox, &inquiry->failure);
+    struct http_origin *origin;
+    struct inquiry *inquiry = inquiry_new(agents, sandbox, timeout_ms, &origin);
 
-    inquiry->agents = agents;
-    inquiry->reply = (struct text) TEXT_INIT(REPLY_MAX);
-    agents->open++;
-    list_init(&inquiry->link);
-    list_append(&agents->inquiries, &inquiry->link);
-    loop_task_init(&inquiry->refuse, inside_agent_refuse);
-    deadline_init(agents->loop, &inquiry->deadline, inside_agent_time_is_up);
-    deadline_set(&inquiry->deadline, timeout_ms);
     if (origin)
         send_inquiry(inquiry, origin, method, target, body);
-    else
-        loop_defer(agents->loop, &inquiry->refuse);
     return inquiry;
 }
 
@@ -283,7 +160,7 @@ static void answer_save(struct inquiry *inquiry, const struct error *failure)
 {
     struct json_place root = {.value = NULL}, sessions;
     AUTO(json) json_t *body = failure ? NULL : read_reply(inquiry, &root);
-    AUTO(text) struct text kept = TEXT_INIT(REPLY_MAX);
+    AUTO(text) struct text kept = TEXT_INIT(INQUIRY_REPLY_MAX);
     struct json_writer json;
 
     if (!body ||
@@ -321,7 +198,7 @@ static void ask_restore(void *self, const struct id *sandbox, const char *text, 
 static void ask_environment(void *self, const struct id *sandbox, const char *variables,
                             inside_done *done, void *context)
 {
-    AUTO(text) struct text body = TEXT_INIT(REPLY_MAX);
+    AUTO(text) struct text body = TEXT_INIT(INQUIRY_REPLY_MAX);
 
     text_append(&body, "{\"replace\":true,\"env\":");
     text_append(&body, variables);
@@ -334,7 +211,7 @@ static void ask_environment(void *self, const struct id *sandbox, const char *va
 static void ask_start_process(void *self, const struct id *sandbox, const char *command,
                               inside_done *done, void *context)
 {
-    AUTO(text) struct text body = TEXT_INIT(REPLY_MAX);
+    AUTO(text) struct text body = TEXT_INIT(INQUIRY_REPLY_MAX);
     struct json_writer json;
 
     json_document_begin(&json, &body);
@@ -359,14 +236,4 @@ void inside_agent_init(struct agents *agents)
         .start_process = ask_start_process,
         .extract = inside_extract,
     };
-}
-
-void inside_agent_close(struct agents *agents)
-{
-    struct error closing;
-    struct list *first;
-
-    (void) error_set(&closing, ERR_UNAVAILABLE, 0, "the daemon is shutting down");
-    while ((first = list_first(&agents->inquiries)))
-        inside_agent_finish(CONTAINER_OF(first, struct inquiry, link), &closing);
 }

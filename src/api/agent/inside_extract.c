@@ -10,142 +10,83 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api/agent/agents_internal.h"
+#include "api/agent/inquiry.h"
 #include "base/auto.h"
 #include "base/memory.h"
 #include "json/json_read.h"
 #include "net/url.h"
 
-#define REPLY_MAX  ((size_t) 64 * 1024)
 #define TARGET_MAX ((size_t) 16 * 1024)
 /* Nothing moved in either direction for that long. Deleting what was there before takes time. */
 #define STALL_MS ((uint64_t) 300 * 1000)
 /* Read in one turn of the loop. */
 #define PIECES_PER_TURN 4
 
-struct extraction {
-    struct list link;
+struct upload {
+    struct inquiry *inquiry; /* until it is answered, when the poll is closed */
     struct agents *agents;
-    struct http_exchange *exchange; /* NULL: over, or never begun */
-    int tar;                        /* owned */
+    int tar; /* owned */
     uv_poll_t poll;
-    struct deadline deadline;
-    struct loop_task refuse; /* when it could not even begin */
-    struct text reply;
-    struct error failure;
-    inside_done *done;
-    void *context;
-    unsigned int handles; /* that are not closed yet */
-    bool is_over;
 };
 
-/* --- the end --------------------------------------------------------------------------------- */
-
-static void inside_extract_handle_gone(struct extraction *extraction)
+static void upload_gone(uv_handle_t *handle)
 {
-    struct agents *agents = extraction->agents;
+    struct upload *upload = CONTAINER_OF((uv_poll_t *) handle, struct upload, poll);
+    struct agents *agents = upload->agents;
 
-    if (--extraction->handles)
-        return;
-    (void) fd_close(extraction->tar);
-    text_done(&extraction->reply);
-    free(extraction);
+    (void) fd_close(upload->tar);
+    free(upload);
     agents_part_closed(agents);
-}
-
-static void poll_gone(uv_handle_t *handle)
-{
-    inside_extract_handle_gone(CONTAINER_OF((uv_poll_t *) handle, struct extraction, poll));
-}
-
-static void inside_extract_deadline_gone(struct deadline *deadline)
-{
-    inside_extract_handle_gone(CONTAINER_OF(deadline, struct extraction, deadline));
-}
-
-static void inside_extract_finish(struct extraction *extraction, const struct error *failure)
-{
-    if (extraction->is_over)
-        return;
-    extraction->is_over = true;
-    list_remove(&extraction->link);
-    loop_task_cancel(&extraction->refuse);
-    if (extraction->exchange)
-        http_exchange_cancel(TAKE_PTR(extraction->exchange));
-    extraction->done(extraction->context, failure);
-    deadline_close(&extraction->deadline, inside_extract_deadline_gone);
-    if (extraction->handles == 2)
-        uv_close((uv_handle_t *) &extraction->poll, poll_gone);
-}
-
-static void inside_extract_refuse(struct loop_task *task)
-{
-    struct extraction *extraction = CONTAINER_OF(task, struct extraction, refuse);
-
-    inside_extract_finish(extraction, &extraction->failure);
-}
-
-static void inside_extract_time_is_up(struct deadline *deadline)
-{
-    struct extraction *extraction = CONTAINER_OF(deadline, struct extraction, deadline);
-
-    (void) error_set(&extraction->failure, ERR_UPSTREAM_TIMEOUT, 0,
-                     "the sandbox's agent takes nothing more");
-    inside_extract_finish(extraction, &extraction->failure);
 }
 
 /* --- the pipe -------------------------------------------------------------------------------- */
 
 static void read_tar(uv_poll_t *poll, int status, int events)
 {
-    struct extraction *extraction = CONTAINER_OF(poll, struct extraction, poll);
-    char *scratch = extraction->agents->loop->scratch;
+    struct upload *upload = CONTAINER_OF(poll, struct upload, poll);
+    struct http_exchange *exchange = upload->inquiry->exchange;
+    char *scratch = upload->agents->loop->scratch;
 
     (void) status, (void) events; /* reading says more */
     for (int i = 0; i < PIECES_PER_TURN; i++) {
         ssize_t got;
 
-        if (http_exchange_is_full(extraction->exchange)) {
+        if (http_exchange_is_full(exchange)) {
             (void) uv_poll_stop(poll); /* until it drains */
             return;
         }
-        got = read(extraction->tar, scratch, LOOP_SCRATCH_SIZE);
+        got = read(upload->tar, scratch, LOOP_SCRATCH_SIZE);
         if (got < 0 && (errno == EAGAIN || errno == EINTR))
             return;
         if (got <= 0) {
             (void) uv_poll_stop(poll);
-            http_exchange_end(extraction->exchange);
+            http_exchange_end(exchange);
             return;
         }
-        deadline_set(&extraction->deadline, STALL_MS);
-        http_exchange_write(extraction->exchange, scratch, (size_t) got);
+        deadline_set(&upload->inquiry->deadline, STALL_MS);
+        http_exchange_write(exchange, scratch, (size_t) got);
     }
 }
 
-static void drained(struct http_exchange *exchange)
+static void upload_drained(struct http_exchange *exchange)
 {
-    struct extraction *extraction = http_exchange_data(exchange);
+    struct inquiry *inquiry = http_exchange_data(exchange);
+    struct upload *upload = inquiry->upload;
 
-    deadline_set(&extraction->deadline, STALL_MS);
-    (void) uv_poll_start(&extraction->poll, UV_READABLE, read_tar);
+    deadline_set(&inquiry->deadline, STALL_MS);
+    (void) uv_poll_start(&upload->poll, UV_READABLE, read_tar);
 }
 
-/* --- the agent ------------------------------------------------------------------------------- */
-
-static void inside_extract_got_head(struct http_exchange *exchange)
+/* It has made up its mind. */
+static void upload_got_head(struct http_exchange *exchange)
 {
-    struct extraction *extraction = http_exchange_data(exchange);
+    struct inquiry *inquiry = http_exchange_data(exchange);
+    struct upload *upload = inquiry->upload;
 
-    (void) uv_poll_stop(&extraction->poll); /* it has made up its mind */
+    (void) uv_poll_stop(&upload->poll);
 }
 
-static void inside_extract_got_body(struct http_exchange *exchange, const char *bytes,
-                                    size_t length)
-{
-    struct extraction *extraction = http_exchange_data(exchange);
-
-    text_append_bytes(&extraction->reply, bytes, length); /* the rest is not looked at */
-}
+/* --- the answer ------------------------------------------------------------------------------ */
 
 /* What is the client's to mend; all else is the agent's failure. */
 static enum err_code code_of(const char *word)
@@ -167,66 +108,47 @@ static enum err_code code_of(const char *word)
 }
 
 /* {"code": "NO_SPACE", "message": "..."}, of a peer that is not trusted. */
-static void read_refusal(struct extraction *extraction, int status)
+static void read_refusal(struct inquiry *inquiry)
 {
     AUTO(json)
-    json_t *body = json_read(text_string(&extraction->reply), extraction->reply.length, NULL, NULL);
+    json_t *body = json_read(text_string(&inquiry->reply), inquiry->reply.length, NULL, NULL);
     const char *code = json_string_value(json_object_get(body, "code"));
     const char *message = json_string_value(json_object_get(body, "message"));
 
-    (void) error_set(&extraction->failure, code_of(code), 0,
-                     "the sandbox's agent answered %d: %.200s", status,
-                     message ? message : "no reason");
+    (void) error_set(&inquiry->failure, code_of(code), 0, "the sandbox's agent answered %d: %.200s",
+                     inquiry->status, message ? message : "no reason");
 }
 
-static void inside_extract_got_end(struct http_exchange *exchange)
+static void answer_extract(struct inquiry *inquiry, const struct error *failure)
 {
-    struct extraction *extraction = http_exchange_data(exchange);
-    int status = http_exchange_head(exchange)->status;
+    struct upload *upload = inquiry->upload;
 
-    extraction->exchange = NULL;
-    if (status >= 200 && status < 300) {
-        inside_extract_finish(extraction, NULL);
-        return;
-    }
-    read_refusal(extraction, status);
-    inside_extract_finish(extraction, &extraction->failure);
-}
-
-static void got_failure(struct http_exchange *exchange, const struct error *error)
-{
-    struct extraction *extraction = http_exchange_data(exchange);
-
-    extraction->exchange = NULL;
-    extraction->failure = *error;
-    if (error->code == ERR_CANCELLED) /* not by whoever asked: its origin is gone */
-        (void) error_set(&extraction->failure, ERR_CONFLICT, 0,
+    if (failure && inquiry->status)
+        read_refusal(inquiry);
+    else if (failure && failure->code == ERR_CANCELLED) /* its origin is gone */
+        (void) error_set(&inquiry->failure, ERR_CONFLICT, 0,
                          "the sandbox was stopped or destroyed meanwhile");
-    inside_extract_finish(extraction, &extraction->failure);
+    else if (failure)
+        inquiry->failure = *failure;
+    if (upload)
+        uv_close((uv_handle_t *) &upload->poll, upload_gone);
+    inquiry->done.plain(inquiry->context, failure ? &inquiry->failure : NULL);
 }
-
-static const struct http_exchange_events events = {
-    .on_head = inside_extract_got_head,
-    .on_body = inside_extract_got_body,
-    .on_end = inside_extract_got_end,
-    .on_drain = drained,
-    .on_failure = got_failure,
-};
 
 /* --- the beginning --------------------------------------------------------------------------- */
 
-#define HEADER(key, text)                                                                          \
-    {                                                                                              \
-        .name = (key), .value = (text), .name_length = sizeof(key) - 1,                            \
-        .value_length = sizeof(text) - 1                                                           \
-    }
-
-static void begin_exchange(struct extraction *extraction, struct http_origin *origin,
-                           const char *folder)
+static void begin_exchange(struct inquiry *inquiry, struct http_origin *origin, const char *folder)
 {
+    static const struct http_exchange_events events = {
+        .on_head = upload_got_head,
+        .on_body = inquiry_got_body,
+        .on_end = inquiry_got_end,
+        .on_drain = upload_drained,
+        .on_failure = inquiry_got_failure,
+    };
     static const struct http_header headers[] = {
-        HEADER("Host", "agent"),
-        HEADER("Content-Type", "application/x-tar"),
+        HTTP_HEADER("Host", "agent"),
+        HTTP_HEADER("Content-Type", "application/x-tar"),
     };
     AUTO(text) struct text target = TEXT_INIT(TARGET_MAX);
     struct http_exchange_request request = {.method = "PUT",
@@ -234,64 +156,53 @@ static void begin_exchange(struct extraction *extraction, struct http_origin *or
                                             .header_count = ARRAY_COUNT(headers),
                                             .body_length = HTTP_LENGTH_UNKNOWN,
                                             .send_length = true};
+    struct upload *upload = inquiry->upload;
 
     text_append(&target, "/burrow/archive?replace=1&links=any&path=");
     url_encode(&target, folder, strlen(folder));
     request.target = text_string(&target);
-    extraction->exchange = http_exchange_start(origin, &request, &events, extraction);
-    (void) uv_poll_start(&extraction->poll, UV_READABLE, read_tar);
+    inquiry->exchange = http_exchange_start(origin, &request, &events, inquiry);
+    (void) uv_poll_start(&upload->poll, UV_READABLE, read_tar);
 }
 
-static int open_tar(struct extraction *extraction, int tar)
+/* -errno: it cannot be read. */
+static int upload_new(struct inquiry *inquiry, int tar)
 {
-    int flags;
+    AUTO(close) int copy = fcntl(tar, F_DUPFD_CLOEXEC, 0);
+    int flags = copy < 0 ? -1 : fcntl(copy, F_GETFL);
+    AUTO(free) struct upload *upload = mem_alloc(sizeof(*upload));
+    int r;
 
-    extraction->tar = fcntl(tar, F_DUPFD_CLOEXEC, 0);
-    flags = extraction->tar < 0 ? -1 : fcntl(extraction->tar, F_GETFL);
-    if (flags < 0 || fcntl(extraction->tar, F_SETFL, flags | O_NONBLOCK) < 0)
+    if (flags < 0 || fcntl(copy, F_SETFL, flags | O_NONBLOCK) < 0)
         return -errno;
-    return uv_poll_init(&extraction->agents->loop->uv, &extraction->poll, extraction->tar);
+    r = uv_poll_init(&inquiry->agents->loop->uv, &upload->poll, copy);
+    if (r < 0)
+        return r;
+    upload->inquiry = inquiry;
+    upload->agents = inquiry->agents;
+    upload->tar = TAKE_FD(copy);
+    upload->agents->open++;
+    inquiry->upload = TAKE_PTR(upload);
+    return 0;
 }
 
 void inside_extract(void *self, const struct id *sandbox, const char *folder, int tar,
                     inside_done *done, void *context)
 {
-    struct agents *agents = self;
-    struct extraction *extraction = mem_alloc(sizeof(*extraction));
     struct http_origin *origin;
+    struct inquiry *inquiry = inquiry_new(self, sandbox, STALL_MS, &origin);
     int r;
 
-    *extraction = (struct extraction){.agents = agents,
-                                      .tar = -EBADF,
-                                      .reply = TEXT_INIT(REPLY_MAX),
-                                      .done = done,
-                                      .context = context,
-                                      .handles = 1};
-    agents->open++;
-    list_append(&agents->extractions, &extraction->link);
-    loop_task_init(&extraction->refuse, inside_extract_refuse);
-    deadline_init(agents->loop, &extraction->deadline, inside_extract_time_is_up);
-    deadline_set(&extraction->deadline, STALL_MS);
-    origin = agents_origin(agents, sandbox, &extraction->failure);
-    r = origin ? open_tar(extraction, tar) : 0;
-    if (r < 0)
-        (void) error_set(&extraction->failure, ERR_INTERNAL, r, "read the archive");
-    else if (origin)
-        extraction->handles = 2;
-    if (extraction->handles == 2)
-        begin_exchange(extraction, origin, folder);
-    else
-        loop_defer(agents->loop, &extraction->refuse);
-}
-
-void inside_extract_close(struct agents *agents)
-{
-    struct list *link;
-
-    while ((link = list_first(&agents->extractions))) {
-        struct extraction *extraction = CONTAINER_OF(link, struct extraction, link);
-
-        (void) error_set(&extraction->failure, ERR_UNAVAILABLE, 0, "the daemon is closing");
-        inside_extract_finish(extraction, &extraction->failure);
+    inquiry->answer = answer_extract;
+    inquiry->done.plain = done;
+    inquiry->context = context;
+    if (!origin)
+        return;
+    r = upload_new(inquiry, tar);
+    if (r == 0) {
+        begin_exchange(inquiry, origin, folder);
+        return;
     }
+    (void) error_set(&inquiry->failure, ERR_INTERNAL, r, "read the archive");
+    inquiry_refuse(inquiry);
 }

@@ -25,12 +25,7 @@ struct asked {
 static inline void asked_add(struct asked *asked, const char *name, const char *value)
 {
     assert_true(asked->head.header_count < ASKED_HEADERS_MAX);
-    asked->headers[asked->head.header_count++] = (struct http_header){
-        .name = name,
-        .value = value,
-        .name_length = (uint32_t) strlen(name),
-        .value_length = (uint32_t) strlen(value),
-    };
+    asked->headers[asked->head.header_count++] = http_header_of(name, value);
 }
 
 /* Headers as pairs, with NULL behind the last. The object must not move. */

@@ -168,16 +168,6 @@ static struct tunnel_watch *watch_tunnel(struct http_request *request)
     return &viewing->watch;
 }
 
-static struct http_header header_of(const char *name, const char *value)
-{
-    return (struct http_header){
-        .name = name,
-        .value = value,
-        .name_length = (uint32_t) strlen(name),
-        .value_length = (uint32_t) strlen(value),
-    };
-}
-
 static void preview_pass_on(struct viewing *viewing)
 {
     struct http_request *request = viewing->request;
@@ -185,8 +175,8 @@ static void preview_pass_on(struct viewing *viewing)
         pool_format(&request->pool, "%s://%s%s", request->is_secure ? "https" : "http",
                     http_request_host(request), request->head->target);
     const struct http_header extra[] = {
-        header_of("X-Original-URL", url),
-        header_of("X-Sandbox-Name", viewing->name.sandbox.text),
+        http_header_of("X-Original-URL", url),
+        http_header_of("X-Sandbox-Name", viewing->name.sandbox.text),
     };
     const struct http_proxy_options options = {
         .target = viewing->target,

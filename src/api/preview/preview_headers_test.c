@@ -60,20 +60,12 @@ static void a_cookie_stays_on_its_host(void **state)
     }
 }
 
-static struct http_header header(const char *name, const char *value)
-{
-    return (struct http_header){.name = name,
-                                .value = value,
-                                .name_length = (uint32_t) strlen(name),
-                                .value_length = (uint32_t) strlen(value)};
-}
-
 static void a_key_of_ours_is_not_passed_on_but_theirs_is(void **state)
 {
     struct http_request request = {.pool = POOL_INIT};
-    struct http_header ours = header("authorization", "bearer burrow_0123");
-    struct http_header with_blanks = header("Authorization", "BEARER   burrow_0123");
-    struct http_header theirs = header("Authorization", "Bearer app-token");
+    struct http_header ours = http_header_of("authorization", "bearer burrow_0123");
+    struct http_header with_blanks = http_header_of("Authorization", "BEARER   burrow_0123");
+    struct http_header theirs = http_header_of("Authorization", "Bearer app-token");
 
     (void) state;
     assert_null(preview_request_header(&request, &ours));
@@ -85,8 +77,9 @@ static void a_key_of_ours_is_not_passed_on_but_theirs_is(void **state)
 static void by_path_there_are_no_cookies_at_all(void **state)
 {
     struct http_request request = {.pool = POOL_INIT};
-    struct http_header cookie = header("Cookie", "a=1"), set = header("Set-Cookie", "a=1");
-    struct http_header type = header("Content-Type", "text/html");
+    struct http_header cookie = http_header_of("Cookie", "a=1"),
+                       set = http_header_of("Set-Cookie", "a=1");
+    struct http_header type = http_header_of("Content-Type", "text/html");
 
     (void) state;
     assert_non_null(preview_request_header(&request, &cookie));
@@ -100,8 +93,8 @@ static void by_path_there_are_no_cookies_at_all(void **state)
 static void what_we_say_of_a_request_nobody_else_says(void **state)
 {
     struct http_request request = {.pool = POOL_INIT};
-    struct http_header url = header("X-Original-URL", "http://evil/");
-    struct http_header name = header("x-sandbox-name", "another");
+    struct http_header url = http_header_of("X-Original-URL", "http://evil/");
+    struct http_header name = http_header_of("x-sandbox-name", "another");
 
     (void) state;
     assert_null(preview_request_header(&request, &url));
@@ -119,12 +112,12 @@ static void a_reply_reaches_no_further_than_its_host(void **state)
 
     (void) state;
     for (size_t i = 0; i < ARRAY_COUNT(everywhere); i++) {
-        struct http_header one = header(everywhere[i], "x");
+        struct http_header one = http_header_of(everywhere[i], "x");
 
         assert_null(preview_reply_header(&request, &one));
     }
     for (size_t i = 0; i < ARRAY_COUNT(by_path); i++) {
-        struct http_header one = header(by_path[i], "x");
+        struct http_header one = http_header_of(by_path[i], "x");
 
         assert_null(preview_path_reply_header(&request, &one));
     }

@@ -17,12 +17,6 @@
 #define PING_INTERVAL_MS 30000
 #define DELETE_BODY_MAX  ((size_t) 4096)
 
-#define HEADER(header, text)                                                                       \
-    {                                                                                              \
-        .name = (header), .value = (text), .name_length = sizeof(header) - 1,                      \
-        .value_length = sizeof(text) - 1                                                           \
-    }
-
 struct relay {
     struct api *api;        /* borrowed */
     struct sandbox_use use; /* as long as the client is there */
@@ -119,8 +113,8 @@ static void delete_session(struct relay *relay)
         .on_end = deletion_ended,
         .on_failure = deletion_failed,
     };
-    static const struct http_header headers[] = {HEADER("Host", "agent"),
-                                                 HEADER("Content-Type", "application/json")};
+    static const struct http_header headers[] = {HTTP_HEADER("Host", "agent"),
+                                                 HTTP_HEADER("Content-Type", "application/json")};
     AUTO(text) struct text body = TEXT_INIT(DELETE_BODY_MAX);
     struct http_exchange_request request = {.method = "POST",
                                             .target = "/api/session/delete",

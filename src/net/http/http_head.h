@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/pool.h"
 #include "base/text.h"
@@ -18,6 +19,21 @@ struct http_header {
     uint32_t name_length;
     uint32_t value_length;
 };
+
+/* One of literals, for tables; and one of texts that are known later, which it borrows. */
+#define HTTP_HEADER(key, text)                                                                     \
+    {                                                                                              \
+        .name = (key), .value = (text), .name_length = sizeof(key) - 1,                            \
+        .value_length = sizeof(text) - 1                                                           \
+    }
+
+static inline struct http_header http_header_of(const char *name, const char *value)
+{
+    return (struct http_header){.name = name,
+                                .value = value,
+                                .name_length = (uint32_t) strlen(name),
+                                .value_length = (uint32_t) strlen(value)};
+}
 
 #define HTTP_LENGTH_UNKNOWN (-1)
 

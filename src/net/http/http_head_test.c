@@ -9,16 +9,10 @@
 #include "base/auto.h"
 #include "net/http/http_head.h"
 
-#define HEADER(key, text)                                                                          \
-    {                                                                                              \
-        .name = (key), .value = (text), .name_length = sizeof(key) - 1,                            \
-        .value_length = sizeof(text) - 1                                                           \
-    }
-
 static struct http_header headers[] = {
-    HEADER("Accept", "a"),     HEADER("connection", "keep-alive, Upgrade"),
-    HEADER("ACCEPT", "b;q=1"), HEADER("Accept-Encoding", "gzip"),
-    HEADER("Empty", ""),       HEADER("Connection", " ,x"),
+    HTTP_HEADER("Accept", "a"),     HTTP_HEADER("connection", "keep-alive, Upgrade"),
+    HTTP_HEADER("ACCEPT", "b;q=1"), HTTP_HEADER("Accept-Encoding", "gzip"),
+    HTTP_HEADER("Empty", ""),       HTTP_HEADER("Connection", " ,x"),
 };
 
 static const struct http_head head = {.headers = headers, .header_count = ARRAY_COUNT(headers)};

@@ -65,12 +65,7 @@ struct header_list {
 
 static void http_proxy_add_header(struct header_list *list, const char *name, const char *value)
 {
-    list->headers[list->count++] = (struct http_header){
-        .name = name,
-        .value = value,
-        .name_length = (uint32_t) strlen(name),
-        .value_length = (uint32_t) strlen(value),
-    };
+    list->headers[list->count++] = http_header_of(name, value);
 }
 
 /* The address without its port. */

@@ -197,12 +197,7 @@ static const struct http_exchange_events dial_events = {
 static void websocket_http_add_header(struct http_header *headers, size_t *count, const char *name,
                                       const char *value)
 {
-    headers[(*count)++] = (struct http_header){
-        .name = name,
-        .value = value,
-        .name_length = (uint32_t) strlen(name),
-        .value_length = (uint32_t) strlen(value),
-    };
+    headers[(*count)++] = http_header_of(name, value);
 }
 
 static const char *join_protocols(const struct websocket_protocols *protocols, struct pool *pool)
