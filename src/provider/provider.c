@@ -62,7 +62,7 @@ static int check_origin(const struct provider_call *call, const struct provider_
                         struct error *err)
 {
     struct provider *provider = call->provider;
-    enum provider_phase before;
+    enum run_state before;
 
     if (call->kind != PROVIDER_CALL_CREATE)
         return error_set(err, ERR_INVALID, 0, "one that has a disk cannot have an origin");

@@ -83,7 +83,7 @@ static void follow_id(struct provider_call *call)
         return;
     if (!provider_table_find(table, &call->result.sandbox.id)) {
         provider_table_remove(table, &call->id);
-        (void) provider_table_add(table, &call->result.sandbox.id, PROVIDER_PHASE_CREATING);
+        (void) provider_table_add(table, &call->result.sandbox.id, RUN_STATE_CREATING);
     }
     call->id = call->result.sandbox.id;
     entry = provider_table_find(table, &call->id);
@@ -106,7 +106,7 @@ static void settle_target(struct provider_call *call)
 
     if (!target)
         return;
-    target->phase = PROVIDER_PHASE_STOPPED;
+    target->state = RUN_STATE_STOPPED;
     target->ended = true;
     if (!has_done_it(call))
         provider_table_remove(table, &call->target);
@@ -211,7 +211,7 @@ static int mark_job_disks(struct provider_call *call, struct error *err)
     struct provider_table *table = &call->provider->sandboxes;
     struct id target = call->target;
     const struct provider_entry *entry = provider_table_find(table, &target);
-    enum provider_phase before;
+    enum run_state before;
 
     call->target.text[0] = '\0'; /* unless it is ours to make */
     if (call->base.text[0] &&
@@ -264,7 +264,7 @@ static void call_start(struct provider_call *call)
         mark_sandbox(call, &err) < 0)
         provider_call_answer(call, &err);
     else if (call->kind == PROVIDER_CALL_LIST ||
-             (call->kind == PROVIDER_CALL_STOP && call->before == PROVIDER_PHASE_STOPPED))
+             (call->kind == PROVIDER_CALL_STOP && call->before == RUN_STATE_STOPPED))
         provider_call_answer(call, NULL);
     else
         call->provider->operations->calls[call->kind](call);

@@ -312,7 +312,7 @@ static void fake_snapshot(struct provider_call *call)
     if (!will_fail(call))
         fake_snapshots_add(&fake->snapshots, &call->snapshot);
     call->result.snapshot = (struct snapshot_made){
-        .pause_us = call->asked.freeze && call->before == PROVIDER_PHASE_RUNNING ? 1 : 0,
+        .pause_us = call->asked.freeze && call->before == RUN_STATE_RUNNING ? 1 : 0,
         .took_us = 2,
         .is_copied = fake->is_copying};
     answer_or_hold(call);
@@ -480,13 +480,13 @@ static void add_exit(struct fake *fake, const struct id *id, const struct ending
 void provider_fake_add(struct provider *provider, const struct id *id, enum run_state state,
                        const struct ending *ending)
 {
-    static const enum provider_phase phases[] = {
-        [RUN_STATE_RUNNING] = PROVIDER_PHASE_RUNNING, [RUN_STATE_FROZEN] = PROVIDER_PHASE_FROZEN,
-        [RUN_STATE_STOPPING] = PROVIDER_PHASE_BROKEN, [RUN_STATE_STOPPED] = PROVIDER_PHASE_STOPPED,
-        [RUN_STATE_BROKEN] = PROVIDER_PHASE_BROKEN,
+    static const enum run_state found[] = {
+        [RUN_STATE_RUNNING] = RUN_STATE_RUNNING, [RUN_STATE_FROZEN] = RUN_STATE_FROZEN,
+        [RUN_STATE_STOPPING] = RUN_STATE_BROKEN, [RUN_STATE_STOPPED] = RUN_STATE_STOPPED,
+        [RUN_STATE_BROKEN] = RUN_STATE_BROKEN,
     };
 
-    (void) provider_table_add(&provider->sandboxes, id, phases[state]);
+    (void) provider_table_add(&provider->sandboxes, id, found[state]);
     if (ending)
         add_exit(fake_of(provider), id, ending);
 }

@@ -64,7 +64,7 @@ struct provider_call {
     union provider_result result;
 
     /* The rest is provider_call.c's. */
-    enum provider_phase before;
+    enum run_state before;
     bool began;  /* its sandbox was marked */
     bool inside; /* the caller has not returned yet */
     bool failed;

@@ -23,15 +23,11 @@ struct adoption {
     struct wire_entry entry;
 };
 
-static const enum provider_phase phase_of[] = {
-    [RUN_STATE_POOLED] = PROVIDER_PHASE_BROKEN, /* never shown */
-    [RUN_STATE_RUNNING] = PROVIDER_PHASE_RUNNING,
-    [RUN_STATE_FROZEN] = PROVIDER_PHASE_FROZEN,
-    /* On its way down for somebody who is not there any more, and for too long. */
-    [RUN_STATE_STOPPING] = PROVIDER_PHASE_BROKEN,
-    [RUN_STATE_STOPPED] = PROVIDER_PHASE_STOPPED,
-    [RUN_STATE_BROKEN] = PROVIDER_PHASE_BROKEN,
-};
+/* One that is on its way down is so for somebody who is not there any more, and for too long. */
+static enum run_state state_found(enum run_state state)
+{
+    return state == RUN_STATE_STOPPING ? RUN_STATE_BROKEN : state;
+}
 
 bool local_open_failed(struct local *local, const struct error *reason)
 {
@@ -104,7 +100,7 @@ static void enter(struct local *local, const struct wire_entry *entry, unsigned 
             reject(&local->opening, &entry->id);
         return;
     }
-    known = provider_table_add(&local->provider.sandboxes, &entry->id, phase_of[entry->state]);
+    known = provider_table_add(&local->provider.sandboxes, &entry->id, state_found(entry->state));
     if (known)
         known->unenforced = unenforced;
 }

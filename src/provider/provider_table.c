@@ -6,64 +6,45 @@
 #include "base/auto.h"
 #include "base/memory.h"
 
-#define IN(phase) (1u << PROVIDER_PHASE_##phase)
-#define ALIVE     (IN(RUNNING) | IN(FROZEN))
+/* A state that a call leaves as it is. */
+#define STAY RUN_STATE_COUNT
 
-/* A phase that a call leaves as it is. */
-#define STAY PROVIDER_PHASE_COUNT
+#define IN(state) RUN_STATE_BIT(state)
 
 struct rule {
     const char *name;
     unsigned int capability;
-    unsigned int permitted; /* bit per phase */
-    enum provider_phase during, after;
+    unsigned int permitted; /* RUN_STATE_BIT(...) */
+    enum run_state during, after;
 };
 
 static const struct rule rules[PROVIDER_CALL_COUNT] = {
     [PROVIDER_CALL_OPEN] = {"open", 0, 0, STAY, STAY},
-    [PROVIDER_CALL_CREATE] = {"create", 0, IN(ABSENT), PROVIDER_PHASE_CREATING,
-                              PROVIDER_PHASE_RUNNING},
-    [PROVIDER_CALL_START] = {"start", PROVIDER_RESTART, IN(STOPPED), PROVIDER_PHASE_STARTING,
-                             PROVIDER_PHASE_RUNNING},
-    [PROVIDER_CALL_STOP] = {"stop", PROVIDER_RESTART, ALIVE | IN(STOPPED), PROVIDER_PHASE_STOPPING,
-                            PROVIDER_PHASE_STOPPED},
-    [PROVIDER_CALL_DESTROY] = {"destroy", 0,
-                               ALIVE | IN(STOPPING) | IN(STOPPED) | IN(STARTING) | IN(BROKEN),
-                               PROVIDER_PHASE_DESTROYING, PROVIDER_PHASE_ABSENT},
-    [PROVIDER_CALL_FREEZE] = {"freeze", PROVIDER_FREEZE, ALIVE, STAY, PROVIDER_PHASE_FROZEN},
-    [PROVIDER_CALL_THAW] = {"thaw", PROVIDER_FREEZE, ALIVE, STAY, PROVIDER_PHASE_RUNNING},
-    [PROVIDER_CALL_SET_LIMITS] = {"set_limits", PROVIDER_LIMITS, ALIVE, STAY, STAY},
-    [PROVIDER_CALL_STATS] = {"stats", PROVIDER_STATS, ALIVE | IN(STOPPED), STAY, STAY},
+    [PROVIDER_CALL_CREATE] = {"create", 0, IN(ABSENT), RUN_STATE_CREATING, RUN_STATE_RUNNING},
+    [PROVIDER_CALL_START] = {"start", PROVIDER_RESTART, IN(STOPPED), RUN_STATE_STARTING,
+                             RUN_STATE_RUNNING},
+    [PROVIDER_CALL_STOP] = {"stop", PROVIDER_RESTART, RUN_STATES_WHOLE, RUN_STATE_STOPPING,
+                            RUN_STATE_STOPPED},
+    [PROVIDER_CALL_DESTROY] = {"destroy", 0, RUN_STATES_ENDABLE, RUN_STATE_DESTROYING,
+                               RUN_STATE_ABSENT},
+    [PROVIDER_CALL_FREEZE] = {"freeze", PROVIDER_FREEZE, RUN_STATES_ALIVE, STAY, RUN_STATE_FROZEN},
+    [PROVIDER_CALL_THAW] = {"thaw", PROVIDER_FREEZE, RUN_STATES_ALIVE, STAY, RUN_STATE_RUNNING},
+    [PROVIDER_CALL_SET_LIMITS] = {"set_limits", PROVIDER_LIMITS, RUN_STATES_ALIVE, STAY, STAY},
+    [PROVIDER_CALL_STATS] = {"stats", PROVIDER_STATS, RUN_STATES_WHOLE, STAY, STAY},
     [PROVIDER_CALL_LIST] = {"list", 0, 0, STAY, STAY},
-    [PROVIDER_CALL_SOCKETS] = {"sockets", PROVIDER_PORTS, ALIVE, STAY, STAY},
+    [PROVIDER_CALL_SOCKETS] = {"sockets", PROVIDER_PORTS, RUN_STATES_ALIVE, STAY, STAY},
     [PROVIDER_CALL_DISK_JOB] = {"disk_job", PROVIDER_DISK_JOBS, IN(STOPPED), STAY, STAY},
-    [PROVIDER_CALL_OPEN_MOUNT] = {"open_mount", PROVIDER_MOUNTS, ALIVE, STAY, STAY},
-    [PROVIDER_CALL_ATTACH_MOUNT] = {"attach_mount", PROVIDER_MOUNTS, ALIVE, STAY, STAY},
-    [PROVIDER_CALL_DETACH_MOUNT] = {"detach_mount", PROVIDER_MOUNTS, ALIVE, STAY, STAY},
-    [PROVIDER_CALL_SNAPSHOT] = {"snapshot", PROVIDER_SNAPSHOTS, ALIVE | IN(STOPPED), STAY, STAY},
+    [PROVIDER_CALL_OPEN_MOUNT] = {"open_mount", PROVIDER_MOUNTS, RUN_STATES_ALIVE, STAY, STAY},
+    [PROVIDER_CALL_ATTACH_MOUNT] = {"attach_mount", PROVIDER_MOUNTS, RUN_STATES_ALIVE, STAY, STAY},
+    [PROVIDER_CALL_DETACH_MOUNT] = {"detach_mount", PROVIDER_MOUNTS, RUN_STATES_ALIVE, STAY, STAY},
+    [PROVIDER_CALL_SNAPSHOT] = {"snapshot", PROVIDER_SNAPSHOTS, RUN_STATES_WHOLE, STAY, STAY},
     [PROVIDER_CALL_DELETE_SNAPSHOT] = {"delete_snapshot", PROVIDER_SNAPSHOTS, 0, STAY, STAY},
     [PROVIDER_CALL_LIST_SNAPSHOTS] = {"list_snapshots", PROVIDER_SNAPSHOTS, 0, STAY, STAY},
     [PROVIDER_CALL_ROLL_BACK] = {"roll_back", PROVIDER_SNAPSHOTS, IN(STOPPED), STAY, STAY},
-    [PROVIDER_CALL_DISK_USAGE] = {"disk_usage", PROVIDER_SNAPSHOTS, ALIVE | IN(STOPPED), STAY,
-                                  STAY},
+    [PROVIDER_CALL_DISK_USAGE] = {"disk_usage", PROVIDER_SNAPSHOTS, RUN_STATES_WHOLE, STAY, STAY},
     [PROVIDER_CALL_RECLAIM] = {"reclaim", PROVIDER_RECLAIM, IN(FROZEN), STAY, STAY},
     [PROVIDER_CALL_SYNC_DISKS] = {"sync_disks", 0, 0, STAY, STAY},
     [PROVIDER_CALL_SYNC_CONTENTS] = {"sync_contents", 0, 0, STAY, STAY},
-};
-
-static const struct {
-    const char *name;
-    enum run_state state; /* what others see */
-} phases[PROVIDER_PHASE_COUNT] = {
-    [PROVIDER_PHASE_ABSENT] = {"absent", RUN_STATE_BROKEN},
-    [PROVIDER_PHASE_CREATING] = {"being created", RUN_STATE_BROKEN},
-    [PROVIDER_PHASE_RUNNING] = {"running", RUN_STATE_RUNNING},
-    [PROVIDER_PHASE_FROZEN] = {"frozen", RUN_STATE_FROZEN},
-    [PROVIDER_PHASE_STOPPING] = {"being stopped", RUN_STATE_STOPPING},
-    [PROVIDER_PHASE_STOPPED] = {"stopped", RUN_STATE_STOPPED},
-    [PROVIDER_PHASE_STARTING] = {"being started", RUN_STATE_STOPPED},
-    [PROVIDER_PHASE_BROKEN] = {"broken", RUN_STATE_BROKEN},
-    [PROVIDER_PHASE_DESTROYING] = {"being destroyed", RUN_STATE_STOPPING},
 };
 
 const char *provider_call_name(enum provider_call_kind kind)
@@ -111,7 +92,7 @@ struct provider_entry *provider_table_find(const struct provider_table *table, c
 }
 
 struct provider_entry *provider_table_add(struct provider_table *table, const struct id *id,
-                                          enum provider_phase phase)
+                                          enum run_state state)
 {
     size_t place = place_of(table, id);
     struct provider_entry *entry;
@@ -124,7 +105,7 @@ struct provider_entry *provider_table_add(struct provider_table *table, const st
     }
     entry = &table->entries[place];
     memmove(entry + 1, entry, (table->count - place) * sizeof(*entry));
-    *entry = (struct provider_entry){.id = *id, .phase = phase};
+    *entry = (struct provider_entry){.id = *id, .state = state};
     table->count++;
     return entry;
 }
@@ -141,44 +122,44 @@ void provider_table_remove(struct provider_table *table, const struct id *id)
     memmove(entry, entry + 1, (table->count - place) * sizeof(*entry));
 }
 
-static int refuse(enum provider_phase phase, enum provider_call_kind kind, const struct id *id,
+static int refuse(enum run_state state, enum provider_call_kind kind, const struct id *id,
                   struct error *err)
 {
     if (kind == PROVIDER_CALL_CREATE)
         return error_set(err, ERR_CONFLICT, 0, "there is a sandbox %s already", id->text);
-    if (phase == PROVIDER_PHASE_ABSENT || phase == PROVIDER_PHASE_CREATING)
+    if (state == RUN_STATE_ABSENT || state == RUN_STATE_CREATING)
         return error_set(err, ERR_NOT_FOUND, 0, "there is no sandbox '%.*s'", ID_LENGTH, id->text);
     return error_set(err, ERR_CONFLICT, 0, "sandbox %s is %s: no %s now", id->text,
-                     phases[phase].name, rules[kind].name);
+                     run_state_text(state), rules[kind].name);
 }
 
 int provider_table_begin(struct provider_table *table, enum provider_call_kind kind,
-                         const struct id *id, enum provider_phase *ret_before, struct error *err)
+                         const struct id *id, enum run_state *ret_before, struct error *err)
 {
     const struct rule *rule = &rules[kind];
     struct provider_entry *entry = provider_table_find(table, id);
-    enum provider_phase phase = entry ? entry->phase : PROVIDER_PHASE_ABSENT;
+    enum run_state state = entry ? entry->state : RUN_STATE_ABSENT;
 
-    if (!(rule->permitted & 1u << phase))
-        return refuse(phase, kind, id, err);
+    if (!(rule->permitted & 1u << state))
+        return refuse(state, kind, id, err);
     if (!entry && !provider_table_add(table, id, rule->during))
         return error_set(err, ERR_UNAVAILABLE, 0, "there are %d sandboxes already",
                          PROVIDER_TABLE_MAX);
     if (entry && rule->during != STAY)
-        entry->phase = rule->during;
-    *ret_before = phase;
+        entry->state = rule->during;
+    *ret_before = state;
     return 0;
 }
 
-static void set_phase(struct provider_table *table, struct provider_entry *entry,
-                      enum provider_phase phase)
+static void set_state(struct provider_table *table, struct provider_entry *entry,
+                      enum run_state state)
 {
     struct id id = entry->id;
 
-    if (phase == PROVIDER_PHASE_ABSENT)
+    if (state == RUN_STATE_ABSENT)
         provider_table_remove(table, &id);
     else
-        entry->phase = phase;
+        entry->state = state;
 }
 
 static bool succeed(struct provider_table *table, const struct rule *rule,
@@ -187,38 +168,34 @@ static bool succeed(struct provider_table *table, const struct rule *rule,
     /* Others may have come in between: a sandbox that ended is not frozen by an answer that was
      * under way. */
     bool applies =
-        rule->during == STAY ? rule->permitted & 1u << entry->phase : entry->phase == rule->during;
+        rule->during == STAY ? rule->permitted & 1u << entry->state : entry->state == rule->during;
 
     if (!applies || rule->after == STAY)
         return false;
-    entry->ended = rule->after == PROVIDER_PHASE_STOPPED;
+    entry->ended = rule->after == RUN_STATE_STOPPED;
     entry->held = false;
-    set_phase(table, entry, rule->after);
+    set_state(table, entry, rule->after);
     return false;
 }
 
 /* Back to what it was. What it was on the way to when the call began is not known any more. */
 static bool fail(struct provider_table *table, const struct rule *rule,
-                 struct provider_entry *entry, enum provider_phase before,
-                 struct ending *ret_ending)
+                 struct provider_entry *entry, enum run_state before, struct ending *ret_ending)
 {
-    bool was_under_way = before == PROVIDER_PHASE_STOPPING || before == PROVIDER_PHASE_STARTING;
+    bool was_under_way = before == RUN_STATE_STOPPING || before == RUN_STATE_STARTING;
     bool held = entry->held;
 
-    if (rule->during == STAY || entry->phase != rule->during)
+    if (rule->during == STAY || entry->state != rule->during)
         return false;
     *ret_ending = entry->ending;
     entry->held = false;
     entry->ended |= held;
-    set_phase(table, entry,
-              held            ? PROVIDER_PHASE_STOPPED
-              : was_under_way ? PROVIDER_PHASE_BROKEN
-                              : before);
+    set_state(table, entry, held ? RUN_STATE_STOPPED : was_under_way ? RUN_STATE_BROKEN : before);
     return held;
 }
 
 bool provider_table_end(struct provider_table *table, enum provider_call_kind kind,
-                        const struct id *id, enum provider_phase before, bool success,
+                        const struct id *id, enum run_state before, bool success,
                         struct ending *ret_ending)
 {
     struct provider_entry *entry = provider_table_find(table, id);
@@ -234,25 +211,25 @@ bool provider_table_exit(struct provider_table *table, const struct id *id,
 {
     struct provider_entry *entry = provider_table_find(table, id);
 
-    if (!entry || entry->ended || entry->held || entry->phase == PROVIDER_PHASE_CREATING)
+    if (!entry || entry->ended || entry->held || entry->state == RUN_STATE_CREATING)
         return false;
-    if (entry->phase == PROVIDER_PHASE_STOPPING || entry->phase == PROVIDER_PHASE_DESTROYING) {
+    if (entry->state == RUN_STATE_STOPPING || entry->state == RUN_STATE_DESTROYING) {
         entry->held = true;
         entry->ending = *ending;
         return false;
     }
     entry->ended = true;
-    entry->phase = PROVIDER_PHASE_STOPPED;
+    entry->state = RUN_STATE_STOPPED;
     return true;
 }
 
 bool provider_entry_is_visible(const struct provider_entry *entry)
 {
-    return entry->phase != PROVIDER_PHASE_CREATING;
+    return entry->state != RUN_STATE_CREATING;
 }
 
 struct provider_sandbox provider_entry_sandbox(const struct provider_entry *entry)
 {
     return (struct provider_sandbox){
-        .id = entry->id, .state = phases[entry->phase].state, .unenforced = entry->unenforced};
+        .id = entry->id, .state = run_state_shown(entry->state), .unenforced = entry->unenforced};
 }

@@ -57,22 +57,9 @@ const char *provider_call_name(enum provider_call_kind kind);
 /* The capability that a call needs; 0: none. */
 unsigned int provider_call_capability(enum provider_call_kind kind);
 
-enum provider_phase {
-    PROVIDER_PHASE_ABSENT,
-    PROVIDER_PHASE_CREATING, /* only a place that is kept: nobody sees it */
-    PROVIDER_PHASE_RUNNING,
-    PROVIDER_PHASE_FROZEN,
-    PROVIDER_PHASE_STOPPING,
-    PROVIDER_PHASE_STOPPED,
-    PROVIDER_PHASE_STARTING,
-    PROVIDER_PHASE_BROKEN,
-    PROVIDER_PHASE_DESTROYING,
-    PROVIDER_PHASE_COUNT
-};
-
 struct provider_entry {
     struct id id;
-    enum provider_phase phase;
+    enum run_state state;
     unsigned int unenforced;
     bool ended;           /* its end was told, or asked for */
     bool held;            /* it ended while a stop or destroy was under way: */
@@ -91,19 +78,19 @@ struct provider_entry *provider_table_find(const struct provider_table *table, c
 
 /* NULL: the id is taken, or the table is full. */
 struct provider_entry *provider_table_add(struct provider_table *table, const struct id *id,
-                                          enum provider_phase phase);
+                                          enum run_state state);
 
 /* No error when it is not there. */
 void provider_table_remove(struct provider_table *table, const struct id *id);
 
-/* A call begins. Returns 0 and the phase before it; -1 with ERR_NOT_FOUND, ERR_CONFLICT (create:
+/* A call begins. Returns 0 and the state before it; -1 with ERR_NOT_FOUND, ERR_CONFLICT (create:
  * the id is taken; others: not while the sandbox is ...), or ERR_UNAVAILABLE: the table is full. */
 int provider_table_begin(struct provider_table *table, enum provider_call_kind kind,
-                         const struct id *id, enum provider_phase *ret_before, struct error *err);
+                         const struct id *id, enum run_state *ret_before, struct error *err);
 
 /* It ends. Returns true when an exit was held back and must be told now, as `ret_ending` says. */
 bool provider_table_end(struct provider_table *table, enum provider_call_kind kind,
-                        const struct id *id, enum provider_phase before, bool success,
+                        const struct id *id, enum run_state before, bool success,
                         struct ending *ret_ending);
 
 /* A sandbox's PID 1 ended. Returns whether that must be told now. */

@@ -16,7 +16,7 @@ AUTO_DEFINE(provider_table, struct provider_table, provider_table_done);
 static const struct ending killed = {.kind = ENDED_SIGNAL, .value = 9};
 
 static void begin(struct provider_table *table, enum provider_call_kind kind, const struct id *id,
-                  enum provider_phase *before)
+                  enum run_state *before)
 {
     struct error err = ERROR_INIT;
 
@@ -27,7 +27,7 @@ static void begin(struct provider_table *table, enum provider_call_kind kind, co
 static enum err_code refusal(struct provider_table *table, enum provider_call_kind kind,
                              const struct id *id)
 {
-    enum provider_phase before;
+    enum run_state before;
     struct error err = ERROR_INIT;
 
     assert_int_equal(provider_table_begin(table, kind, id, &before, &err), -1);
@@ -35,25 +35,25 @@ static enum err_code refusal(struct provider_table *table, enum provider_call_ki
 }
 
 static bool end(struct provider_table *table, enum provider_call_kind kind, const struct id *id,
-                enum provider_phase before, bool success)
+                enum run_state before, bool success)
 {
     struct ending ending;
 
     return provider_table_end(table, kind, id, before, success, &ending);
 }
 
-static enum provider_phase phase(const struct provider_table *table, const struct id *id)
+static enum run_state state_of(const struct provider_table *table, const struct id *id)
 {
     const struct provider_entry *entry = provider_table_find(table, id);
 
-    return entry ? entry->phase : PROVIDER_PHASE_ABSENT;
+    return entry ? entry->state : RUN_STATE_ABSENT;
 }
 
 static struct id running(struct provider_table *table)
 {
     struct id id = id_new();
 
-    assert_non_null(provider_table_add(table, &id, PROVIDER_PHASE_RUNNING));
+    assert_non_null(provider_table_add(table, &id, RUN_STATE_RUNNING));
     return id;
 }
 
@@ -76,7 +76,7 @@ static void entries_stay_sorted(void **state)
         if (there[i])
             provider_table_remove(&table, &ids[i]);
         else
-            assert_non_null(provider_table_add(&table, &ids[i], PROVIDER_PHASE_RUNNING));
+            assert_non_null(provider_table_add(&table, &ids[i], RUN_STATE_RUNNING));
         expected += there[i] ? -1 : 1;
         there[i] = !there[i];
         assert_int_equal(table.count, expected);
@@ -95,7 +95,7 @@ static void an_id_is_there_once(void **state)
     struct id id = running(&table);
 
     (void) state;
-    assert_null(provider_table_add(&table, &id, PROVIDER_PHASE_STOPPED));
+    assert_null(provider_table_add(&table, &id, RUN_STATE_STOPPED));
     assert_int_equal(refusal(&table, PROVIDER_CALL_CREATE, &id), ERR_CONFLICT);
 }
 
@@ -119,7 +119,7 @@ static void a_full_table_takes_no_more(void **state)
     /* Each becomes the last: making room in the middle of so many takes seconds. */
     qsort(ids, PROVIDER_TABLE_MAX, sizeof(*ids), compare_ids);
     for (uint32_t i = 0; i < PROVIDER_TABLE_MAX; i++)
-        (void) provider_table_add(&table, &ids[i], PROVIDER_PHASE_RUNNING);
+        (void) provider_table_add(&table, &ids[i], RUN_STATE_RUNNING);
     assert_int_equal(table.count, PROVIDER_TABLE_MAX);
     id = id_new();
     assert_int_equal(refusal(&table, PROVIDER_CALL_CREATE, &id), ERR_UNAVAILABLE);
@@ -129,7 +129,7 @@ static void a_place_that_is_kept_is_not_seen(void **state)
 {
     AUTO(provider_table) struct provider_table table = {.count = 0};
     struct id id = id_new();
-    enum provider_phase before;
+    enum run_state before;
 
     (void) state;
     begin(&table, PROVIDER_CALL_CREATE, &id, &before);
@@ -138,19 +138,19 @@ static void a_place_that_is_kept_is_not_seen(void **state)
     assert_int_equal(refusal(&table, PROVIDER_CALL_DESTROY, &id), ERR_NOT_FOUND);
     assert_false(provider_table_exit(&table, &id, &killed));
     assert_false(end(&table, PROVIDER_CALL_CREATE, &id, before, false));
-    assert_int_equal(phase(&table, &id), PROVIDER_PHASE_ABSENT);
+    assert_int_equal(state_of(&table, &id), RUN_STATE_ABSENT);
 }
 
-/* Which call each phase permits: the whole table. */
-static void every_phase_has_its_calls(void **state)
+/* Which call each state permits: the whole table. */
+static void every_state_has_its_calls(void **state)
 {
-    static const char *const permitted[PROVIDER_PHASE_COUNT] = {
+    static const char *const permitted[RUN_STATE_COUNT] = {
         /* create start stop destroy freeze thaw set_limits stats sockets disk_job */
-        [PROVIDER_PHASE_ABSENT] = "yNNNNNNNNN",     [PROVIDER_PHASE_CREATING] = "CNNNNNNNNN",
-        [PROVIDER_PHASE_RUNNING] = "CCyyyyyyyC",    [PROVIDER_PHASE_FROZEN] = "CCyyyyyyyC",
-        [PROVIDER_PHASE_STOPPING] = "CCCyCCCCCC",   [PROVIDER_PHASE_STOPPED] = "CyyyCCCyCy",
-        [PROVIDER_PHASE_STARTING] = "CCCyCCCCCC",   [PROVIDER_PHASE_BROKEN] = "CCCyCCCCCC",
-        [PROVIDER_PHASE_DESTROYING] = "CCCCCCCCCC",
+        [RUN_STATE_ABSENT] = "yNNNNNNNNN",     [RUN_STATE_CREATING] = "CNNNNNNNNN",
+        [RUN_STATE_RUNNING] = "CCyyyyyyyC",    [RUN_STATE_FROZEN] = "CCyyyyyyyC",
+        [RUN_STATE_STOPPING] = "CCCyCCCCCC",   [RUN_STATE_STOPPED] = "CyyyCCCyCy",
+        [RUN_STATE_STARTING] = "CCCyCCCCCC",   [RUN_STATE_BROKEN] = "CCCyCCCCCC",
+        [RUN_STATE_DESTROYING] = "CCCCCCCCCC",
     };
     static const enum provider_call_kind kinds[] = {
         PROVIDER_CALL_CREATE,     PROVIDER_CALL_START,  PROVIDER_CALL_STOP,
@@ -160,16 +160,16 @@ static void every_phase_has_its_calls(void **state)
     };
 
     (void) state;
-    for (unsigned int at = 0; at < PROVIDER_PHASE_COUNT; at++) {
-        for (size_t i = 0; i < ARRAY_COUNT(kinds); i++) {
+    for (unsigned int at = 0; at < RUN_STATE_COUNT; at++) {
+        for (size_t i = 0; permitted[at] && i < ARRAY_COUNT(kinds); i++) {
             AUTO(provider_table) struct provider_table table = {.count = 0};
             struct id id = id_new();
-            enum provider_phase before;
+            enum run_state before;
             struct error err = ERROR_INIT;
             int result;
 
-            if (at != PROVIDER_PHASE_ABSENT)
-                (void) provider_table_add(&table, &id, (enum provider_phase) at);
+            if (at != RUN_STATE_ABSENT)
+                (void) provider_table_add(&table, &id, (enum run_state) at);
             result = provider_table_begin(&table, kinds[i], &id, &before, &err);
             if (permitted[at][i] == 'y')
                 assert_int_equal(result, 0);
@@ -187,7 +187,7 @@ static void an_exit_is_told_once(void **state)
     (void) state;
     assert_false(provider_table_exit(&table, &unknown, &killed));
     assert_true(provider_table_exit(&table, &id, &killed));
-    assert_int_equal(phase(&table, &id), PROVIDER_PHASE_STOPPED);
+    assert_int_equal(state_of(&table, &id), RUN_STATE_STOPPED);
     assert_false(provider_table_exit(&table, &id, &killed));
 }
 
@@ -196,14 +196,14 @@ static void a_late_exit_is_not_taken_for_the_next_one(void **state)
 {
     AUTO(provider_table) struct provider_table table = {.count = 0};
     struct id id = running(&table);
-    enum provider_phase before;
+    enum run_state before;
 
     (void) state;
     begin(&table, PROVIDER_CALL_STOP, &id, &before);
     assert_false(end(&table, PROVIDER_CALL_STOP, &id, before, true));
     begin(&table, PROVIDER_CALL_START, &id, &before);
     assert_false(provider_table_exit(&table, &id, &killed));
-    assert_int_equal(phase(&table, &id), PROVIDER_PHASE_STARTING);
+    assert_int_equal(state_of(&table, &id), RUN_STATE_STARTING);
     assert_false(end(&table, PROVIDER_CALL_START, &id, before, true));
     assert_true(provider_table_exit(&table, &id, &killed));
 }
@@ -213,14 +213,14 @@ static void an_exit_is_held_back_while_one_is_asked_for(void **state)
     AUTO(provider_table) struct provider_table table = {.count = 0};
     struct id id = running(&table);
     struct ending ending = {.kind = ENDED_UNKNOWN};
-    enum provider_phase before;
+    enum run_state before;
 
     (void) state;
     begin(&table, PROVIDER_CALL_DESTROY, &id, &before);
     assert_false(provider_table_exit(&table, &id, &killed));
     assert_true(provider_table_end(&table, PROVIDER_CALL_DESTROY, &id, before, false, &ending));
     assert_int_equal(ending.value, 9);
-    assert_int_equal(phase(&table, &id), PROVIDER_PHASE_STOPPED);
+    assert_int_equal(state_of(&table, &id), RUN_STATE_STOPPED);
     assert_false(provider_table_exit(&table, &id, &killed));
 }
 
@@ -228,47 +228,47 @@ static void a_failed_call_leaves_things_as_they_were(void **state)
 {
     AUTO(provider_table) struct provider_table table = {.count = 0};
     struct id id = running(&table);
-    enum provider_phase before, second;
+    enum run_state before, second;
 
     (void) state;
     begin(&table, PROVIDER_CALL_STOP, &id, &before);
     assert_false(end(&table, PROVIDER_CALL_STOP, &id, before, false));
-    assert_int_equal(phase(&table, &id), PROVIDER_PHASE_RUNNING);
+    assert_int_equal(state_of(&table, &id), RUN_STATE_RUNNING);
     begin(&table, PROVIDER_CALL_STOP, &id, &before);
     begin(&table, PROVIDER_CALL_DESTROY, &id, &second);
     assert_false(end(&table, PROVIDER_CALL_STOP, &id, before, true));
-    assert_int_equal(phase(&table, &id), PROVIDER_PHASE_DESTROYING);
+    assert_int_equal(state_of(&table, &id), RUN_STATE_DESTROYING);
     /* It was on its way to something: nobody knows what it is now. */
     assert_false(end(&table, PROVIDER_CALL_DESTROY, &id, second, false));
-    assert_int_equal(phase(&table, &id), PROVIDER_PHASE_BROKEN);
+    assert_int_equal(state_of(&table, &id), RUN_STATE_BROKEN);
 }
 
 static void an_answer_that_comes_too_late_changes_nothing(void **state)
 {
     AUTO(provider_table) struct provider_table table = {.count = 0};
     struct id id = running(&table);
-    enum provider_phase before;
+    enum run_state before;
 
     (void) state;
     begin(&table, PROVIDER_CALL_FREEZE, &id, &before);
     assert_true(provider_table_exit(&table, &id, &killed));
     assert_false(end(&table, PROVIDER_CALL_FREEZE, &id, before, true));
-    assert_int_equal(phase(&table, &id), PROVIDER_PHASE_STOPPED);
+    assert_int_equal(state_of(&table, &id), RUN_STATE_STOPPED);
 }
 
 static void freezing_and_thawing_may_overlap(void **state)
 {
     AUTO(provider_table) struct provider_table table = {.count = 0};
     struct id id = running(&table);
-    enum provider_phase freeze, thaw;
+    enum run_state freeze, thaw;
 
     (void) state;
     begin(&table, PROVIDER_CALL_FREEZE, &id, &freeze);
     begin(&table, PROVIDER_CALL_THAW, &id, &thaw);
     (void) end(&table, PROVIDER_CALL_FREEZE, &id, freeze, true);
-    assert_int_equal(phase(&table, &id), PROVIDER_PHASE_FROZEN);
+    assert_int_equal(state_of(&table, &id), RUN_STATE_FROZEN);
     (void) end(&table, PROVIDER_CALL_THAW, &id, thaw, true);
-    assert_int_equal(phase(&table, &id), PROVIDER_PHASE_RUNNING);
+    assert_int_equal(state_of(&table, &id), RUN_STATE_RUNNING);
 }
 
 int main(void)
@@ -278,7 +278,7 @@ int main(void)
         cmocka_unit_test(an_id_is_there_once),
         cmocka_unit_test(a_full_table_takes_no_more),
         cmocka_unit_test(a_place_that_is_kept_is_not_seen),
-        cmocka_unit_test(every_phase_has_its_calls),
+        cmocka_unit_test(every_state_has_its_calls),
         cmocka_unit_test(an_exit_is_told_once),
         cmocka_unit_test(a_late_exit_is_not_taken_for_the_next_one),
         cmocka_unit_test(an_exit_is_held_back_while_one_is_asked_for),

@@ -63,7 +63,7 @@ enum store_column_flag {
     X(NODE, "node_id", STORE_TEXT, 0)                                                              \
     X(EPOCH, "epoch", STORE_INTEGER, 0)                                                            \
     X(NAME, "name", STORE_TEXT, STORE_NULL)     /* unique per owner */                             \
-    X(STATUS, "status", STORE_TEXT, 0)          /* sandbox_state.h */                              \
+    X(STATUS, "status", STORE_TEXT, 0)          /* model/state.h   */                              \
     X(REASON, "reason", STORE_TEXT, 0)          /* why it is so, for people; may be "" */          \
     X(SPEC, "spec", STORE_TEXT, 0)              /* JSON: sandbox_record.h */                       \
     X(INSIDE, "inside", STORE_TEXT, STORE_NULL) /* JSON: sessions to bring back at wake */         \

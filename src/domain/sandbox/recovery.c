@@ -27,12 +27,12 @@
         [RUN_STATE_POOLED] = BREAK, [RUN_STATE_RUNNING] = (running),                               \
         [RUN_STATE_FROZEN] = (frozen), [RUN_STATE_STOPPING] = (stopping),                          \
         [RUN_STATE_STOPPED] = (stopped), [RUN_STATE_BROKEN] = (broken),                            \
-        [RECOVERY_ABSENT] = (absent),                                                              \
+        [RUN_STATE_ABSENT] = (absent),                                                             \
     }
 
 /* Rows hold only statuses that last; one that is none of these was written by somebody else, and is
  * looked at as if it said running. */
-static const enum recovery_action actions[SANDBOX_STATUS_COUNT][RECOVERY_STATE_COUNT] = {
+static const enum recovery_action actions[SANDBOX_STATUS_COUNT][RUN_STATE_COUNT] = {
     [SANDBOX_CREATING] = FOUND(RUN, FREEZE, STOP, STOP, BREAK, LOSE),
     [SANDBOX_STARTING] = FOUND(RUN, FREEZE, STOP, STOP, BREAK, LOSE),
     [SANDBOX_RUNNING] = FOUND(KEEP, FREEZE, STOP, STOP, BREAK, LOSE),
@@ -46,14 +46,7 @@ static const enum recovery_action actions[SANDBOX_STATUS_COUNT][RECOVERY_STATE_C
     [SANDBOX_UNKNOWN] = FOUND(RUN, FREEZE, STOP, STOP, BREAK, LOSE),
 };
 
-static const char *const state_texts[RECOVERY_STATE_COUNT] = {
-    [RUN_STATE_POOLED] = "pooled",   [RUN_STATE_RUNNING] = "running",
-    [RUN_STATE_FROZEN] = "frozen",   [RUN_STATE_STOPPING] = "stopping",
-    [RUN_STATE_STOPPED] = "stopped", [RUN_STATE_BROKEN] = "broken",
-    [RECOVERY_ABSENT] = "nothing",
-};
-
-enum recovery_action recovery_action(enum sandbox_status row, unsigned int state)
+enum recovery_action recovery_action(enum sandbox_status row, enum run_state state)
 {
     return actions[row][state];
 }
@@ -195,7 +188,7 @@ static uint64_t monotonic_of(const struct domain *domain, int64_t wall_ms)
 
 /* A disk that is stored is never taken from here: it may be half fetched, or half deleted. What
  * runs is younger than what is stored, which is then of no use. */
-static enum recovery_action judge(struct sandbox *sandbox, unsigned int state)
+static enum recovery_action judge(struct sandbox *sandbox, enum run_state state)
 {
     if (sandbox->is_rebuilding) { /* what is there is half of it */
         sandbox->is_disk_lost = true;
@@ -212,11 +205,11 @@ static enum recovery_action judge(struct sandbox *sandbox, unsigned int state)
         sandbox->stored = NULL;
         return recovery_action(sandbox->status, state);
     }
-    sandbox->is_disk_left = state != RECOVERY_ABSENT;
+    sandbox->is_disk_left = state != RUN_STATE_ABSENT;
     return RECOVERY_KEEP;
 }
 
-static void recover(struct domain *domain, struct sandbox *sandbox, unsigned int state)
+static void recover(struct domain *domain, struct sandbox *sandbox, enum run_state state)
 {
     enum sandbox_status row = sandbox->status;
     enum recovery_action action = judge(sandbox, state);
@@ -227,17 +220,17 @@ static void recover(struct domain *domain, struct sandbox *sandbox, unsigned int
         monotonic_of(domain, sandbox->started_ms ? sandbox->started_ms : domain_wall_ms(domain));
     deeds[action].run(domain, sandbox);
     sandbox->has_ended = false;
-    if (sandbox->is_disk_new && state != RECOVERY_ABSENT)
+    if (sandbox->is_disk_new && state != RUN_STATE_ABSENT)
         new_disk_watch(domain, sandbox);
     LOG_INFO(domain->options.log, "sandbox recovered", log_text("sandbox", sandbox->id.text),
-             log_text("row", sandbox_status_text(row)), log_text("found", state_texts[state]),
+             log_text("row", sandbox_status_text(row)), log_text("found", run_state_text(state)),
              log_text("done", deeds[action].text));
 }
 
 static void take_down(struct domain *domain, const struct provider_sandbox *stranger)
 {
     LOG_INFO(domain->options.log, "sandbox recovered", log_text("sandbox", stranger->id.text),
-             log_text("row", "nothing"), log_text("found", state_texts[stranger->state]),
+             log_text("row", "nothing"), log_text("found", run_state_text(stranger->state)),
              log_text("done", "taken down: it was never acknowledged, or destroyed"));
     sandbox_orphan(domain, &stranger->id, NULL, NULL);
 }
@@ -264,7 +257,7 @@ void recovery_run(struct domain *domain, const struct provider_sandbox *sandboxe
         const struct provider_sandbox *found =
             count ? bsearch(sandbox->id.text, sandboxes, count, sizeof(*sandboxes), compare) : NULL;
 
-        recover(domain, sandbox, found ? found->state : RECOVERY_ABSENT);
+        recover(domain, sandbox, found ? found->state : RUN_STATE_ABSENT);
     }
     watch_all(domain);
 }

@@ -10,10 +10,6 @@
 
 #include "domain/domain_internal.h"
 
-/* What the provider has of a sandbox: enum run_state, or nothing. */
-#define RECOVERY_ABSENT      (RUN_STATE_BROKEN + 1)
-#define RECOVERY_STATE_COUNT (RECOVERY_ABSENT + 1)
-
 enum recovery_action {
     RECOVERY_KEEP,      /* it is as the row says */
     RECOVERY_RUN,       /* it runs: the row follows */
@@ -26,7 +22,7 @@ enum recovery_action {
 };
 
 /* The table. */
-enum recovery_action recovery_action(enum sandbox_status row, unsigned int state);
+enum recovery_action recovery_action(enum sandbox_status row, enum run_state state);
 
 /* All rows are in memory, the domain is open, and this is what the provider has. */
 void recovery_run(struct domain *domain, const struct provider_sandbox *sandboxes, size_t count);

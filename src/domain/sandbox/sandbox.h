@@ -13,7 +13,6 @@
 #include "base/id.h"
 #include "base/list.h"
 #include "base/table.h"
-#include "domain/sandbox/sandbox_state.h"
 #include "model/spec.h"
 #include "provider/provider.h"
 

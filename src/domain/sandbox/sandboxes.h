@@ -4,7 +4,7 @@
  * acknowledged. Answers come exactly once, from the loop, never from inside a call.
  *
  * One thing at a time per sandbox: what cannot be done while something else is under way waits its
- * turn (sandbox_state.h), at most SANDBOX_WISHES_MAX of them.
+ * turn (model/state.h), at most SANDBOX_WISHES_MAX of them.
  *
  * Nothing acknowledged is lost: create makes the sandbox first and keeps the row before it answers;
  * destroy removes the row first and the sandbox then. So what recovery finds alive without a row

@@ -1,4 +1,4 @@
-#include "domain/sandbox/sandbox_state.h"
+#include "model/state.h"
 
 #include <errno.h>
 #include <string.h>
@@ -75,4 +75,30 @@ bool sandbox_status_is_busy(enum sandbox_status status)
 {
     return status == SANDBOX_CREATING || status == SANDBOX_STARTING || status == SANDBOX_WAKING ||
            status == SANDBOX_STOPPING;
+}
+
+static const struct {
+    const char *text;
+    enum run_state shown;
+} run_states[RUN_STATE_COUNT] = {
+    [RUN_STATE_POOLED] = {"in stock", RUN_STATE_POOLED},
+    [RUN_STATE_RUNNING] = {"running", RUN_STATE_RUNNING},
+    [RUN_STATE_FROZEN] = {"frozen", RUN_STATE_FROZEN},
+    [RUN_STATE_STOPPING] = {"being stopped", RUN_STATE_STOPPING},
+    [RUN_STATE_STOPPED] = {"stopped", RUN_STATE_STOPPED},
+    [RUN_STATE_BROKEN] = {"broken", RUN_STATE_BROKEN},
+    [RUN_STATE_ABSENT] = {"absent", RUN_STATE_ABSENT},
+    [RUN_STATE_CREATING] = {"being created", RUN_STATE_CREATING},
+    [RUN_STATE_STARTING] = {"being started", RUN_STATE_STOPPED},
+    [RUN_STATE_DESTROYING] = {"being destroyed", RUN_STATE_STOPPING},
+};
+
+const char *run_state_text(enum run_state state)
+{
+    return run_states[state].text;
+}
+
+enum run_state run_state_shown(enum run_state state)
+{
+    return run_states[state].shown;
 }

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "domain/sandbox/sandbox_state.h"
+#include "model/state.h"
 
 /* The whole table once more, as letters: use, start, stop, sleep, wake, update, destroy, snapshot,
  * roll back. */
@@ -82,6 +82,43 @@ static void two_statuses_are_asleep(void **state)
                          i == SANDBOX_FROZEN || i == SANDBOX_HIBERNATED);
 }
 
+/* As the calls of a provider need them, by the letters of each state. */
+static void the_sets_are_as_written_down(void **state)
+{
+    static const struct {
+        unsigned int set;
+        const char *has; /* R running, F frozen, S stopping, s stopped, b broken, t starting */
+    } sets[] = {
+        {RUN_STATES_ALIVE, "RF"}, {RUN_STATES_WHOLE, "RFs"}, {RUN_STATES_ENDABLE, "RFSsbt"}};
+    static const char letters[RUN_STATE_COUNT] = {
+        [RUN_STATE_POOLED] = 'p',    [RUN_STATE_RUNNING] = 'R',  [RUN_STATE_FROZEN] = 'F',
+        [RUN_STATE_STOPPING] = 'S',  [RUN_STATE_STOPPED] = 's',  [RUN_STATE_BROKEN] = 'b',
+        [RUN_STATE_ABSENT] = 'a',    [RUN_STATE_CREATING] = 'c', [RUN_STATE_STARTING] = 't',
+        [RUN_STATE_DESTROYING] = 'd'};
+
+    (void) state;
+    for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++)
+        for (unsigned int at = 0; at < RUN_STATE_COUNT; at++)
+            assert_int_equal((sets[i].set >> at & 1) != 0,
+                             strchr(sets[i].has, letters[at]) != NULL);
+}
+
+static void what_is_under_way_is_shown_as_what_it_still_is(void **state)
+{
+    (void) state;
+    for (unsigned int at = 0; at < RUN_STATE_COUNT; at++) {
+        enum run_state shown = run_state_shown((enum run_state) at);
+
+        assert_true(*run_state_text((enum run_state) at) != '\0');
+        if (at == RUN_STATE_STARTING)
+            assert_int_equal(shown, RUN_STATE_STOPPED);
+        else if (at == RUN_STATE_DESTROYING)
+            assert_int_equal(shown, RUN_STATE_STOPPING);
+        else
+            assert_int_equal(shown, at);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -90,6 +127,8 @@ int main(void)
         cmocka_unit_test(every_refusal_comes_with_advice),
         cmocka_unit_test(statuses_have_texts_and_come_back_from_them),
         cmocka_unit_test(two_statuses_are_asleep),
+        cmocka_unit_test(the_sets_are_as_written_down),
+        cmocka_unit_test(what_is_under_way_is_shown_as_what_it_still_is),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
