@@ -115,7 +115,7 @@ static void take_snapshot(struct provider_call *call, struct wire_incoming *repl
     call->result.snapshot = reply->message.snapshot_made;
 }
 
-static void take_bytes(struct provider_call *call, struct wire_incoming *reply)
+static void take_counted_bytes(struct provider_call *call, struct wire_incoming *reply)
 {
     call->result.bytes = reply->message.bytes_counted.bytes;
 }
@@ -146,8 +146,8 @@ static const struct request {
     [PROVIDER_CALL_SNAPSHOT] = {WIRE_MESSAGE_SNAPSHOT, fill_snapshot, take_snapshot},
     [PROVIDER_CALL_DELETE_SNAPSHOT] = {WIRE_MESSAGE_DELETE_SNAPSHOT, fill_delete_snapshot, NULL},
     [PROVIDER_CALL_ROLL_BACK] = {WIRE_MESSAGE_ROLL_BACK, fill_roll_back, NULL},
-    [PROVIDER_CALL_DISK_USAGE] = {WIRE_MESSAGE_DISK_USAGE, fill_disk_usage, take_bytes},
-    [PROVIDER_CALL_RECLAIM] = {WIRE_MESSAGE_RECLAIM, NULL, take_bytes},
+    [PROVIDER_CALL_DISK_USAGE] = {WIRE_MESSAGE_DISK_USAGE, fill_disk_usage, take_counted_bytes},
+    [PROVIDER_CALL_RECLAIM] = {WIRE_MESSAGE_RECLAIM, NULL, take_counted_bytes},
     [PROVIDER_CALL_SYNC_DISKS] = {WIRE_MESSAGE_SYNC, fill_sync, NULL},
     [PROVIDER_CALL_SYNC_CONTENTS] = {WIRE_MESSAGE_SYNC, fill_sync, NULL},
 };

@@ -22,7 +22,7 @@
 /* Read in one turn of the loop. */
 #define PIECES_PER_TURN 4
 
-struct upload {
+struct extract_upload {
     struct inquiry *inquiry; /* until it is answered, when the poll is closed */
     struct agents *agents;
     int tar; /* owned */
@@ -31,7 +31,7 @@ struct upload {
 
 static void upload_gone(uv_handle_t *handle)
 {
-    struct upload *upload = CONTAINER_OF((uv_poll_t *) handle, struct upload, poll);
+    struct extract_upload *upload = CONTAINER_OF((uv_poll_t *) handle, struct extract_upload, poll);
     struct agents *agents = upload->agents;
 
     (void) fd_close(upload->tar);
@@ -43,7 +43,7 @@ static void upload_gone(uv_handle_t *handle)
 
 static void read_tar(uv_poll_t *poll, int status, int events)
 {
-    struct upload *upload = CONTAINER_OF(poll, struct upload, poll);
+    struct extract_upload *upload = CONTAINER_OF(poll, struct extract_upload, poll);
     struct http_exchange *exchange = upload->inquiry->exchange;
     char *scratch = upload->agents->loop->scratch;
 
@@ -71,7 +71,7 @@ static void read_tar(uv_poll_t *poll, int status, int events)
 static void upload_drained(struct http_exchange *exchange)
 {
     struct inquiry *inquiry = http_exchange_data(exchange);
-    struct upload *upload = inquiry->upload;
+    struct extract_upload *upload = inquiry->upload;
 
     deadline_set(&inquiry->deadline, STALL_MS);
     (void) uv_poll_start(&upload->poll, UV_READABLE, read_tar);
@@ -81,7 +81,7 @@ static void upload_drained(struct http_exchange *exchange)
 static void upload_got_head(struct http_exchange *exchange)
 {
     struct inquiry *inquiry = http_exchange_data(exchange);
-    struct upload *upload = inquiry->upload;
+    struct extract_upload *upload = inquiry->upload;
 
     (void) uv_poll_stop(&upload->poll);
 }
@@ -121,7 +121,7 @@ static void read_refusal(struct inquiry *inquiry)
 
 static void answer_extract(struct inquiry *inquiry, const struct error *failure)
 {
-    struct upload *upload = inquiry->upload;
+    struct extract_upload *upload = inquiry->upload;
 
     if (failure && inquiry->status)
         read_refusal(inquiry);
@@ -156,7 +156,7 @@ static void begin_exchange(struct inquiry *inquiry, struct http_origin *origin, 
                                             .header_count = ARRAY_COUNT(headers),
                                             .body_length = HTTP_LENGTH_UNKNOWN,
                                             .send_length = true};
-    struct upload *upload = inquiry->upload;
+    struct extract_upload *upload = inquiry->upload;
 
     text_append(&target, "/burrow/archive?replace=1&links=any&path=");
     url_encode(&target, folder, strlen(folder));
@@ -170,7 +170,7 @@ static int upload_new(struct inquiry *inquiry, int tar)
 {
     AUTO(close) int copy = fcntl(tar, F_DUPFD_CLOEXEC, 0);
     int flags = copy < 0 ? -1 : fcntl(copy, F_GETFL);
-    AUTO(free) struct upload *upload = mem_alloc(sizeof(*upload));
+    AUTO(free) struct extract_upload *upload = mem_alloc(sizeof(*upload));
     int r;
 
     if (flags < 0 || fcntl(copy, F_SETFL, flags | O_NONBLOCK) < 0)
