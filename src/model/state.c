@@ -81,7 +81,7 @@ static const struct {
     const char *text;
     enum run_state shown;
 } run_states[RUN_STATE_COUNT] = {
-    [RUN_STATE_POOLED] = {"in stock", RUN_STATE_POOLED},
+    [RUN_STATE_POOLED] = {"in the warm pool", RUN_STATE_POOLED},
     [RUN_STATE_RUNNING] = {"running", RUN_STATE_RUNNING},
     [RUN_STATE_FROZEN] = {"frozen", RUN_STATE_FROZEN},
     [RUN_STATE_STOPPING] = {"being stopped", RUN_STATE_STOPPING},

@@ -114,20 +114,21 @@ static void every_start_tells_them_again(void **state)
     assert_int_equal(world->asked_environment, 2); /* its memory was kept */
 }
 
-/* It has somebody's work: that is not kept from them. */
-static void a_start_whose_agent_does_not_take_them_is_told_later(void **state)
+/* It is stopped as before, with its disk. */
+static void a_start_whose_agent_does_not_take_them_fails(void **state)
 {
     struct world *world = *state;
     struct sandbox *sandbox = create_with_variables(world).sandbox;
+    struct told told;
 
     do_ask(world, sandbox_stop, sandbox);
     world->mood = AGENT_FAILS;
-    do_ask(world, sandbox_start, sandbox);
-    assert_int_equal(sandbox->status, SANDBOX_RUNNING);
+    told = ask(world, sandbox_start, sandbox);
+    expect_code(&told, ERR_UPSTREAM);
+    assert_int_equal(sandbox->status, SANDBOX_STOPPED);
+    assert_int_equal(world_state(world, &sandbox->id), RUN_STATE_STOPPED);
     world->mood = AGENT_ANSWERS;
-    do_ask(world, sandbox_sleep, sandbox);
-    assert_int_equal(world->asked_environment, 2);
-    do_ask(world, sandbox_wake, sandbox);
+    do_ask(world, sandbox_start, sandbox);
     assert_int_equal(world->asked_environment, 3);
 }
 
@@ -140,7 +141,7 @@ int main(void)
         WORLD_TEST(an_agent_that_says_nothing_fails_the_create),
         WORLD_TEST(closing_meanwhile_leaves_nothing_acknowledged),
         WORLD_TEST(every_start_tells_them_again),
-        WORLD_TEST(a_start_whose_agent_does_not_take_them_is_told_later),
+        WORLD_TEST(a_start_whose_agent_does_not_take_them_fails),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
