@@ -52,7 +52,7 @@ static void a_fork_has_the_spec_and_an_identity_of_its_own(void **state)
     /* Its sessions came along, in one call with its variables. */
     assert_string_equal(world->restored,
                         "{\"replace\":true,\"env\":{\"MODE\":\"test\"},\"sessions\":[]}");
-    assert_int_equal(world->asked_environment, 0);
+    assert_int_equal(world->asked_environment, 1); /* its origin's */
     expect_events(world, &fork->id, "sandbox.created sandbox.forked");
     expect_row(world, &fork->id, "running");
     assert_int_equal(world_state(world, &fork->id), RUN_STATE_RUNNING);
@@ -69,7 +69,7 @@ static void a_fork_that_does_not_take_its_variables_is_none(void **state)
     told = ask_fork(world, snapshot, NULL, &(struct fork_options){.count = 1});
     expect_code(&told.told, ERR_UPSTREAM);
     assert_int_equal(world->asked_restore, 1);
-    assert_int_equal(world->asked_environment, 1); /* alone, without the sessions */
+    assert_int_equal(world->asked_environment, 2); /* its origin's; then alone, without sessions */
     world_settle(world);
     assert_int_equal(world_provider(world).count, 1);
 }
