@@ -31,16 +31,6 @@ struct domain *domain_new(const struct domain_options *options)
     return domain;
 }
 
-const struct clock *domain_clock(const struct domain *domain)
-{
-    return domain->options.clock;
-}
-
-struct provider *domain_provider(struct domain *domain)
-{
-    return domain->options.provider;
-}
-
 struct store *domain_store(struct domain *domain)
 {
     return domain->options.store;

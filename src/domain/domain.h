@@ -79,8 +79,6 @@ void domain_close(struct domain *domain, domain_done *done, void *context);
 /* NULL when ready; else what is waited for, as a sentence. Static. */
 const char *domain_waits_for(const struct domain *domain);
 
-const struct clock *domain_clock(const struct domain *domain);
-struct provider *domain_provider(struct domain *domain);
 struct store *domain_store(struct domain *domain);
 
 /* Durations, in buckets: under 1, 5, 10, 50, 100, 500, 5000 ms, and all. */

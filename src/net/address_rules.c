@@ -215,9 +215,7 @@ int address_rules_check(const struct address_rules *rules, const struct sockaddr
     else if (length >= sizeof(struct sockaddr_in6) && address->sa_family == AF_INET6)
         memcpy(bytes, (const char *) address + offsetof(struct sockaddr_in6, sin6_addr), 16);
     else if (length >= sizeof(sa_family_t) && address->sa_family == AF_UNIX)
-        return rules->allow_unix
-                   ? 0
-                   : error_set(err, ERR_FORBIDDEN, 0, "unix sockets are not allowed here");
+        return error_set(err, ERR_FORBIDDEN, 0, "unix sockets are not allowed here");
     else
         return error_set(err, ERR_FORBIDDEN, 0, "the address is of an unknown kind");
     for (size_t i = 0; i < rules->count; i++) {

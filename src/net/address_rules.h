@@ -38,7 +38,6 @@ bool cidr_contains(const struct cidr *cidr, sa_family_t family, const uint8_t *b
 struct address_rules {
     struct cidr allowed[ADDRESS_RULES_ALLOWED_MAX];
     size_t count;
-    bool allow_unix; /* unix sockets may be dialled */
 };
 
 /* Allow the range `text`. Returns 0, or -1 with ERR_INVALID. */

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """The S3 store against a real server: the contract of objects.h, and what only S3 has (wrong keys,
-presigned URLs, uploads that are aborted, TLS). The tests themselves are in C, see
+uploads that are aborted, TLS). The tests themselves are in C, see
 tests/support/objects_s3_contract.c; this starts what they need."""
 
 # A server in Python, and a thousand keys in it:

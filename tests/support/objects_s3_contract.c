@@ -291,58 +291,6 @@ static void a_head_says_why(void **state)
     bench_close(&bench);
 }
 
-/* --- presigned URLs, with a client of others ---------------------------------------------------
- */
-
-static size_t drop(char *bytes, size_t size, size_t count, void *context)
-{
-    (void) bytes;
-    (void) context;
-    return size * count;
-}
-
-static long ask_url(const char *url, const char *put)
-{
-    CURL *handle = curl_easy_init();
-    long status = 0;
-
-    assert_non_null(handle);
-    (void) curl_easy_setopt(handle, CURLOPT_URL, url);
-    (void) curl_easy_setopt(handle, CURLOPT_PATH_AS_IS, 1L);
-    (void) curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, drop);
-    if (put) {
-        (void) curl_easy_setopt(handle, CURLOPT_CUSTOMREQUEST, "PUT");
-        (void) curl_easy_setopt(handle, CURLOPT_POSTFIELDS, put);
-    }
-    assert_int_equal(curl_easy_perform(handle), CURLE_OK);
-    (void) curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
-    curl_easy_cleanup(handle);
-    return status;
-}
-
-static void a_presigned_url_opens_one_key_only(void **state)
-{
-    struct contract *contract = *state;
-    AUTO(text) struct text get = TEXT_INIT(S3_URL_MAX), put = TEXT_INIT(S3_URL_MAX);
-    struct error err = ERROR_INIT;
-    struct s3_settings settings;
-    const char *key = "a key/with+odd=chars~";
-    char *changed;
-
-    put_ok(contract, key, "x");
-    read_settings(&settings, contract->more);
-    assert_int_equal(objects_s3_presign(&settings, "GET", key, 60, &get, &err), 0);
-    assert_int_equal(ask_url(get.data, NULL), 200);
-    assert_int_equal(ask_url(get.data, "y"), 403); /* for reading, not for writing */
-    assert_int_equal(objects_s3_presign(&settings, "PUT", key, 60, &put, &err), 0);
-    assert_int_equal(ask_url(put.data, "written by others"), 200);
-    expect_content(contract, key, "written by others");
-    changed = strstr(get.data, "odd");
-    assert_non_null(changed);
-    changed[0] = 'O';
-    assert_int_equal(ask_url(get.data, NULL), 403);
-}
-
 /* --- TLS ---------------------------------------------------------------------------------------
  */
 
@@ -384,7 +332,6 @@ int main(void)
         CONTRACT_TEST(a_prefix_is_a_room_of_its_own),
         CONTRACT_TEST(wrong_settings_are_told_apart),
         CONTRACT_TEST(a_head_says_why),
-        CONTRACT_TEST(a_presigned_url_opens_one_key_only),
         CONTRACT_TEST(tls_is_verified),
     };
     int failed;

@@ -404,7 +404,10 @@ void agent_call(struct visit *visit, const struct agent_request *request, agent_
 
 static void client_drained(struct http_request *request)
 {
-    agent_resume(visit_of(request));
+    struct visit *visit = visit_of(request);
+
+    if (visit->exchange && visit->exchange->exchange)
+        http_exchange_resume(visit->exchange->exchange);
 }
 
 void agent_stream(struct visit *visit, const struct agent_request *request,
@@ -427,18 +430,6 @@ void agent_fetch(struct visit *visit, const struct agent_request *request,
     call->bytes = events;
     visit->request->on_drain = client_drained;
     start_with_body(call, request);
-}
-
-void agent_pause(struct visit *visit)
-{
-    if (visit->exchange && visit->exchange->exchange)
-        http_exchange_pause(visit->exchange->exchange);
-}
-
-void agent_resume(struct visit *visit)
-{
-    if (visit->exchange && visit->exchange->exchange)
-        http_exchange_resume(visit->exchange->exchange);
 }
 
 /* --- the client's own body ------------------------------------------------------------------- */

@@ -65,10 +65,5 @@ struct agent_body_events {
 void agent_fetch(struct visit *visit, const struct agent_request *request,
                  const struct agent_body_events *events);
 
-/* While the reply to our own client is full, an agent's stream or body is held up and goes on by
- * itself (request->on_drain is used for it). These two are for who has other reasons. */
-void agent_pause(struct visit *visit);
-void agent_resume(struct visit *visit);
-
 /* Send the request's own body on as the body of `request` (PUT of a file or archive), streamed. */
 void agent_send_body(struct visit *visit, const struct agent_request *request, agent_done *done);

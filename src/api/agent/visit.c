@@ -182,11 +182,6 @@ void visit_release(struct visit_hold *hold)
     free(hold);
 }
 
-struct sandbox *visit_hold_sandbox(const struct visit_hold *hold)
-{
-    return hold->use.sandbox;
-}
-
 /* --- passing on ------------------------------------------------------------------------------ */
 
 static void tunnel_ended(struct tunnel_watch *watch)

@@ -87,8 +87,5 @@ struct visit_hold;
 struct visit_hold *visit_keep(struct visit *visit);
 void visit_release(struct visit_hold *hold);
 
-/* The sandbox of a hold, and its agent's origin as in agents.h. */
-struct sandbox *visit_hold_sandbox(const struct visit_hold *hold);
-
 /* Forget the exchange under way, if there is one; nobody is called back. */
 void agent_call_drop(struct visit *visit);

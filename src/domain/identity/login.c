@@ -296,15 +296,6 @@ void login_end(struct domain *domain, struct login *login, login_done *done, voi
     domain_change_commit(&change->base, rows);
 }
 
-void login_end_all(struct domain *domain, const struct id *owner)
-{
-    struct store_transaction *transaction = store_begin(domain->options.store);
-
-    domain_delete_rows(transaction, STORE_LOGIN, STORE_LOGIN_OWNER, owner);
-    domain_commit(domain, transaction, NULL, NULL);
-    login_forget_all(domain, owner);
-}
-
 /* --- the module ------------------------------------------------------------------------------ */
 
 static void logins_begin(struct domain *domain)

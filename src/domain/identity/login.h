@@ -37,8 +37,5 @@ int login_check(struct domain *domain, const char *token, struct caller *caller,
 
 /* It opens nothing from the call on. `done` may be NULL, and is given neither login nor token. */
 void login_end(struct domain *domain, struct login *login, login_done *done, void *context);
-/* All of an owner's, after a change of password. */
-void login_end_all(struct domain *domain, const struct id *owner);
-
 /* For the domain's own modules: the rows are gone, forget the logins. */
 void login_forget_all(struct domain *domain, const struct id *owner);

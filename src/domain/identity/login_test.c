@@ -106,28 +106,6 @@ static void the_oldest_of_too_many_goes(void **state)
     house_end(&house);
 }
 
-static void all_of_an_owner_end_together(void **state)
-{
-    struct house house;
-    struct owner *ada, *eve;
-    char hers[128];
-
-    (void) state;
-    house_begin(&house);
-    ada = house_owner(&house, "Ada", "a@b", true);
-    eve = house_owner(&house, "Eve", "e@b", false);
-    (void) house_log_in(&house, ada);
-    memcpy(hers, house.secret, sizeof(hers));
-    (void) house_log_in(&house, eve);
-    login_end_all(house.domain, &ada->id);
-    assert_int_equal(house_scope_of_login(&house, hers), CALLER_NOBODY);
-    assert_int_equal(house_scope_of_login(&house, house.secret), CALLER_WRITE);
-    house_restart(&house);
-    assert_int_equal(house_scope_of_login(&house, hers), CALLER_NOBODY);
-    assert_int_equal(house_scope_of_login(&house, house.secret), CALLER_WRITE);
-    house_end(&house);
-}
-
 static void an_old_password_opens_nothing_while_a_new_one_is_on_its_way(void **state)
 {
     const struct caller system = caller_system();
@@ -154,7 +132,6 @@ int main(void)
         cmocka_unit_test(a_login_that_is_used_lasts_and_one_that_is_not_ends),
         cmocka_unit_test(logging_out_ends_it_at_once_and_for_good),
         cmocka_unit_test(the_oldest_of_too_many_goes),
-        cmocka_unit_test(all_of_an_owner_end_together),
         cmocka_unit_test(an_old_password_opens_nothing_while_a_new_one_is_on_its_way),
     };
 

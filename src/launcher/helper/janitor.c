@@ -199,11 +199,6 @@ bool janitor_is_full(const struct janitor *janitor)
     return janitor->count >= JANITOR_QUEUE_MAX;
 }
 
-size_t janitor_length(const struct janitor *janitor)
-{
-    return janitor->count;
-}
-
 void janitor_stop(struct janitor *janitor)
 {
     event_timer_clear(&janitor->restart);

@@ -99,8 +99,5 @@ void janitor_add(struct janitor *janitor, struct janitor_job *job);
 
 bool janitor_is_full(const struct janitor *janitor);
 
-/* Jobs that are not done: a measure for how far taking down lags behind. */
-size_t janitor_length(const struct janitor *janitor);
-
 /* End the process, without waiting for jobs. */
 void janitor_stop(struct janitor *janitor);

@@ -68,18 +68,6 @@ bool http_list_has_token(const char *list, const char *token)
     return false;
 }
 
-bool http_head_has_token(const struct http_head *head, const char *name, const char *token)
-{
-    size_t length = strlen(name);
-
-    for (size_t i = 0; i < head->header_count; i++) {
-        if (has_name(&head->headers[i], name, length) &&
-            http_list_has_token(head->headers[i].value, token))
-            return true;
-    }
-    return false;
-}
-
 /* RFC 9110 5.6.2: token characters. */
 static bool is_token_char(unsigned char c)
 {

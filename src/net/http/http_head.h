@@ -62,10 +62,6 @@ const char *http_head_join(const struct http_head *head, const char *name, struc
 /* How many headers have that name. */
 size_t http_head_count(const struct http_head *head, const char *name);
 
-/* Whether a comma-separated header of that name (any of them) has `token` in its list, as
- * "Connection: keep-alive, Upgrade" has "upgrade". */
-bool http_head_has_token(const struct http_head *head, const char *name, const char *token);
-
 /* Whether the message has a body, be it empty. */
 static inline bool http_head_has_body(const struct http_head *head)
 {

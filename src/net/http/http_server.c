@@ -360,11 +360,6 @@ size_t http_server_connections(const struct http_server *server)
     return server->connection_count + server->guest_count;
 }
 
-struct loop *http_server_loop(const struct http_server *server)
-{
-    return server->loop;
-}
-
 const struct clock *http_server_clock(const struct http_server *server)
 {
     return server->options.clock;

@@ -99,7 +99,6 @@ void http_server_free(struct http_server *server);
 
 const struct http_server_counters *http_server_counters(const struct http_server *server);
 size_t http_server_connections(const struct http_server *server);
-struct loop *http_server_loop(const struct http_server *server);
 const struct clock *http_server_clock(const struct http_server *server);
 
 /* A protocol that took over a connection (WebSocket, tunnel) and that a draining server must wait

@@ -81,33 +81,3 @@ struct objects *objects_s3_new(struct loop *loop, const struct s3_settings *sett
 
     return objects_s3_backend(settings, &backend, err) < 0 ? NULL : objects_new(loop, &backend, 0);
 }
-
-int objects_s3_presign(const struct s3_settings *settings, const char *method, const char *key,
-                       unsigned int seconds, struct text *url, struct error *err)
-{
-    AUTO(s3_client) struct s3_client *client = s3_client_new(settings, err);
-    AUTO(text) struct text path = TEXT_INIT(S3_URL_MAX);
-    AUTO(pool) struct pool pool = POOL_INIT;
-    char date[SIGV4_DATE_SIZE];
-    struct sigv4_pair host = {"host", NULL};
-    struct sigv4_request request = {
-        .method = method, .headers = &host, .header_count = 1, .payload = SIGV4_UNSIGNED};
-    const char *whole;
-
-    if (!client)
-        return -1;
-    if (seconds == 0 || seconds > S3_PRESIGN_MAX || !*key)
-        return error_set(err, ERR_INVALID, 0, "a presigned URL is for a key, and for at most %u s",
-                         S3_PRESIGN_MAX);
-    if (s3_client_key(client, &pool, key, &whole, err) < 0)
-        return -1;
-    s3_client_path(client, whole, &path);
-    host.value = client->host;
-    request.path = text_string(&path);
-    sigv4_date(clock_wall_ms(client->clock), date);
-    text_format(url, "%s%s?", client->origin, request.path);
-    sigv4_presign(&client->key, &request, date, seconds, url);
-    return path.overflowed || url->overflowed
-               ? error_set(err, ERR_INVALID, 0, "the URL is too long")
-               : 0;
-}

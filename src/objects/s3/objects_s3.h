@@ -45,7 +45,6 @@
 #define S3_ATTEMPTS_MAX   5      /* of one request */
 #define S3_BACKOFF_MS     200    /* before the second one at most; then twice that ... */
 #define S3_BACKOFF_MAX_MS 10000  /* ... up to here */
-#define S3_PRESIGN_MAX    ((unsigned int) 7 * 24 * 3600) /* seconds; AWS allows no more */
 
 enum s3_style {
     S3_STYLE_PATH,    /* https://host/bucket/key */
@@ -95,8 +94,3 @@ struct objects *objects_s3_new(struct loop *loop, const struct s3_settings *sett
 /* What objects_s3_new puts a handle over: for tests, and for who has threads. */
 int objects_s3_backend(const struct s3_settings *settings, struct objects_backend *ret_backend,
                        struct error *err);
-
-/* Append a URL that lets whoever has it do `method` ("GET", "PUT") with one key for `seconds` (1 to
- * S3_PRESIGN_MAX) from now on. Asks nobody. Returns 0, or -1 with ERR_INVALID. */
-int objects_s3_presign(const struct s3_settings *settings, const char *method, const char *key,
-                       unsigned int seconds, struct text *url, struct error *err);

@@ -177,41 +177,6 @@ static void a_prefix_counts_for_the_length_of_keys(void **state)
     assert_int_equal(err.code, ERR_INVALID);
 }
 
-/* The example of the S3 API reference, from settings to URL. */
-static int64_t example_ms(const struct clock *clock)
-{
-    (void) clock;
-    return 1369353600000;
-}
-
-static void a_url_is_presigned(void **state)
-{
-    struct clock example = *clock_system();
-    struct s3_settings settings = {
-        .endpoint = "https://s3.amazonaws.com",
-        .bucket = "examplebucket",
-        .style = S3_STYLE_VIRTUAL,
-        .access_key = "AKIAIOSFODNN7EXAMPLE",
-        .secret_key = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
-        .clock = &example,
-    };
-    AUTO(text) struct text url = TEXT_INIT(2048);
-    struct error err = ERROR_INIT;
-
-    (void) state;
-    example.wall_ms = example_ms;
-    assert_int_equal(objects_s3_presign(&settings, "GET", "test.txt", 86400, &url, &err), 0);
-    assert_string_equal(
-        text_string(&url),
-        "https://examplebucket.s3.amazonaws.com/test.txt?X-Amz-Algorithm=AWS4-HMAC-SHA256"
-        "&X-Amz-Credential=AKIAIOSFODNN7EXAMPLE%2F20130524%2Fus-east-1%2Fs3%2Faws4_request"
-        "&X-Amz-Date=20130524T000000Z&X-Amz-Expires=86400&X-Amz-SignedHeaders=host"
-        "&X-Amz-Signature=aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404");
-    assert_int_equal(objects_s3_presign(&settings, "GET", "x", 0, &url, &err), -1);
-    assert_int_equal(objects_s3_presign(&settings, "GET", "x", S3_PRESIGN_MAX + 1, &url, &err), -1);
-    assert_int_equal(err.code, ERR_INVALID);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -222,7 +187,6 @@ int main(void)
         cmocka_unit_test(wrong_buckets_are_refused),
         cmocka_unit_test(wrong_keys_are_refused_without_being_quoted),
         cmocka_unit_test(a_prefix_counts_for_the_length_of_keys),
-        cmocka_unit_test(a_url_is_presigned),
     };
 
     return cmocka_run_group_tests_name("s3_client", tests, NULL, NULL);

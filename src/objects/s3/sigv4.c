@@ -5,13 +5,11 @@
 #include "base/clock.h"
 #include "base/encoding/encode.h"
 #include "base/encoding/hash.h"
-#include "base/number.h"
 #include "net/url.h"
 
-#define ALGORITHM     "AWS4-HMAC-SHA256"
-#define DAY_LENGTH    8
-#define TEXT_MAX      ((size_t) 64 * 1024) /* of one canonical request */
-#define PRESIGN_EXTRA 6
+#define ALGORITHM  "AWS4-HMAC-SHA256"
+#define DAY_LENGTH 8
+#define TEXT_MAX   ((size_t) 64 * 1024) /* of one canonical request */
 
 static const char digits[] = "0123456789";
 
@@ -169,14 +167,6 @@ static void append_signature(struct text *out, const struct sigv4_key *key,
     out->overflowed |= canonical.overflowed | to_sign.overflowed;
 }
 
-static void sorted_headers(const struct sigv4_request *request,
-                           struct sigv4_pair ret_headers[static SIGV4_PAIRS_MAX])
-{
-    for (size_t i = 0; i < request->header_count; i++)
-        ret_headers[i] = request->headers[i];
-    sort_pairs(ret_headers, request->header_count);
-}
-
 void sigv4_authorize(const struct sigv4_key *key, const struct sigv4_request *request,
                      const char *date, struct text *out)
 {
@@ -188,54 +178,12 @@ void sigv4_authorize(const struct sigv4_key *key, const struct sigv4_request *re
         out->overflowed = true;
         return;
     }
-    sorted_headers(request, headers);
+    memcpy(headers, request->headers, request->header_count * sizeof(*headers));
+    sort_pairs(headers, request->header_count);
     text_format(out, ALGORITHM " Credential=%s/", key->id);
     append_scope(out, key, date);
     text_append(out, ", SignedHeaders=");
     append_names(out, headers, request->header_count);
     text_append(out, ", Signature=");
     append_signature(out, key, request, headers, text_string(&query), date);
-}
-
-/* The six parameters; returns how many there are. */
-static size_t presign_pairs(const struct sigv4_key *key, const char *date, const char *seconds,
-                            const char *credential, const char *names, struct sigv4_pair *ret_pairs)
-{
-    const struct sigv4_pair pairs[] = {
-        {"X-Amz-Algorithm", ALGORITHM}, {"X-Amz-Credential", credential},
-        {"X-Amz-Date", date},           {"X-Amz-Expires", seconds},
-        {"X-Amz-SignedHeaders", names}, {"X-Amz-Security-Token", key->session_token},
-    };
-
-    memcpy(ret_pairs, pairs, sizeof(pairs));
-    return key->session_token ? ARRAY_COUNT(pairs) : ARRAY_COUNT(pairs) - 1;
-}
-
-void sigv4_presign(const struct sigv4_key *key, const struct sigv4_request *request,
-                   const char *date, unsigned int seconds, struct text *out)
-{
-    AUTO(text) struct text credential = TEXT_INIT(TEXT_MAX), names = TEXT_INIT(TEXT_MAX);
-    AUTO(text) struct text query = TEXT_INIT(TEXT_MAX);
-    struct sigv4_pair pairs[SIGV4_PAIRS_MAX], headers[SIGV4_PAIRS_MAX];
-    char number[NUMBER_TEXT_SIZE];
-    size_t count = request->query_count;
-
-    if (count > SIGV4_PAIRS_MAX - PRESIGN_EXTRA || request->header_count > SIGV4_PAIRS_MAX) {
-        out->overflowed = true;
-        return;
-    }
-    sorted_headers(request, headers);
-    append_names(&names, headers, request->header_count);
-    text_format(&credential, "%s/", key->id);
-    append_scope(&credential, key, date);
-    (void) number_format_unsigned(seconds, number);
-    for (size_t i = 0; i < count; i++)
-        pairs[i] = request->query[i];
-    count += presign_pairs(key, date, number, text_string(&credential), text_string(&names),
-                           pairs + count);
-    sigv4_query(pairs, count, &query);
-    text_append(out, text_string(&query));
-    text_append(out, "&X-Amz-Signature=");
-    append_signature(out, key, request, headers, text_string(&query), date);
-    out->overflowed |= credential.overflowed | names.overflowed | query.overflowed;
 }

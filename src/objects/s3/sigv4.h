@@ -13,9 +13,8 @@
 
 #include "base/text.h"
 
-#define SIGV4_UNSIGNED  "UNSIGNED-PAYLOAD" /* in place of the digest */
-#define SIGV4_DATE_SIZE 17                 /* "20130524T000000Z" and a NUL */
-#define SIGV4_PAIRS_MAX 64                 /* headers, or parameters of a query */
+#define SIGV4_DATE_SIZE 17 /* "20130524T000000Z" and a NUL */
+#define SIGV4_PAIRS_MAX 64 /* headers, or parameters of a query */
 
 struct sigv4_pair {
     const char *name;
@@ -37,7 +36,7 @@ struct sigv4_request {
     size_t query_count;
     const struct sigv4_pair *headers; /* all to be signed, names in lower case, "host" among them */
     size_t header_count;
-    const char *payload; /* the body's SHA-256 in hex, or SIGV4_UNSIGNED */
+    const char *payload; /* the body's SHA-256 in hex */
 };
 
 /* "20130524T000000Z": the value of x-amz-date. */
@@ -51,9 +50,3 @@ void sigv4_query(const struct sigv4_pair *pairs, size_t count, struct text *out)
  * contain x-amz-date with it, and x-amz-security-token when there is a session token. */
 void sigv4_authorize(const struct sigv4_key *key, const struct sigv4_request *request,
                      const char *date, struct text *out);
-
-/* Append the query of a presigned URL, canonical and with its signature: that of the request plus
- * the X-Amz- parameters, the session token among them. Headers are usually "host" alone; payload is
- * SIGV4_UNSIGNED. At most SIGV4_PAIRS_MAX - 6 parameters. */
-void sigv4_presign(const struct sigv4_key *key, const struct sigv4_request *request,
-                   const char *date, unsigned int seconds, struct text *out);

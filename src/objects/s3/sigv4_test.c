@@ -243,46 +243,8 @@ static void objects_are_listed(void **state)
              "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7");
 }
 
-static void a_presigned_url_is_as_published(void **state)
-{
-    AUTO(text) struct text out = TEXT_INIT(4096);
-    const struct sigv4_pair headers[] = {{"host", S3_HOST}};
-    struct sigv4_request request = {.method = "GET",
-                                    .path = "/test.txt",
-                                    .headers = headers,
-                                    .header_count = 1,
-                                    .payload = SIGV4_UNSIGNED};
-
-    (void) state;
-    sigv4_presign(&s3_key, &request, S3_DATE, 86400, &out);
-    assert_string_equal(
-        text_string(&out),
-        "X-Amz-Algorithm=AWS4-HMAC-SHA256"
-        "&X-Amz-Credential=AKIAIOSFODNN7EXAMPLE%2F20130524%2Fus-east-1%2Fs3%2Faws4_request"
-        "&X-Amz-Date=20130524T000000Z&X-Amz-Expires=86400&X-Amz-SignedHeaders=host"
-        "&X-Amz-Signature=aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404");
-}
-
 /* --- our own -----------------------------------------------------------------------------------
  */
-
-static void a_session_token_is_part_of_a_presigned_url(void **state)
-{
-    AUTO(text) struct text out = TEXT_INIT(4096);
-    const struct sigv4_pair headers[] = {{"host", S3_HOST}};
-    struct sigv4_key key = s3_key;
-    struct sigv4_request request = {.method = "PUT",
-                                    .path = "/a",
-                                    .headers = headers,
-                                    .header_count = 1,
-                                    .payload = SIGV4_UNSIGNED};
-
-    (void) state;
-    key.session_token = "a/b+c==";
-    sigv4_presign(&key, &request, S3_DATE, 60, &out);
-    assert_non_null(strstr(text_string(&out), "&X-Amz-Security-Token=a%2Fb%2Bc%3D%3D&"));
-    assert_null(strstr(text_string(&out), key.secret));
-}
 
 static void a_query_is_sorted_by_its_escaped_names(void **state)
 {
@@ -325,8 +287,6 @@ int main(void)
         cmocka_unit_test(an_object_is_put),
         cmocka_unit_test(a_parameter_without_a_value_is_signed_with_an_equals_sign),
         cmocka_unit_test(objects_are_listed),
-        cmocka_unit_test(a_presigned_url_is_as_published),
-        cmocka_unit_test(a_session_token_is_part_of_a_presigned_url),
         cmocka_unit_test(a_query_is_sorted_by_its_escaped_names),
         cmocka_unit_test(a_date_has_no_marks),
         cmocka_unit_test(too_many_parameters_overflow_and_do_not_overrun),
