@@ -4,8 +4,7 @@
 
 #include "mount/mount_internal.h"
 
-#define FOLDER_TYPE "application/x-directory"
-#define KEPT        (FATTR_MODE | FATTR_UID | FATTR_GID | FATTR_SIZE | FATTR_MTIME | FATTR_MTIME_NOW)
+#define KEPT (FATTR_MODE | FATTR_UID | FATTR_GID | FATTR_SIZE | FATTR_MTIME | FATTR_MTIME_NOW)
 
 static void apply_marks(struct mount_request *request)
 {
@@ -60,7 +59,7 @@ static void mark_folder(struct mount_request *request)
         mount_ask(request,
                   &(struct mount_ask){.kind = MOUNT_CALL_PUT,
                                       .key = key,
-                                      .media_type = FOLDER_TYPE,
+                                      .media_type = MOUNT_FOLDER_TYPE,
                                       .marks = &node->marks},
                   on_marked);
 }

@@ -1,4 +1,4 @@
-/* Folders: what is in them, making and removing them. */
+/* Folders: what is in them, and removing them. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -9,8 +9,7 @@
 #include "base/pool.h"
 #include "mount/mount_internal.h"
 
-#define FOLDER_TYPE "application/x-directory"
-#define DOTS        2 /* "." and "..", before everything else */
+#define DOTS 2 /* "." and "..", before everything else */
 /* A kernel that is not told the number of a file asks for it when it needs one. */
 #define UNKNOWN_NUMBER UINT32_MAX
 
@@ -294,47 +293,6 @@ void mount_readdir(struct mount_request *request)
     request->buffer = mem_alloc(request->length);
     seek(request);
     mount_folder_go_on(request);
-}
-
-/* --- mkdir ----------------------------------------------------------------------------------- */
-
-static void mount_folder_on_made(struct mount_request *request, int result,
-                                 const struct mount_answer *answer)
-{
-    struct mount_session *session = request->session;
-    struct mount_node *node;
-
-    (void) answer;
-    if (result < 0) {
-        mount_answer_error(request, result == -ESTALE ? -EEXIST : result);
-        return;
-    }
-    node = mount_tree_add(&session->tree, request->node, request->message.name);
-    request->other = node;
-    node->marks = mount_new_marks(request, S_IFDIR | (request->message.in.mkdir.mode & 07777));
-    node->has_marker = true;
-    node->seen = loop_now(session->loop);
-    mount_answer_entry(request, node);
-}
-
-void mount_mkdir(struct mount_request *request)
-{
-    struct mount_marks marks =
-        mount_new_marks(request, S_IFDIR | (request->message.in.mkdir.mode & 07777));
-    char key[MOUNT_KEY_SIZE];
-    int r = mount_tree_new_key(&request->session->tree, request->node, request->message.name, true,
-                               key);
-
-    if (r < 0)
-        mount_answer_error(request, r);
-    else
-        mount_ask(request,
-                  &(struct mount_ask){.kind = MOUNT_CALL_PUT,
-                                      .key = key,
-                                      .only_new = true,
-                                      .media_type = FOLDER_TYPE,
-                                      .marks = &marks},
-                  mount_folder_on_made);
 }
 
 /* --- rmdir ----------------------------------------------------------------------------------- */

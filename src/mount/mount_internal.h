@@ -21,6 +21,8 @@
 #include "mount/mount_spool.h"
 #include "mount/mount_tree.h"
 
+#define MOUNT_FOLDER_TYPE "application/x-directory" /* of the object that stands for a folder */
+
 struct mount_host {
     struct loop *loop; /* borrowed */
     struct log *log;

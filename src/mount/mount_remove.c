@@ -1,4 +1,4 @@
-/* Names that go, and small things that are made in one step. */
+/* Names that go, and what is made in one step: symbolic links, empty files, folders. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -90,12 +90,24 @@ void mount_unlink(struct mount_request *request)
     mount_preserve(request, child, on_preserved);
 }
 
-/* --- symlink, mknod -------------------------------------------------------------------------- */
+/* --- symlink, mknod, mkdir ------------------------------------------------------------------- */
 
-static void mount_remove_on_made(struct mount_request *request, int result,
-                                 const struct mount_answer *answer)
+static mode_t mount_new_mode(const struct mount_request *request)
+{
+    const struct mount_message *message = &request->message;
+
+    if (message->opcode == FUSE_SYMLINK)
+        return S_IFLNK | 0777;
+    if (message->opcode == FUSE_MKDIR)
+        return S_IFDIR | (message->in.mkdir.mode & 07777);
+    return S_IFREG | (message->in.mknod.mode & 07777);
+}
+
+static void mount_new_on_put(struct mount_request *request, int result,
+                             const struct mount_answer *answer)
 {
     struct mount_session *session = request->session;
+    mode_t mode = mount_new_mode(request);
     struct mount_node *node;
     struct mount_marks marks;
 
@@ -105,20 +117,24 @@ static void mount_remove_on_made(struct mount_request *request, int result,
     }
     node = mount_tree_add(&session->tree, request->node, request->message.name);
     request->other = node;
-    marks = mount_new_marks(request, request->message.opcode == FUSE_SYMLINK
-                                         ? S_IFLNK | 0777
-                                         : S_IFREG | (request->message.in.mknod.mode & 07777));
-    mount_note_object(session, node, answer->info, &marks);
+    marks = mount_new_marks(request, mode);
+    if (S_ISDIR(mode)) {
+        node->marks = marks;
+        node->has_marker = true;
+        node->seen = loop_now(session->loop);
+    } else {
+        mount_note_object(session, node, answer->info, &marks);
+    }
     mount_answer_entry(request, node);
 }
 
-static void mount_remove_make(struct mount_request *request, mode_t mode, const char *bytes,
-                              size_t length)
+static void mount_put_new(struct mount_request *request, const char *media_type, const char *bytes)
 {
+    mode_t mode = mount_new_mode(request);
     struct mount_marks marks = mount_new_marks(request, mode);
     char key[MOUNT_KEY_SIZE];
-    int r = mount_tree_new_key(&request->session->tree, request->node, request->message.name, false,
-                               key);
+    int r = mount_tree_new_key(&request->session->tree, request->node, request->message.name,
+                               S_ISDIR(mode), key);
 
     if (r < 0)
         mount_answer_error(request, r);
@@ -128,23 +144,26 @@ static void mount_remove_make(struct mount_request *request, mode_t mode, const 
                                       .key = key,
                                       .only_new = true,
                                       .bytes = bytes,
-                                      .length = length,
+                                      .length = bytes ? strlen(bytes) : 0,
+                                      .media_type = media_type,
                                       .marks = &marks},
-                  mount_remove_on_made);
+                  mount_new_on_put);
 }
 
 void mount_symlink(struct mount_request *request)
 {
-    mount_remove_make(request, S_IFLNK | 0777, request->message.second,
-                      strlen(request->message.second));
+    mount_put_new(request, NULL, request->message.second);
 }
 
 void mount_mknod(struct mount_request *request)
 {
-    mode_t mode = request->message.in.mknod.mode;
-
-    if (!S_ISREG(mode))
+    if (!S_ISREG(request->message.in.mknod.mode))
         mount_answer_error(request, -EPERM);
     else
-        mount_remove_make(request, S_IFREG | (mode & 07777), "", 0);
+        mount_put_new(request, NULL, "");
+}
+
+void mount_mkdir(struct mount_request *request)
+{
+    mount_put_new(request, MOUNT_FOLDER_TYPE, NULL);
 }

@@ -5,8 +5,6 @@
 
 #include "mount/mount_internal.h"
 
-#define FOLDER_TYPE "application/x-directory"
-
 void mount_mark_dirty(struct mount_session *session, struct mount_node *node)
 {
     if (node->is_dirty || node->is_removed)
@@ -235,7 +233,7 @@ void mount_keep_folder(struct mount_request *request, struct mount_node *folder,
                   &(struct mount_ask){.kind = MOUNT_CALL_PUT,
                                       .key = key,
                                       .only_new = true,
-                                      .media_type = FOLDER_TYPE,
+                                      .media_type = MOUNT_FOLDER_TYPE,
                                       .marks = &folder->marks},
                   mount_write_on_kept);
 }
