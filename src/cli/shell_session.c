@@ -263,11 +263,10 @@ static const struct websocket_events events = {
     .on_released = shell_session_connection_gone,
 };
 
-static void connected(struct websocket *ws, const char *protocol, void *data)
+static void connected(struct websocket *ws, void *data)
 {
     struct shell_session *shell = data;
 
-    (void) protocol;
     shell->ws = ws;
     if (shell->is_over) {
         websocket_abort(ws);

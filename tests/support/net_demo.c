@@ -228,7 +228,7 @@ static void get_echo(struct http_request *request)
     };
     struct error error;
 
-    if (!websocket_accept(request, NULL, &options, &echo_events, NULL, &error))
+    if (!websocket_accept(request, &options, &echo_events, NULL, &error))
         http_reply_error(request, &error);
 }
 

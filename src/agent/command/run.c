@@ -360,7 +360,7 @@ void run_handle(struct http_request *request)
 
     run->agent = request->context;
     run->window = RUN_WINDOW;
-    run->ws = websocket_accept(request, NULL, &options, &client_events, run, &err);
+    run->ws = websocket_accept(request, &options, &client_events, run, &err);
     if (run->ws)
         return;
     http_reply_error(request, &err);

@@ -144,7 +144,7 @@ void rpc_handle(struct http_request *request)
 
     rpc->agent = request->context;
     loop_task_init(&rpc->settle, turn_ends);
-    rpc->ws = websocket_accept(request, NULL, &options, &events, rpc, &err);
+    rpc->ws = websocket_accept(request, &options, &events, rpc, &err);
     if (!rpc->ws) {
         http_reply_error(request, &err);
         free(rpc);

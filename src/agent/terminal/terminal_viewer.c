@@ -232,7 +232,7 @@ struct terminal_viewer *terminal_viewer_new(struct http_request *request)
 
     viewer->control = (struct text) TEXT_INIT(TERMINAL_CONTROL_MAX);
     list_init(&viewer->link);
-    viewer->ws = websocket_accept(request, NULL, &options, &events, viewer, &err);
+    viewer->ws = websocket_accept(request, &options, &events, viewer, &err);
     if (viewer->ws)
         return viewer;
     http_reply_error(request, &err);

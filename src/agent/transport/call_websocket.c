@@ -589,7 +589,7 @@ void call_websocket_handle(struct http_request *request)
     line->message = (struct text) TEXT_INIT(EVENT_MAX);
     list_init(&line->calls);
     loop_task_init(&line->drain, call_websocket_drain);
-    line->ws = websocket_accept(request, NULL, &options, &events, line, &err);
+    line->ws = websocket_accept(request, &options, &events, line, &err);
     if (line->ws)
         return;
     http_reply_error(request, &err);

@@ -225,12 +225,11 @@ static const struct websocket_events agent_events = {
     .on_released = agent_released,
 };
 
-static void agent_opened(struct websocket *ws, const char *protocol, void *data)
+static void agent_opened(struct websocket *ws, void *data)
 {
     struct relay *relay = data;
     AUTO(text) struct text frame = TEXT_INIT(FRAME_MAX);
 
-    (void) protocol;
     relay->agent = ws;
     relay->was_open = true;
     if (relay->is_over) { /* the client left meanwhile */
@@ -427,7 +426,7 @@ void terminal_relay(struct http_request *request)
     struct sandbox *sandbox = terminal_relay_find(request, &missing);
     struct relay *relay = relay_new(request);
 
-    relay->client = websocket_accept(request, NULL, &options, &client_events, relay, &err);
+    relay->client = websocket_accept(request, &options, &client_events, relay, &err);
     if (!relay->client) {
         terminal_relay_release(relay);
         http_reply_error(request, &err);

@@ -37,7 +37,7 @@ static struct raw connect_client(struct visit_bench *bench, const char *target)
 /* Answer the upgrade that came. */
 static void accept_terminal(struct visit_bench *bench, struct raw *agent)
 {
-    struct websocket_acceptance acceptance;
+    char accept[WEBSOCKET_HANDSHAKE_ACCEPT_SIZE];
     AUTO(text) struct text head = TEXT_INIT(RAW_MAX);
     char key[WEBSOCKET_HANDSHAKE_KEY_SIZE] = "";
     struct websocket_upgrade upgrade = {.method = "GET",
@@ -47,18 +47,17 @@ static void accept_terminal(struct visit_bench *bench, struct raw *agent)
                                         .connection = "Upgrade",
                                         .key = key,
                                         .version = WEBSOCKET_VERSION};
-    const struct websocket_protocols none = {.count = 0};
     const char *at;
 
     HEARD(bench, agent, "\r\n\r\n");
     at = strstr(agent->got.data, "Sec-WebSocket-Key: ");
     assert_non_null(at);
     memcpy(key, at + strlen("Sec-WebSocket-Key: "), sizeof(key) - 1);
-    assert_int_equal(websocket_upgrade_check(&upgrade, &none, &acceptance, NULL), 0);
+    assert_int_equal(websocket_upgrade_check(&upgrade, accept, NULL), 0);
     text_format(&head,
                 "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
                 "Sec-WebSocket-Accept: %s\r\n\r\n",
-                acceptance.accept);
+                accept);
     text_clear(&agent->got);
     SAY(bench, agent, text_string(&head));
 }

@@ -303,11 +303,10 @@ static const struct websocket_events agent_events = {
     .on_released = run_session_connection_gone,
 };
 
-static void connected(struct websocket *ws, const char *protocol, void *data)
+static void connected(struct websocket *ws, void *data)
 {
     struct run_session *session = data;
 
-    (void) protocol;
     session->ws = ws; /* the handle of the dialling is now its */
     if (session->closing || session->ended) {
         websocket_abort(ws);

@@ -14,10 +14,7 @@
 #define GUID "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 #define BASE64_ALPHABET "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-/* RFC 9110, section 5.6.2. */
-#define TOKEN_CHARACTERS                                                                           \
-    "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-#define BLANKS " \t"
+#define BLANKS          " \t"
 
 /* --- lists of tokens ------------------------------------------------------------------------- */
 
@@ -51,19 +48,6 @@ static bool list_has(const char *list, const char *token)
     return false;
 }
 
-/* Subprotocol names are compared exactly: the RFC gives them case. */
-static const char *find_protocol(const struct websocket_protocols *protocols, const char *name,
-                                 size_t length)
-{
-    for (size_t i = 0; i < protocols->count; i++) {
-        const char *own = protocols->names[i];
-
-        if (strlen(own) == length && memcmp(own, name, length) == 0)
-            return own;
-    }
-    return NULL;
-}
-
 /* --- keys ------------------------------------------------------------------------------------ */
 
 static void make_accept(const char *key, char ret_accept[static WEBSOCKET_HANDSHAKE_ACCEPT_SIZE])
@@ -94,28 +78,10 @@ void websocket_handshake_key(char ret_key[static WEBSOCKET_HANDSHAKE_KEY_SIZE])
 
 /* --- server ---------------------------------------------------------------------------------- */
 
-static int choose_protocol(const char *wanted, const struct websocket_protocols *ours,
-                           const char **ret_protocol, struct error *err)
-{
-    const char *chosen = NULL, *item;
-    size_t length;
-
-    while (next_item(&wanted, &item, &length)) {
-        if (length == 0 || strspn(item, TOKEN_CHARACTERS) < length)
-            return error_set(err, ERR_INVALID, 0, "Sec-WebSocket-Protocol is not a list of tokens");
-        if (!chosen)
-            chosen = find_protocol(ours, item, length);
-    }
-    *ret_protocol = chosen;
-    return 0;
-}
-
 int websocket_upgrade_check(const struct websocket_upgrade *request,
-                            const struct websocket_protocols *ours,
-                            struct websocket_acceptance *ret_acceptance, struct error *err)
+                            char ret_accept[static WEBSOCKET_HANDSHAKE_ACCEPT_SIZE],
+                            struct error *err)
 {
-    const char *protocol = NULL;
-
     if (strcmp(request->method, "GET") != 0)
         return error_set(err, ERR_METHOD, 0, "a WebSocket begins with GET");
     if (request->http_major < 1 || (request->http_major == 1 && request->http_minor < 1))
@@ -130,21 +96,16 @@ int websocket_upgrade_check(const struct websocket_upgrade *request,
                          "Sec-WebSocket-Version must be " WEBSOCKET_VERSION);
     if (!request->key || !key_is_valid(request->key))
         return error_set(err, ERR_INVALID, 0, "Sec-WebSocket-Key must be 16 bytes in base64");
-    if (choose_protocol(request->protocol, ours, &protocol, err) < 0)
-        return -1;
-    make_accept(request->key, ret_acceptance->accept);
-    ret_acceptance->protocol = protocol;
+    make_accept(request->key, ret_accept);
     return 0;
 }
 
 /* --- client ---------------------------------------------------------------------------------- */
 
 int websocket_answer_check(const struct websocket_answer *answer, const char *key,
-                           const struct websocket_protocols *offered, const char **ret_protocol,
                            struct error *err)
 {
     char accept[WEBSOCKET_HANDSHAKE_ACCEPT_SIZE];
-    const char *protocol = NULL;
 
     make_accept(key, accept);
     if (answer->status != 101)
@@ -160,11 +121,7 @@ int websocket_answer_check(const struct websocket_answer *answer, const char *ke
         return error_set(err, ERR_UPSTREAM, 0, "the server's Sec-WebSocket-Accept is wrong");
     if (answer->extensions && *answer->extensions)
         return error_set(err, ERR_UPSTREAM, 0, "the server uses an extension nobody offered");
-    if (answer->protocol) {
-        protocol = find_protocol(offered, answer->protocol, strlen(answer->protocol));
-        if (!protocol)
-            return error_set(err, ERR_UPSTREAM, 0, "the server chose a subprotocol nobody offered");
-    }
-    *ret_protocol = protocol;
+    if (answer->protocol)
+        return error_set(err, ERR_UPSTREAM, 0, "the server chose a subprotocol nobody offered");
     return 0;
 }

@@ -1,8 +1,8 @@
 /* The WebSocket handshake (RFC 6455, section 4): what the headers of an upgrade must say.
  *
  * Pure functions on header values; HTTP itself is elsewhere. A header that came several times is
- * given as one value joined with ", ", one that did not come is NULL. No extension is ever offered
- * or accepted. Not blocking (the key comes from the kernel's random numbers), any thread. */
+ * given as one value joined with ", ", one that did not come is NULL. No extension and no
+ * subprotocol is ever offered or accepted. Not blocking (the key comes from the kernel's random numbers), any thread. */
 #pragma once
 
 #include <stddef.h>
@@ -15,12 +15,6 @@
 #define WEBSOCKET_HANDSHAKE_KEY_SIZE    25
 #define WEBSOCKET_HANDSHAKE_ACCEPT_SIZE 29
 
-/* Subprotocols we speak, or offer in order of preference: borrowed, may be empty. */
-struct websocket_protocols {
-    const char *const *names;
-    size_t count;
-};
-
 /* --- server ---------------------------------------------------------------------------------- */
 
 /* What a client asks. All borrowed. */
@@ -32,25 +26,17 @@ struct websocket_upgrade {
     const char *connection; /* Connection */
     const char *key;        /* Sec-WebSocket-Key */
     const char *version;    /* Sec-WebSocket-Version */
-    const char *protocol;   /* Sec-WebSocket-Protocol */
 };
 
-/* What to answer with 101: Upgrade: websocket, Connection: Upgrade, and these. */
-struct websocket_acceptance {
-    char accept[WEBSOCKET_HANDSHAKE_ACCEPT_SIZE]; /* Sec-WebSocket-Accept */
-    const char *protocol; /* Sec-WebSocket-Protocol, one of ours; NULL: none in common */
-};
-
-/* Check an upgrade request. The first subprotocol of the client's list that is among ours is
- * chosen. Returns 0, or -1 with
+/* Check an upgrade request. Returns 0 and the Sec-WebSocket-Accept to answer with, or -1 with
  *   ERR_METHOD            not GET
  *   ERR_HTTP_VERSION      below HTTP/1.1
  *   ERR_UPGRADE_REQUIRED  not an upgrade to WebSocket, or another version of it: answer with
  *                         Upgrade: websocket and Sec-WebSocket-Version: WEBSOCKET_VERSION
- *   ERR_INVALID           a broken key or list of subprotocols. */
+ *   ERR_INVALID           a broken key. */
 int websocket_upgrade_check(const struct websocket_upgrade *request,
-                            const struct websocket_protocols *ours,
-                            struct websocket_acceptance *ret_acceptance, struct error *err);
+                            char ret_accept[static WEBSOCKET_HANDSHAKE_ACCEPT_SIZE],
+                            struct error *err);
 
 /* --- client ---------------------------------------------------------------------------------- */
 
@@ -67,8 +53,6 @@ struct websocket_answer {
     const char *protocol;   /* Sec-WebSocket-Protocol */
 };
 
-/* Check the answer to a request made with `key` and `offered`. Returns 0 and the subprotocol chosen
- * (one of `offered`, or NULL for none), or -1 with ERR_UPSTREAM. */
+/* Check the answer to a request made with `key`. Returns 0, or -1 with ERR_UPSTREAM. */
 int websocket_answer_check(const struct websocket_answer *answer, const char *key,
-                           const struct websocket_protocols *offered, const char **ret_protocol,
                            struct error *err);

@@ -13,10 +13,6 @@
 #define KEY    "dGhlIHNhbXBsZSBub25jZQ=="
 #define ACCEPT "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
 
-static const char *const names[] = {"chat.v2", "chat.v1"};
-static const struct websocket_protocols chat = {names, ARRAY_COUNT(names)};
-static const struct websocket_protocols none = {NULL, 0};
-
 static struct websocket_upgrade good_request(void)
 {
     return (struct websocket_upgrade){
@@ -33,24 +29,23 @@ static struct websocket_upgrade good_request(void)
 static void good_request_gets_the_accept_value_of_the_rfc(void **state)
 {
     struct websocket_upgrade request = good_request();
-    struct websocket_acceptance acceptance;
+    char accept[WEBSOCKET_HANDSHAKE_ACCEPT_SIZE];
     struct error err = ERROR_INIT;
 
     (void) state;
-    assert_int_equal(websocket_upgrade_check(&request, &none, &acceptance, &err), 0);
-    assert_string_equal(acceptance.accept, ACCEPT);
-    assert_null(acceptance.protocol);
+    assert_int_equal(websocket_upgrade_check(&request, accept, &err), 0);
+    assert_string_equal(accept, ACCEPT);
 }
 
 static void tokens_are_found_in_lists_in_any_case(void **state)
 {
     struct websocket_upgrade request = good_request();
-    struct websocket_acceptance acceptance;
+    char accept[WEBSOCKET_HANDSHAKE_ACCEPT_SIZE];
 
     (void) state;
     request.upgrade = "h2c ,\tWebSocket";
     request.connection = "keep-alive, UPGRADE ,x";
-    assert_int_equal(websocket_upgrade_check(&request, &none, &acceptance, NULL), 0);
+    assert_int_equal(websocket_upgrade_check(&request, accept, NULL), 0);
 }
 
 struct refusal {
@@ -88,11 +83,6 @@ static const struct refusal refusals[] = {
     {FIELD(key), "dGhlIHNhbXBsZSBub25jZ*==", ERR_INVALID},
     {FIELD(key), "dGhlIHNhbXBsZSBub25jZQAA", ERR_INVALID}, /* 18 bytes */
     {FIELD(key), KEY ", " KEY, ERR_INVALID},
-    {FIELD(protocol), "", ERR_INVALID},
-    {FIELD(protocol), "chat.v1,,chat.v2", ERR_INVALID},
-    {FIELD(protocol), "chat v1", ERR_INVALID},
-    {FIELD(protocol), "chat.v1, \"quoted\"", ERR_INVALID},
-    {FIELD(protocol), "chat.v1,", ERR_INVALID},
 };
 
 static void each_wrong_header_is_refused_with_its_code(void **state)
@@ -100,62 +90,41 @@ static void each_wrong_header_is_refused_with_its_code(void **state)
     (void) state;
     for (size_t i = 0; i < ARRAY_COUNT(refusals); i++) {
         struct websocket_upgrade request = good_request();
-        struct websocket_acceptance acceptance = {.protocol = "untouched"};
+        char accept[WEBSOCKET_HANDSHAKE_ACCEPT_SIZE] = "untouched";
         struct error err = ERROR_INIT;
 
         set_field(&request, refusals[i].field, refusals[i].value);
-        if (websocket_upgrade_check(&request, &chat, &acceptance, &err) == 0)
+        if (websocket_upgrade_check(&request, accept, &err) == 0)
             fail_msg("case %zu was accepted", i);
         assert_int_equal(err.code, refusals[i].code);
-        assert_string_equal(acceptance.protocol, "untouched");
+        assert_string_equal(accept, "untouched");
     }
 }
 
 static void old_http_is_refused(void **state)
 {
     struct websocket_upgrade request = good_request();
-    struct websocket_acceptance acceptance;
+    char accept[WEBSOCKET_HANDSHAKE_ACCEPT_SIZE];
     struct error err = ERROR_INIT;
 
     (void) state;
     request.http_minor = 0;
-    assert_int_equal(websocket_upgrade_check(&request, &none, &acceptance, &err), -1);
+    assert_int_equal(websocket_upgrade_check(&request, accept, &err), -1);
     assert_int_equal(err.code, ERR_HTTP_VERSION);
-}
-
-static const char *chosen_for(const char *wanted, const struct websocket_protocols *ours)
-{
-    struct websocket_upgrade request = good_request();
-    struct websocket_acceptance acceptance;
-
-    request.protocol = wanted;
-    assert_int_equal(websocket_upgrade_check(&request, ours, &acceptance, NULL), 0);
-    return acceptance.protocol;
-}
-
-static void first_wanted_subprotocol_we_speak_is_chosen(void **state)
-{
-    (void) state;
-    assert_string_equal(chosen_for("soap, chat.v1 ,chat.v2", &chat), "chat.v1");
-    assert_string_equal(chosen_for("chat.v2", &chat), "chat.v2");
-    assert_null(chosen_for("chat", &chat));
-    assert_null(chosen_for("CHAT.V1", &chat));
-    assert_null(chosen_for("chat.v1", &none));
-    assert_null(chosen_for(NULL, &chat));
 }
 
 static void keys_are_valid_and_differ(void **state)
 {
     char first[WEBSOCKET_HANDSHAKE_KEY_SIZE], second[WEBSOCKET_HANDSHAKE_KEY_SIZE];
     struct websocket_upgrade request = good_request();
-    struct websocket_acceptance acceptance;
+    char accept[WEBSOCKET_HANDSHAKE_ACCEPT_SIZE];
 
     (void) state;
     websocket_handshake_key(first);
     websocket_handshake_key(second);
     assert_string_not_equal(first, second);
     request.key = first;
-    assert_int_equal(websocket_upgrade_check(&request, &none, &acceptance, NULL), 0);
+    assert_int_equal(websocket_upgrade_check(&request, accept, NULL), 0);
 }
 
 static struct websocket_answer good_answer(void)
@@ -164,26 +133,21 @@ static struct websocket_answer good_answer(void)
         .status = 101, .upgrade = "WebSocket", .connection = "upgrade", .accept = ACCEPT};
 }
 
-static int check_answer(const struct websocket_answer *answer, const char **ret_protocol)
+static int check_answer(const struct websocket_answer *answer)
 {
     struct error err = ERROR_INIT;
-    int r = websocket_answer_check(answer, KEY, &chat, ret_protocol, &err);
+    int r = websocket_answer_check(answer, KEY, &err);
 
     assert_int_equal(err.code, r < 0 ? ERR_UPSTREAM : ERR_NONE);
     return r;
 }
 
-static void good_answer_is_accepted_with_its_subprotocol(void **state)
+static void good_answer_is_accepted(void **state)
 {
     struct websocket_answer answer = good_answer();
-    const char *protocol = "untouched";
 
     (void) state;
-    assert_int_equal(check_answer(&answer, &protocol), 0);
-    assert_null(protocol);
-    answer.protocol = "chat.v1";
-    assert_int_equal(check_answer(&answer, &protocol), 0);
-    assert_string_equal(protocol, "chat.v1");
+    assert_int_equal(check_answer(&answer), 0);
 }
 
 #undef FIELD
@@ -207,19 +171,17 @@ static const struct refusal wrong_answers[] = {
 static void each_wrong_answer_is_refused(void **state)
 {
     struct websocket_answer answer = good_answer();
-    const char *protocol = "untouched";
 
     (void) state;
     for (size_t i = 0; i < ARRAY_COUNT(wrong_answers); i++) {
         answer = good_answer();
         set_field(&answer, wrong_answers[i].field, wrong_answers[i].value);
-        if (check_answer(&answer, &protocol) == 0)
+        if (check_answer(&answer) == 0)
             fail_msg("case %zu was accepted", i);
     }
     answer = good_answer();
     answer.status = 200;
-    assert_int_equal(check_answer(&answer, &protocol), -1);
-    assert_string_equal(protocol, "untouched");
+    assert_int_equal(check_answer(&answer), -1);
 }
 
 int main(void)
@@ -229,9 +191,8 @@ int main(void)
         cmocka_unit_test(tokens_are_found_in_lists_in_any_case),
         cmocka_unit_test(each_wrong_header_is_refused_with_its_code),
         cmocka_unit_test(old_http_is_refused),
-        cmocka_unit_test(first_wanted_subprotocol_we_speak_is_chosen),
         cmocka_unit_test(keys_are_valid_and_differ),
-        cmocka_unit_test(good_answer_is_accepted_with_its_subprotocol),
+        cmocka_unit_test(good_answer_is_accepted),
         cmocka_unit_test(each_wrong_answer_is_refused),
     };
 

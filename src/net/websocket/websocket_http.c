@@ -61,12 +61,10 @@ static struct ws_connection *websocket_http_start(struct stream *stream,
 }
 
 struct websocket *websocket_accept(struct http_request *request,
-                                   const struct websocket_protocols *protocols,
                                    const struct websocket_options *options,
                                    const struct websocket_events *events, void *data,
                                    struct error *err)
 {
-    static const struct websocket_protocols none = {.count = 0};
     const struct http_head *head = request->head;
     struct websocket_upgrade asked = {
         .method = head->method,
@@ -76,24 +74,21 @@ struct websocket *websocket_accept(struct http_request *request,
         .connection = http_head_join(head, "connection", &request->pool),
         .key = http_head_join(head, "sec-websocket-key", &request->pool),
         .version = http_head_join(head, "sec-websocket-version", &request->pool),
-        .protocol = http_head_join(head, "sec-websocket-protocol", &request->pool),
     };
     struct http_server *server = http_request_server(request);
     AUTO(text) struct text pending = TEXT_INIT(SIZE_MAX / 2);
-    struct websocket_acceptance acceptance;
+    char accept[WEBSOCKET_HANDSHAKE_ACCEPT_SIZE];
     struct ws_connection *connection;
     struct stream *stream;
 
-    if (websocket_upgrade_check(&asked, protocols ? protocols : &none, &acceptance, err) < 0) {
+    if (websocket_upgrade_check(&asked, accept, err) < 0) {
         if (err->code == ERR_UPGRADE_REQUIRED) {
             (void) http_reply_header(request, "Upgrade", "websocket");
             (void) http_reply_header(request, "Sec-WebSocket-Version", WEBSOCKET_VERSION);
         }
         return NULL;
     }
-    (void) http_reply_header(request, "Sec-WebSocket-Accept", acceptance.accept);
-    if (acceptance.protocol)
-        (void) http_reply_header(request, "Sec-WebSocket-Protocol", acceptance.protocol);
+    (void) http_reply_header(request, "Sec-WebSocket-Accept", accept);
     stream = http_reply_upgrade(request, "websocket", &pending, err);
     if (!stream)
         return NULL;
@@ -170,19 +165,17 @@ static void answer_upgraded(struct http_exchange *exchange, struct stream *strea
         .extensions = http_head_join(head, "sec-websocket-extensions", &pool),
         .protocol = http_head_join(head, "sec-websocket-protocol", &pool),
     };
-    const char *protocol = NULL;
     struct ws_connection *connection;
     struct error error = ERROR_INIT;
 
-    if (websocket_answer_check(&answer, dialling->key, &dialling->dial.protocols, &protocol,
-                               &error) < 0) {
+    if (websocket_answer_check(&answer, dialling->key, &error) < 0) {
         stream_close(stream, stream_free);
         dial_failed(dialling, &error);
         return;
     }
     connection = websocket_http_start(stream, &dialling->dial.options, dialling->dial.events,
                                       dialling->dial.data, pending, length);
-    dialling->dial.on_open(&connection->ws, protocol, dialling->dial.data);
+    dialling->dial.on_open(&connection->ws, dialling->dial.data);
     dialling_free(dialling);
 }
 
@@ -200,20 +193,11 @@ static void websocket_http_add_header(struct http_header *headers, size_t *count
     headers[(*count)++] = http_header_of(name, value);
 }
 
-static const char *join_protocols(const struct websocket_protocols *protocols, struct pool *pool)
-{
-    const char *joined = "";
-
-    for (size_t i = 0; i < protocols->count; i++)
-        joined = pool_format(pool, "%s%s%s", joined, i ? ", " : "", protocols->names[i]);
-    return joined;
-}
-
 void websocket_connect(struct http_origin *origin, const struct websocket_dial *dial)
 {
     struct dialling *dialling = mem_alloc(sizeof(*dialling));
     AUTO(pool) struct pool pool = POOL_INIT;
-    struct http_header *headers = pool_alloc(&pool, (dial->header_count + 8) * sizeof(*headers));
+    struct http_header *headers = pool_alloc(&pool, (dial->header_count + 5) * sizeof(*headers));
     struct http_exchange_request request = {
         .method = "GET", .target = dial->target, .headers = headers, .upgrade = true};
     size_t count = 0;
@@ -227,9 +211,6 @@ void websocket_connect(struct http_origin *origin, const struct websocket_dial *
     websocket_http_add_header(headers, &count, "Connection", "Upgrade");
     websocket_http_add_header(headers, &count, "Sec-WebSocket-Version", WEBSOCKET_VERSION);
     websocket_http_add_header(headers, &count, "Sec-WebSocket-Key", dialling->key);
-    if (dial->protocols.count)
-        websocket_http_add_header(headers, &count, "Sec-WebSocket-Protocol",
-                                  join_protocols(&dial->protocols, &pool));
     for (size_t i = 0; i < dial->header_count; i++)
         headers[count++] = dial->headers[i];
     request.header_count = count;

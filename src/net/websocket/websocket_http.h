@@ -10,11 +10,10 @@
 #include "net/websocket/websocket.h"
 #include "net/websocket/websocket_handshake.h"
 
-/* Answer an upgrade request: 101, and the request is over. `protocols` may be NULL. Returns the
+/* Answer an upgrade request: 101, and the request is over. Returns the
  * open WebSocket, or NULL with `err` filled (nothing was sent; the request goes on, answer it with
  * http_reply_error). A draining server closes it with 1001. */
 struct websocket *websocket_accept(struct http_request *request,
-                                   const struct websocket_protocols *protocols,
                                    const struct websocket_options *options,
                                    const struct websocket_events *events, void *data,
                                    struct error *err);
@@ -26,15 +25,14 @@ struct websocket_dial {
     const char *host;
     const struct http_header *headers; /* further ones, borrowed for the call */
     size_t header_count;
-    struct websocket_protocols protocols; /* names borrowed until it is open */
-    struct websocket_options options;     /* role is set here */
+    struct websocket_options options; /* role is set here */
     const struct websocket_events *events;
     void *data;
     /* Optional: the peer answered something else, with this body (at most WEBSOCKET_REFUSAL_MAX
      * bytes of it, borrowed, NUL-terminated); on_failure follows at once. */
     void (*on_refused)(int status, const char *body, size_t length, void *data);
     /* Exactly one of these is called, later. */
-    void (*on_open)(struct websocket *ws, const char *protocol, void *data);
+    void (*on_open)(struct websocket *ws, void *data);
     void (*on_failure)(const struct error *error, void *data);
 };
 
