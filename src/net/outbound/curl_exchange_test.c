@@ -294,7 +294,7 @@ static int caller_bytes(void *context, const void *bytes, size_t length, struct 
     struct caller *caller = context;
 
     assert_int_equal(caller->heads, 1);
-    assert_memory_equal(bytes, "hello" + caller->bytes, length);
+    assert_memory_equal(bytes, &"hello"[caller->bytes], length);
     caller->bytes += length;
     return caller_stop(caller, MOMENT_BYTES, err);
 }
