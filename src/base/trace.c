@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -27,28 +28,28 @@ _Thread_local struct trace_context trace_context;
 /* `done` is the number of the entry that is here as a whole; 0: none. The entry is kept in words,
  * because a reader and the next writer may meet in it: the reader sees by `done` that they did, and
  * atomic words make that defined. */
-struct place {
+struct ring_place {
     atomic_uint_fast64_t done;
     atomic_uint_fast64_t words[WORDS];
 };
 
 _Static_assert(sizeof(struct trace_entry) % sizeof(uint64_t) == 0, "whole words");
-_Static_assert(sizeof(struct place) == TRACE_PLACE_SIZE, "what files are measured by");
+_Static_assert(sizeof(struct ring_place) == TRACE_PLACE_SIZE, "what files are measured by");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "shared with other processes");
 
 /* The newest number is kept apart from the places: a file has only those. */
 struct ring {
     atomic_uint_fast64_t *last;
-    struct place *places;
+    struct ring_place *places;
     size_t count; /* a power of two */
 };
 
 static atomic_uint_fast64_t first_last;
-static struct place first_places[TRACE_ENTRIES_DEFAULT];
+static struct ring_place first_places[TRACE_ENTRIES_DEFAULT];
 static struct ring ring = {&first_last, first_places, TRACE_ENTRIES_DEFAULT};
 static char process_name[TRACE_PROCESS_SIZE];
 
-static struct place *place_of(uint64_t number)
+static struct ring_place *ring_place_at(uint64_t number)
 {
     return &ring.places[number & (ring.count - 1)];
 }
@@ -73,10 +74,10 @@ static size_t put_word(char point[static TRACE_POINT_SIZE], size_t length, const
 }
 
 /* A writer that was a whole round behind would mix its entry with ours: it goes without. */
-static void put_entry(struct trace_entry *entry)
+static void ring_put_entry(struct trace_entry *entry)
 {
     uint64_t number = atomic_fetch_add_explicit(ring.last, 1, memory_order_relaxed) + 1;
-    struct place *place = place_of(number);
+    struct ring_place *place = ring_place_at(number);
     uint64_t words[WORDS];
 
     entry->number = number;
@@ -99,13 +100,14 @@ void trace_add(const char *point, const char *what)
         length = put_word(entry.point, length, " ");
         (void) put_word(entry.point, length, what);
     }
-    put_entry(&entry);
+    ring_put_entry(&entry);
 }
 
 /* --- reading --------------------------------------------------------------------------------- */
 
 /* Whether entry `number` was there as a whole while it was copied. */
-static bool copy_entry(struct place *place, uint64_t number, struct trace_entry *ret_entry)
+static bool ring_copy_entry(struct ring_place *place, uint64_t number,
+                            struct trace_entry *ret_entry)
 {
     uint64_t words[WORDS];
 
@@ -153,7 +155,7 @@ size_t trace_read(const struct trace_context *about, struct trace_entry *ret_ent
     size_t count = 0;
 
     for (uint64_t number = newest; number >= oldest && count < most; number--) {
-        if (copy_entry(place_of(number), number, &ret_entries[count]) &&
+        if (ring_copy_entry(ring_place_at(number), number, &ret_entries[count]) &&
             is_about(&ret_entries[count], about))
             count++;
     }
@@ -169,7 +171,7 @@ size_t trace_read_new(uint64_t *seen, struct trace_entry *ret_entries, size_t mo
     if (number <= *seen)
         number = *seen + 1;
     for (; number <= newest && count < most; number++) {
-        if (copy_entry(place_of(number), number, &ret_entries[count]))
+        if (ring_copy_entry(ring_place_at(number), number, &ret_entries[count]))
             count++;
         *seen = number;
     }
@@ -223,7 +225,7 @@ void trace_collect(int fd, size_t count, const char *process)
         memcpy(place.entry.process, process, strnlen(process, TRACE_PROCESS_SIZE - 1));
         place.entry.context = trace_context;
         trace_entry_clean(&place.entry);
-        put_entry(&place.entry);
+        ring_put_entry(&place.entry);
     }
 }
 
@@ -280,7 +282,7 @@ void trace_print(int fd, size_t most)
         struct trace_entry entry;
         char line[LINE_SIZE];
 
-        if (copy_entry(place_of(number), number, &entry) &&
+        if (ring_copy_entry(ring_place_at(number), number, &entry) &&
             write(fd, line, format_entry(&entry, line)) < 0)
             return; /* nobody reads */
     }
@@ -323,7 +325,7 @@ void trace_name(const char *process)
 
 void trace_start(const char *process, size_t count)
 {
-    size_t size = sizeof(atomic_uint_fast64_t) + count * sizeof(struct place);
+    size_t size = sizeof(atomic_uint_fast64_t) + count * sizeof(struct ring_place);
     void *shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
     trace_name(process);
@@ -337,10 +339,16 @@ void trace_start(const char *process, size_t count)
 
 int trace_start_in(const char *process, size_t count, int fd)
 {
-    void *shared = mmap(NULL, TRACE_FILE_SIZE(count), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    struct stat status;
+    void *shared;
 
     trace_name(process);
     print_at_the_end();
+    if (fstat(fd, &status) < 0)
+        return -errno;
+    if (status.st_size != (off_t) TRACE_FILE_SIZE(count))
+        return -EINVAL;
+    shared = mmap(NULL, TRACE_FILE_SIZE(count), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (shared == MAP_FAILED)
         return -errno;
     ring.places = shared;

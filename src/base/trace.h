@@ -31,6 +31,11 @@
 /* Of a process that did not call trace_start: tests and short-lived programs. */
 #define TRACE_ENTRIES_DEFAULT 256
 #define TRACE_ENTRIES_MAX     16384
+/* Of the others. One that is full of a daemon is the last thousand requests; an agent's memory is
+ * its sandbox's, and it has one sandbox to tell of. */
+#define TRACE_DAEMON   16384
+#define TRACE_LAUNCHER 4096 /* with janitor, porter and what its children do before exec */
+#define TRACE_AGENT    512
 
 #define TRACE_PROCESS_SIZE 12
 #define TRACE_POINT_SIZE   54
@@ -65,11 +70,15 @@ void trace_add(const char *point, const char *what);
  * stderr before it ends the process. */
 void trace_start(const char *process, size_t count);
 
-/* The same with a ring in the file `fd`, which is TRACE_FILE_SIZE(count) long: for a process whose
- * ring somebody else reads with trace_collect. Returns 0 or -errno. */
+/* The same with a ring in the file `fd`: for a process whose ring somebody else reads with
+ * trace_collect. Returns 0 or -errno: -EINVAL when it is not TRACE_FILE_SIZE(count) long. */
 int trace_start_in(const char *process, size_t count, int fd);
 #define TRACE_PLACE_SIZE       (sizeof(struct trace_entry) + sizeof(uint64_t))
 #define TRACE_FILE_SIZE(count) ((count) *TRACE_PLACE_SIZE)
+
+/* Where a keeper finds the file of its ring, and how long that is. */
+#define TRACE_FILE_FD        6
+#define KEEPER_TRACE_ENTRIES 64
 
 /* After a fork: how the child calls itself. */
 void trace_name(const char *process);
@@ -96,6 +105,14 @@ void trace_print(int fd, size_t most);
 
 /* NULL leaves that half as it is. Returns what was before. */
 struct trace_context trace_enter(const struct id *request, const struct id *sandbox);
+
+/* What is done for a request turned out to be about this sandbox: said once it is known, holds until
+ * the scope ends. Without a request there may be no scope, and nothing is changed. */
+static inline void trace_about(const struct id *sandbox)
+{
+    if (trace_context.request.text[0])
+        trace_context.sandbox = *sandbox;
+}
 
 static inline void trace_leave(const struct trace_context *before)
 {

@@ -9,6 +9,13 @@
 /* Spare output blocks kept for all connections together: 4 MB. */
 #define LOOP_SPARE_BLOCKS 256
 
+static void run_task(struct loop_task *task)
+{
+    TRACE_AS(&task->trace);
+
+    task->run(task);
+}
+
 static void run_deferred(struct loop *loop)
 {
     struct list batch;
@@ -22,10 +29,8 @@ static void run_deferred(struct loop *loop)
         list_append(&batch, link);
     }
     while ((link = list_first(&batch))) {
-        struct loop_task *task = CONTAINER_OF(link, struct loop_task, link);
-
         list_remove(link);
-        task->run(task);
+        run_task(CONTAINER_OF(link, struct loop_task, link));
     }
     if (list_is_empty(&loop->deferred))
         (void) uv_idle_stop(&loop->awake);
@@ -97,6 +102,7 @@ void loop_defer(struct loop *loop, struct loop_task *task)
 {
     if (!list_is_empty(&task->link))
         return;
+    task->trace = trace_context;
     list_append(&loop->deferred, &task->link);
     (void) uv_idle_start(&loop->awake, stay_awake);
 }

@@ -14,12 +14,14 @@
 
 #include "base/list.h"
 #include "base/log.h"
+#include "base/trace.h"
 
 /* Bytes read from a socket in one go; also the most a consumer must take in one call. */
 #define LOOP_SCRATCH_SIZE (128 * 1024)
 
 struct loop_task {
     struct list link;
+    struct trace_context trace; /* of whoever deferred it; it runs as that */
     void (*run)(struct loop_task *task);
 };
 

@@ -263,6 +263,35 @@ static void a_closed_deadline_never_fires(void **state)
     assert_true(alarm.closed);
 }
 
+struct context_task {
+    struct loop_task task;
+    struct trace_context seen;
+};
+
+static void note_context(struct loop_task *task)
+{
+    CONTAINER_OF(task, struct context_task, task)->seen = trace_context;
+}
+
+static void a_task_runs_as_whoever_deferred_it(void **state)
+{
+    static const struct id request = {.text = "aaaaaaaaaaaaaaaaaaaaaaaaaa"};
+    struct bench *bench = *state;
+    struct context_task mine = {.seen = {.request = {"?"}}}, nobodys = mine;
+
+    loop_task_init(&mine.task, note_context);
+    loop_task_init(&nobodys.task, note_context);
+    {
+        TRACE_FOR(&request, NULL);
+        loop_defer(&bench->loop, &mine.task);
+    }
+    loop_defer(&bench->loop, &nobodys.task);
+    loop_run(&bench->loop);
+    assert_string_equal(mine.seen.request.text, request.text);
+    assert_string_equal(nobodys.seen.request.text, "");
+    assert_string_equal(trace_context.request.text, "");
+}
+
 #define LOOP_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -272,6 +301,7 @@ int main(void)
         LOOP_TEST(a_task_deferred_by_a_task_runs_in_the_next_turn),
         LOOP_TEST(a_task_may_defer_itself),
         LOOP_TEST(a_cancelled_task_does_not_run),
+        LOOP_TEST(a_task_runs_as_whoever_deferred_it),
         LOOP_TEST(a_deadline_fires_once),
         LOOP_TEST(a_deadline_moves_later),
         LOOP_TEST(a_deadline_moves_earlier),

@@ -21,7 +21,9 @@ static void run_call(struct objects_call *call)
                                 .cancelled = &call->cancelled,
                                 .done_bytes = &call->done_bytes,
                                 .retries = &call->objects->retries};
+    TRACE_AS(&call->trace);
 
+    TRACE_WITH("objects.run", call->kind->name);
     call->failed = objects_work_go_on(&work, &call->failure) < 0 ||
                    call->kind->run(call, &work, &call->failure) < 0;
 }
@@ -141,6 +143,7 @@ struct objects_call *objects_call_new(struct objects *objects, const struct obje
     call->objects = objects;
     call->kind = kind;
     call->lane = lane;
+    call->trace = trace_context;
     call->context = context;
     call->fd = call->source.fd = call->sink.fd = -EBADF;
     list_init(&call->link);
@@ -165,6 +168,7 @@ struct objects_call *objects_call_start(struct objects_call *call, int ok)
 {
     struct objects *objects = call->objects;
 
+    TRACE_WITH("objects.call", call->kind->name);
     objects->held_bytes += held_bytes(call);
     watch_progress(call);
     if (ok == 0)
@@ -249,7 +253,9 @@ static void answer(struct objects_call *call)
 {
     struct objects *objects = call->objects;
     const struct error *failure = failure_of(call);
+    TRACE_AS(&call->trace);
 
+    TRACE_WITH(failure ? "objects.failed" : "objects.done", call->kind->name);
     call->fd = fd_close(call->fd);
     count(call);
     if (!failure)

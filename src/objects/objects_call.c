@@ -96,9 +96,10 @@ static void tell_info(const struct objects_call *call, const struct error *failu
         call->answer.info(call->context, failure, failure ? NULL : &call->info);
 }
 
-static const struct objects_kind put_kind = {.run = run_put, .tell = tell_info};
-static const struct objects_kind copy_kind = {.run = run_copy, .tell = tell_info};
-static const struct objects_kind remove_kind = {.run = run_remove, .tell = tell_plain};
+static const struct objects_kind put_kind = {.name = "put", .run = run_put, .tell = tell_info};
+static const struct objects_kind copy_kind = {.name = "copy", .run = run_copy, .tell = tell_info};
+static const struct objects_kind remove_kind = {
+    .name = "remove", .run = run_remove, .tell = tell_plain};
 
 struct objects_call *objects_put_bytes(struct objects *objects, const char *key, const void *bytes,
                                        size_t length, const struct object_put_options *options,
@@ -253,11 +254,14 @@ static void tell_list(const struct objects_call *call, const struct error *failu
         call->answer.list(call->context, failure, failure ? NULL : &call->list);
 }
 
-static const struct objects_kind head_kind = {.run = run_head, .tell = tell_info};
-static const struct objects_kind get_bytes_kind = {.run = run_get_bytes, .tell = tell_bytes};
-static const struct objects_kind get_file_kind = {.run = run_get_file, .tell = tell_info};
-static const struct objects_kind list_kind = {.run = run_list, .tell = tell_list};
-static const struct objects_kind check_kind = {.run = run_check, .tell = tell_plain};
+static const struct objects_kind head_kind = {.name = "head", .run = run_head, .tell = tell_info};
+static const struct objects_kind get_bytes_kind = {
+    .name = "get bytes", .run = run_get_bytes, .tell = tell_bytes};
+static const struct objects_kind get_file_kind = {
+    .name = "get file", .run = run_get_file, .tell = tell_info};
+static const struct objects_kind list_kind = {.name = "list", .run = run_list, .tell = tell_list};
+static const struct objects_kind check_kind = {
+    .name = "check", .run = run_check, .tell = tell_plain};
 
 struct objects_call *objects_head(struct objects *objects, const char *key, objects_info_done *done,
                                   void *context)

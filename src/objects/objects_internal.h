@@ -5,6 +5,7 @@
 #include <uv.h>
 
 #include "base/list.h"
+#include "base/trace.h"
 #include "objects/objects_backend.h"
 
 /* Calls of a lane wait for each other only. So small ones never wait behind large ones, and a
@@ -54,6 +55,7 @@ struct objects_call;
 
 /* What a call is: how its work is done on a thread, and how its answer is told. */
 struct objects_kind {
+    const char *name; /* in the trace */
     int (*run)(struct objects_call *call, struct objects_work *work, struct error *err);
     void (*tell)(const struct objects_call *call, const struct error *failure);
 };
@@ -63,6 +65,7 @@ struct objects_call {
     struct list open; /* in `calls` */
     struct objects *objects;
     const struct objects_kind *kind;
+    struct trace_context trace; /* for whom; it runs and is answered as that */
     enum objects_lane_name lane;
     bool is_queued;
     struct pool pool;

@@ -13,14 +13,14 @@ void store_job_free(struct store_job *job)
     free(job);
 }
 
+static const char *const job_names[] = {
+    [STORE_JOB_COMMIT] = "commit", [STORE_JOB_FIND] = "find",   [STORE_JOB_BACKUP] = "backup",
+    [STORE_JOB_RESEAL] = "reseal", [STORE_JOB_CLOSE] = "close",
+};
+
 static void store_report(const struct store_job *job)
 {
-    static const char *const what[] = {
-        [STORE_JOB_COMMIT] = "commit", [STORE_JOB_FIND] = "find",   [STORE_JOB_BACKUP] = "backup",
-        [STORE_JOB_RESEAL] = "reseal", [STORE_JOB_CLOSE] = "close",
-    };
-
-    LOG_WARNING(job->store->log, "store failed", log_text("action", what[job->type]),
+    LOG_WARNING(job->store->log, "store failed", log_text("action", job_names[job->type]),
                 log_text("code", error_code_text(job->failure.code)),
                 log_text("error", job->failure.message));
 }
@@ -28,7 +28,9 @@ static void store_report(const struct store_job *job)
 static void call_back(struct store_job *job)
 {
     const struct error *failure = job->failure.code ? &job->failure : NULL;
+    TRACE_AS(&job->trace);
 
+    TRACE_WITH(failure ? "store.failed" : "store.done", job_names[job->type]);
     if (job->type == STORE_JOB_FIND) {
         struct store_rows rows = {job->row_count, (const struct store_value *const *) job->rows};
 
@@ -118,6 +120,8 @@ void store_ask(struct store_job *job)
 {
     struct store *store = job->store;
 
+    job->trace = trace_context;
+    TRACE_WITH("store.ask", job_names[job->type]);
     if (store->is_closing) {
         store_refuse(job, "is closing");
     } else if (job->type != STORE_JOB_CLOSE && (store->counters.queued >= STORE_QUEUE_MAX ||

@@ -13,6 +13,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "base/pool.h"
+#include "base/trace.h"
 #include "net/loop.h"
 #include "store/keyring.h"
 #include "store/store.h"
@@ -46,8 +47,9 @@ struct store_job {
     struct store *store;
     enum store_job_type type;
     struct pool pool;
-    size_t bytes;         /* copied into it */
-    uint64_t asked_ns;    /* when */
+    size_t bytes;               /* copied into it */
+    uint64_t asked_ns;          /* when */
+    struct trace_context trace; /* for whom; the engine runs it and it is answered as that */
     struct error failure; /* code ERR_NONE: none. One that has it already is only handed back */
 
     store_done *done; /* may be NULL */

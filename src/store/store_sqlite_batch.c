@@ -30,7 +30,9 @@ static bool is_open(const struct sqlite_connection *connection)
 static int run_commit(struct sqlite_connection *connection, struct store_job *job)
 {
     struct error ignored;
+    TRACE_AS(&job->trace);
 
+    TRACE("store.commit.apply");
     if (!is_open(connection) &&
         sqlite_batch_perform(connection, "BEGIN IMMEDIATE", &job->failure) < 0)
         return 0; /* nothing else was in it */

@@ -102,6 +102,8 @@ bool work_begin(struct work *work, struct mover *mover,
                 void (*when_over)(struct work *work, const struct error *failure),
                 void (*cancel)(struct work *work))
 {
+    TRACE("vault.begin");
+    work->trace = trace_context;
     work->mover = mover;
     work->finish = when_over;
     work->cancel = cancel;
@@ -173,8 +175,12 @@ static void make_plain(struct work *work)
 
 void work_end(struct work *work, const struct error *failure)
 {
+    TRACE_AS(&work->trace);
+
     if (work->is_over || work->is_flushing)
         return;
+    TRACE_WITH(failure ? "vault.failed" : "vault.done",
+               failure ? error_code_text(failure->code) : NULL);
     work->is_over = true;
     work->failed = failure != NULL;
     if (failure) {

@@ -19,6 +19,7 @@ struct work {
     struct list link;
     struct mover *mover;
     struct loop_task task;     /* its answer, from the loop */
+    struct trace_context trace; /* of whoever asked; it is answered as that */
     struct report report;      /* of its job, if it has one */
     struct objects_call *call; /* of the store, under way; NULL: none */
     int file;                  /* owned: what goes between the two; -EBADF */

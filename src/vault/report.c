@@ -59,6 +59,7 @@ static void end(struct report *report)
 {
     struct text last = report->last;
     bool failed;
+    TRACE_AS(&report->trace);
 
     if (!report->is_answered || !report->is_drained)
         return;
@@ -150,6 +151,7 @@ static void readable(uv_poll_t *poll, int status, int events)
     struct report *report = poll->data;
     char buffer[READ_SIZE];
     ssize_t got = read(report->pipe, buffer, sizeof(buffer));
+    TRACE_AS(&report->trace);
 
     (void) status, (void) events;
     if (got > 0)
@@ -195,6 +197,7 @@ void report_run(struct report *report, struct loop *loop, struct provider *provi
         .line = TEXT_INIT(MOVER_LINE_MAX),
         .last = TEXT_INIT(MOVER_LINE_MAX),
         .is_running = true,
+        .trace = trace_context,
         .on_line = on_line,
         .on_done = on_done,
         .context = context,

@@ -33,7 +33,8 @@ struct report {
     bool failed;
     struct error failure;
     struct ending ending;
-    report_line *on_line; /* may be NULL */
+    struct trace_context trace; /* of whoever runs it; it is told as that */
+    report_line *on_line;       /* may be NULL */
     report_done *on_done;
     void *context;
 };

@@ -235,6 +235,9 @@ static bool looks_killed(const struct exec_result *result)
 
 static void exec_tell_end(struct exec *exec)
 {
+    TRACE_AS(&exec->trace);
+
+    TRACE(exec->result.error ? "exec.failed" : "exec.end");
     enter_background(exec);
     leave_outputs(exec);
     if (looks_killed(&exec->result))
@@ -312,6 +315,9 @@ static void exec_fail(struct exec *exec, enum launch_stage stage, int error)
 /* Not before the start is known: whoever listens hears of that first. */
 static void start_io(struct exec *exec)
 {
+    TRACE_AS(&exec->trace);
+
+    TRACE("exec.started");
     exec->events->on_start(exec, exec->owner);
     if (exec->over)
         return;
@@ -483,6 +489,7 @@ static struct exec *exec_new(struct exec_set *set, const struct exec_events *eve
     exec->set = set;
     exec->events = events;
     exec->owner = owner;
+    exec->trace = trace_context;
     exec->message = (struct text) TEXT_INIT(LAUNCH_SIZE_MAX);
     exec->errand.on_sent = errand_sent;
     exec->control.exec = exec->input.exec = exec;
@@ -516,6 +523,7 @@ struct exec *exec_start(struct exec_set *set, const struct exec_options *options
     struct launch what = options->launch;
     int r;
 
+    TRACE("exec.start");
     exec->oom_kills = out_of_memory_kills(set->oom_kill_count_fd);
     what.terminal = options->terminal != NULL;
     if (!what.user && !options->as_agent)

@@ -20,6 +20,7 @@ struct exec {
     struct exec_set *set;
     const struct exec_events *events;
     void *owner;
+    struct trace_context trace; /* of whoever started it; start and end are told as that */
 
     struct worker_errand errand;
     struct text message;           /* the encoded launch, until a supervisor reports */

@@ -46,6 +46,7 @@ struct http_origin_options {
     uint64_t body_timeout_ms;  /* between two pieces of a response; 0: none (event streams) */
     uint64_t stall_timeout_ms; /* a peer that takes no byte of the request */
     uint64_t idle_timeout_ms;
+    bool is_agent; /* a program of ours: told in X-Request-Id for which request this is */
 };
 
 #define HTTP_ORIGIN_OPTIONS_DEFAULT                                                                \

@@ -91,6 +91,7 @@ static void time_is_up(struct deadline *deadline)
 {
     struct http_connection *connection = CONTAINER_OF(deadline, struct http_connection, deadline);
     struct error error;
+    HTTP_TRACE(connection);
 
     switch (connection->wait) {
     case HTTP_WAIT_HEAD:
@@ -375,6 +376,7 @@ static void feed(struct http_connection *connection, const char *bytes, size_t l
     while (connection->feed_left && can_use_bytes(connection)) {
         struct error error = ERROR_INIT;
         size_t used = 0;
+        HTTP_TRACE(connection); /* of the request whose head an earlier turn brought */
         enum http_progress progress = http_parser_feed(&connection->parser, connection->feed_at,
                                                        connection->feed_left, &used, &error);
 
@@ -437,6 +439,7 @@ static void data_arrived(struct stream *stream, const char *bytes, size_t length
 static void peer_ended(struct stream *stream)
 {
     struct http_connection *connection = stream->owner;
+    HTTP_TRACE(connection);
 
     connection->peer_ended = true;
     if (connection->wait == HTTP_WAIT_CLOSE) {
@@ -464,6 +467,7 @@ static void drained(struct stream *stream)
 {
     struct http_connection *connection = stream->owner;
     struct http_request *request = connection->request;
+    HTTP_TRACE(connection);
 
     if (request && request->state == HTTP_REQUEST_REPLYING && request->on_drain)
         request->on_drain(request);
@@ -474,6 +478,7 @@ static void drained(struct stream *stream)
 static void stream_failed(struct stream *stream, int error)
 {
     struct http_connection *connection = stream->owner;
+    HTTP_TRACE(connection);
 
     LOG_DEBUG(connection->server->options.log, "connection failed",
               log_text("peer", connection->peer), log_text("reason", strerrorname_np(-error)));

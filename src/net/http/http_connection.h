@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "base/trace.h"
 #include "net/http/http_parser.h"
 #include "net/http/http_request.h"
 #include "net/http/http_server.h"
@@ -92,6 +93,12 @@ void http_connection_drain(struct http_connection *connection);
 /* Give up the stream: the connection frees itself. */
 struct stream *http_connection_hand_over(struct http_connection *connection,
                                          struct text *ret_pending);
+
+/* The rest of the scope is done for the connection's request, if it has one. */
+#define HTTP_TRACE(connection)                                                                     \
+    TRACE_SCOPE TRACE_NAME(__LINE__) =                                                             \
+        trace_enter((connection)->request ? &(connection)->request->id : NULL,                     \
+                    (connection)->request ? &(connection)->request->sandbox : NULL)
 
 /* http_dispatch.c */
 /* Find the route of the request whose head is complete and call its handler, or answer why not. */

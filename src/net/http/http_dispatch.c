@@ -2,6 +2,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/trace.h"
 #include "net/http/http_connection.h"
 
 static int find_route(struct http_request *request, struct error *err)
@@ -66,6 +67,7 @@ static void call_handler(struct http_request *request)
     if (request->intercepted) {
         request->intercepted(request);
     } else if (request->match.route) {
+        TRACE_WITH("http.route", request->match.route->pattern);
         request->match.route->handle(request);
     } else {
         request->context = options->fallback_context;
@@ -73,15 +75,19 @@ static void call_handler(struct http_request *request)
     }
 }
 
-void http_dispatch(struct http_connection *connection)
+static void take_request_id(struct http_request *request)
 {
-    struct http_request *request = connection->request;
+    const char *given = http_head_get(request->head, "x-request-id");
+
+    if (given && id_is_valid(given))
+        memcpy(request->id.text, given, ID_SIZE);
+}
+
+/* Answer the request, or let its handler do so. */
+static void answer_request(struct http_connection *connection, struct http_request *request)
+{
     struct error error = ERROR_INIT;
 
-    connection->dispatched = true;
-    request->no_reply_body = strcmp(request->head->method, "HEAD") == 0;
-    if (!request->head->keep_alive || connection->server->draining)
-        connection->close_after_reply = true;
     if (prepare_request(request, &error) < 0) {
         http_reply_error_now(request, &error);
         return;
@@ -90,10 +96,27 @@ void http_dispatch(struct http_connection *connection)
     /* Only a request that is still ours may be looked at. */
     if (connection->dying || connection->request != request)
         return;
+    request->sandbox = trace_context.sandbox;
     if (request->state != HTTP_REQUEST_REPLIED && !request->on_gone) {
         (void) error_set(&error, ERR_INTERNAL, 0, "the handler gave no answer");
         LOG_ERROR(connection->server->options.log, "handler returned without reply or on_gone",
-                  log_text("request", request->id.text), log_text("path", request->head->target));
+                  log_text("path", request->head->target));
         http_reply_error(request, &error);
     }
+}
+
+void http_dispatch(struct http_connection *connection)
+{
+    static const struct id none = {.text = ""};
+    struct http_request *request = connection->request;
+
+    if (connection->server->options.takes_request_ids)
+        take_request_id(request);
+    TRACE_FOR(&request->id, &none);
+    TRACE_WITH("http.begin", request->head->method);
+    connection->dispatched = true;
+    request->no_reply_body = strcmp(request->head->method, "HEAD") == 0;
+    if (!request->head->keep_alive || connection->server->draining)
+        connection->close_after_reply = true;
+    answer_request(connection, request);
 }

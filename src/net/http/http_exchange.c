@@ -46,7 +46,8 @@ void http_exchange_fail_later(struct http_exchange *exchange, enum err_code code
     loop_defer(exchange->origin->loop, &exchange->fail_task);
 }
 
-static void write_request_head(struct text *head, const struct http_exchange_request *request)
+static void write_request_head(struct text *head, const struct http_exchange_request *request,
+                               bool is_agent)
 {
     text_append(head, request->method);
     text_append_char(head, ' ');
@@ -60,6 +61,8 @@ static void write_request_head(struct text *head, const struct http_exchange_req
         text_append_bytes(head, header->value, header->value_length);
         text_append_bytes(head, "\r\n", 2);
     }
+    if (is_agent && trace_context.request.text[0])
+        text_format(head, "X-Request-Id: %s\r\n", trace_context.request.text);
     if (request->body_length == HTTP_LENGTH_UNKNOWN)
         text_append(head, "Transfer-Encoding: chunked\r\n");
     else if (request->body_length > 0 || request->send_length)
@@ -80,6 +83,7 @@ struct http_exchange *http_exchange_start(struct http_origin *origin,
     struct http_exchange *exchange = mem_alloc(sizeof(*exchange));
 
     exchange->origin = origin;
+    exchange->trace = trace_context;
     exchange->events = events;
     exchange->data = data;
     exchange->body_left = request->body_length;
@@ -91,7 +95,7 @@ struct http_exchange *http_exchange_start(struct http_origin *origin,
     exchange->head = (struct text) TEXT_INIT(REQUEST_HEAD_MAX + STREAM_HIGH_WATER * 2);
     list_init(&exchange->link);
     loop_task_init(&exchange->fail_task, fail_task);
-    write_request_head(&exchange->head, request);
+    write_request_head(&exchange->head, request, origin->options.is_agent);
     if (origin->closing)
         http_exchange_fail_later(exchange, ERR_UNAVAILABLE, 0, "the peer is being taken away");
     else if (exchange->head.overflowed || exchange->head.length > REQUEST_HEAD_MAX)

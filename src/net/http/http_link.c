@@ -112,6 +112,7 @@ static void link_time_is_up(struct deadline *deadline)
     struct http_link *link = CONTAINER_OF(deadline, struct http_link, deadline);
     struct http_exchange *exchange = link->exchange;
     struct error error;
+    HTTP_LINK_TRACE(link);
 
     if (!exchange) {
         http_link_leave(link); /* idle for long enough */
@@ -354,6 +355,7 @@ static void feed_response(struct http_link *link, const char *bytes, size_t leng
 static void link_opened(struct stream *stream)
 {
     struct http_link *link = stream->owner;
+    HTTP_LINK_TRACE(link);
 
     link->connected = true;
     http_link_expect(link);
@@ -362,6 +364,7 @@ static void link_opened(struct stream *stream)
 static void link_data(struct stream *stream, const char *bytes, size_t length)
 {
     struct http_link *link = stream->owner;
+    HTTP_LINK_TRACE(link);
 
     if (link->exchange)
         feed_response(link, bytes, length);
@@ -372,6 +375,7 @@ static void link_data(struct stream *stream, const char *bytes, size_t length)
 static void link_end(struct stream *stream)
 {
     struct http_link *link = stream->owner;
+    HTTP_LINK_TRACE(link);
     struct error error = ERROR_INIT;
 
     if (link->exchange && http_parser_finish(&link->parser, &error) == HTTP_MESSAGE_READY &&
@@ -384,6 +388,7 @@ static void link_end(struct stream *stream)
 static void link_drain(struct stream *stream)
 {
     struct http_link *link = stream->owner;
+    HTTP_LINK_TRACE(link);
 
     if (!link->exchange)
         return;
@@ -394,7 +399,10 @@ static void link_drain(struct stream *stream)
 
 static void link_failed(struct stream *stream, int error)
 {
-    link_lost(stream->owner, error);
+    struct http_link *link = stream->owner;
+    HTTP_LINK_TRACE(link);
+
+    link_lost(link, error);
 }
 
 static const struct stream_events link_events = {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "base/list.h"
+#include "base/trace.h"
 #include "net/http/http_client.h"
 #include "sys/network/sys_address.h"
 
@@ -39,7 +40,8 @@ struct http_exchange {
     const struct http_head *response; /* of the connection's parser; NULL before the head */
     const struct http_exchange_events *events;
     void *data;
-    struct text head; /* the request's, and body bytes until there is a connection */
+    struct trace_context trace; /* of whoever started it; its events are told as that */
+    struct text head;           /* the request's, and body bytes until there is a connection */
     struct loop_task fail_task;
     struct error error;
     int64_t body_left; /* promised bytes still to come, or HTTP_LENGTH_UNKNOWN */
@@ -77,6 +79,12 @@ void http_origin_advance(struct http_origin *origin);
 void http_origin_requeue(struct http_exchange *exchange);
 /* A link's memory is gone. */
 void http_origin_link_gone(struct http_origin *origin);
+
+/* The rest of the scope is done for the link's exchange, if it has one. */
+#define HTTP_LINK_TRACE(connection)                                                                \
+    TRACE_SCOPE TRACE_NAME(__LINE__) =                                                             \
+        trace_enter((connection)->exchange ? &(connection)->exchange->trace.request : NULL,        \
+                    (connection)->exchange ? &(connection)->exchange->trace.sandbox : NULL)
 
 /* http_link.c */
 /* A link on a connected or connecting socket, which is taken over on success. */

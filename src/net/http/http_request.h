@@ -61,6 +61,7 @@ struct http_request {
     void *context;      /* borrowed: of the dialect that is mounted */
     const void *caller; /* who asks: set by the server's `authorize`, in the pool; may be NULL */
     struct id id;       /* in the log and in X-Request-Id */
+    struct id sandbox;  /* what it turned out to be about, for the trace; "": nothing known */
     const char *peer;   /* borrowed: address of the client as text */
     bool is_local;      /* over a unix socket */
     bool is_secure;     /* over TLS */

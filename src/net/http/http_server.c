@@ -5,6 +5,8 @@
 
 #include "base/auto.h"
 #include "base/memory.h"
+#include "base/number.h"
+#include "base/trace.h"
 #include "net/http/http_connection.h"
 #include "net/listener.h"
 
@@ -118,7 +120,10 @@ void http_server_log(struct http_server *server, struct http_request *request)
     uint64_t now = clock_monotonic_ns(server->options.clock);
     const struct url_span path = shown_path(server, request);
     int class = request->status / 100;
+    char status[NUMBER_TEXT_SIZE];
 
+    (void) number_format(request->status, status);
+    TRACE_WITH("http.end", status);
     server->counters.requests++;
     if (class > 0 && class < 6)
         server->counters.replies[class]++;

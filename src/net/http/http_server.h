@@ -45,6 +45,7 @@ struct http_server_options {
     /* What answers a path that no table knows (a proxy); NULL: 404. */
     void (*fallback)(struct http_request *request);
     void *fallback_context;
+    bool takes_request_ids; /* the client is a daemon: its X-Request-Id is the request's id */
     size_t hidden_segments; /* of a path that are shown as "***" in the log: they hold tokens */
 
     struct http_limits limits;
