@@ -97,6 +97,7 @@ static int open_server(struct agent *agent, const struct agent_options *options,
     server.router = agent->router;
     server.clock = agent->clock;
     server.log = agent->log;
+    server.takes_request_ids = true;
     server.admit = admit;
     server.admit_data = agent;
     server.encode_error = api_error_encode;

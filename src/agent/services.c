@@ -27,9 +27,12 @@
 #include "agent/transport/call_websocket.h"
 #include "agent/variables.h"
 #include "base/memory.h"
+#include "base/trace.h"
 #include "json/json_write.h"
+#include "json/trace_json.h"
 
-#define BODY_MAX ((size_t) 4096)
+#define BODY_MAX       ((size_t) 4096)
+#define TRACE_BODY_MAX ((size_t) 256 * TRACE_AGENT)
 
 /* What this agent can do beyond Cloudflare's API; names are never taken away or reused. */
 static const char *const capabilities[] = {
@@ -152,6 +155,23 @@ static void run_unless_quiet(struct http_request *request)
         run_handle(request);
 }
 
+/* What this agent did last, about one request or all. */
+static void trace(struct http_request *request)
+{
+    AUTO(free) struct trace_entry *entries = mem_alloc_array(TRACE_AGENT, sizeof(*entries));
+    AUTO(text) struct text body = TEXT_INIT(TRACE_BODY_MAX);
+    const char *asked = http_request_query(request, "request");
+    struct trace_context about = {.request = {""}};
+    struct json_writer json;
+
+    if (asked && id_is_valid(asked))
+        memcpy(about.request.text, asked, ID_SIZE);
+    begin(&json, &body);
+    json_key(&json, "entries");
+    trace_json_write(&json, entries, trace_read(&about, entries, TRACE_AGENT));
+    reply(request, &json, &body);
+}
+
 /* --- everything else ------------------------------------------------------------------------ */
 
 static void allow(struct http_request *request)
@@ -172,6 +192,7 @@ static const struct http_route plain_routes[] = {
     {"GET", "/", greet, .summary = "Name and version"},
     {"GET", "/burrow/handshake", handshake, .summary = "Protocol, version, capabilities"},
     {"GET", "/burrow/activity", activity, .summary = "What is going on"},
+    {"GET", "/burrow/trace", trace, .summary = "What it did last"},
     {"PUT", "/burrow/environment", variables_handle,
      .summary = "Change the environment of later commands", .body_limit = VARIABLES_BODY_MAX},
     {"GET", "/rpc", rpc_handle, .summary = "Every operation by capnweb, as a WebSocket"},

@@ -76,6 +76,9 @@ void domain_tick(struct domain *domain);
  */
 void domain_close(struct domain *domain, domain_done *done, void *context);
 
+/* What is under way here, in the store, the objects and the provider, as lines for people. */
+void domain_describe(const struct domain *domain, struct text *out);
+
 /* NULL when ready; else what is waited for, as a sentence. Static. */
 const char *domain_waits_for(const struct domain *domain);
 

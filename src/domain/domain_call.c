@@ -15,9 +15,17 @@ void domain_defer(struct domain *domain, struct domain_task *task,
     bool is_first = list_is_empty(&domain->tasks);
 
     task->run = run;
+    task->trace = trace_context;
     list_append(&domain->tasks, &task->link);
     if (is_first)
         domain->options.defer(domain->options.context);
+}
+
+static void run_task(struct domain_task *task)
+{
+    TRACE_AS(&task->trace);
+
+    task->run(task);
 }
 
 void domain_turn(struct domain *domain)
@@ -33,10 +41,8 @@ void domain_turn(struct domain *domain)
     }
     domain->turns++; /* a task may close the domain: it must outlive this loop */
     while ((link = list_first(&mine))) {
-        struct domain_task *task = CONTAINER_OF(link, struct domain_task, link);
-
         list_remove(link);
-        task->run(task);
+        run_task(CONTAINER_OF(link, struct domain_task, link));
     }
     domain->turns--;
     domain_check_gone(domain);

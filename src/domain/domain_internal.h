@@ -11,6 +11,7 @@
 #include "base/id.h"
 #include "base/list.h"
 #include "base/table.h"
+#include "base/trace.h"
 #include "domain/caller.h"
 #include "domain/domain.h"
 #include "domain/sandbox/sandbox.h"
@@ -87,6 +88,7 @@ extern const struct domain_module *const domain_modules[];
 
 struct domain_task {
     struct list link;
+    struct trace_context trace; /* of whoever deferred it; it runs as that */
     void (*run)(struct domain_task *task);
 };
 

@@ -8,7 +8,8 @@
 #define NS_PER_MS UINT64_C(1000000)
 
 struct inside_call {
-    struct list link;       /* of domain->asked */
+    struct list link; /* of domain->asked */
+    struct trace_context trace;
     inside_call_done *done; /* NULL: answered already; the agent's answer only frees this */
     void *context;
     uint64_t due_ns;
@@ -19,6 +20,7 @@ static void tell(struct inside_call *call, const struct error *failure,
                  const struct inside_answer *answer)
 {
     inside_call_done *done = call->done;
+    TRACE_AS(&call->trace);
 
     call->done = NULL;
     list_remove(&call->link);
@@ -127,6 +129,8 @@ void inside_ask(struct domain *domain, const struct id *sandbox, enum inside_que
         return;
     }
     call = mem_alloc(sizeof(*call));
+    call->trace = trace_context;
+    call->trace.sandbox = *sandbox;
     call->done = done;
     call->context = context;
     call->due_ns = domain_now_ns(domain) + patience_ms * NS_PER_MS;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/auto.h"
+#include "base/trace.h"
 #include "keeper/archive/archive_make.h"
 #include "keeper/archive/archive_unpack.h"
 #include "keeper/image/image_import.h"
@@ -179,8 +180,12 @@ int job_fail(struct output *output, const struct error *err)
 
 int job_run(const struct job_kind *kind, const struct job *job, struct error *err)
 {
-    if (kind->run(job, err) < 0)
+    TRACE_WITH("keeper.begin", kind->name);
+    if (kind->run(job, err) < 0) {
+        TRACE_WITH("keeper.failed", error_code_text(err->code));
         return job_fail(job->output, err);
+    }
+    TRACE_WITH("keeper.done", kind->name);
     /* A report that was not taken is no success. */
     if (output_flush(job->output) < 0) {
         (void) error_set(err, ERR_CANCELLED, job->output->error, "write the report");

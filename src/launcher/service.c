@@ -7,6 +7,7 @@
 
 #include "base/auto.h"
 #include "launcher/cgroup/cgroup_reclaim.h"
+#include "launcher/service_inspect.h"
 
 /* --- answers --------------------------------------------------------------------------------- */
 
@@ -146,11 +147,21 @@ static int handle_adopt(struct service *service, struct wire_incoming *incoming,
     return 0;
 }
 
+/* Of a create or assign; from here on it is known which sandbox that is about. */
+static int read_plan(const struct wire_incoming *incoming, struct wire_plan *plan,
+                     struct error *err)
+{
+    if (wire_plan_read(incoming->fds[0], plan, err) < 0)
+        return -1;
+    trace_about(&plan->id);
+    return 0;
+}
+
 static int handle_create(struct service *service, struct wire_incoming *incoming, struct error *err)
 {
     struct wire_plan plan;
 
-    if (wire_plan_read(incoming->fds[0], &plan, err) < 0)
+    if (read_plan(incoming, &plan, err) < 0)
         return -1;
     if (service_keeper_uses(&service->keeper, DISK_OF_SANDBOX, &plan.id))
         return error_set(err, ERR_CONFLICT, 0, "a keeper works on the disk of sandbox %s",
@@ -163,7 +174,7 @@ static int handle_assign(struct service *service, struct wire_incoming *incoming
     struct resident *resident;
     struct wire_plan plan;
 
-    if (wire_plan_read(incoming->fds[0], &plan, err) < 0 ||
+    if (read_plan(incoming, &plan, err) < 0 ||
         residents_assign(service->residents, &plan, &resident, err) < 0)
         return -1;
     answer_sandbox(service, incoming->message.request, resident);
@@ -308,6 +319,18 @@ static int handle_sync(struct service *service, struct wire_incoming *incoming, 
                           incoming->message.request, err);
 }
 
+static int handle_inspect(struct service *service, struct wire_incoming *incoming,
+                          struct error *err)
+{
+    struct wire_message reply = {.number = WIRE_MESSAGE_INSPECTED};
+    AUTO(close) int file = -EBADF;
+
+    if (service_inspect(service, &incoming->message.inspect, &file, err) < 0)
+        return -1;
+    answer_fds(service, incoming->message.request, &reply, &file, 1);
+    return 0;
+}
+
 static int handle_open_mount(struct service *service, struct wire_incoming *incoming,
                              struct error *err)
 {
@@ -378,11 +401,13 @@ static const struct {
     {WIRE_MESSAGE_DISK_USAGE, handle_disk_usage},
     {WIRE_MESSAGE_RECLAIM, handle_reclaim},
     {WIRE_MESSAGE_SYNC, handle_sync},
+    {WIRE_MESSAGE_INSPECT, handle_inspect},
 };
 
 static void handle(struct service *service, struct wire_incoming *incoming)
 {
     struct error err = ERROR_INIT;
+    TRACE_FOR(&incoming->message.trace, wire_message_subject(&incoming->message));
 
     for (size_t i = 0; i < ARRAY_COUNT(handlers); i++) {
         if (handlers[i].number != incoming->message.number)

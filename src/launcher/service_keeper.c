@@ -18,6 +18,7 @@ struct service_job {
     struct service_keeper *keeper;
     struct wire_keeper_job asked;
     uint64_t request;
+    struct trace_context trace;
     int fds[SERVICE_KEEPER_FDS]; /* owned, until it runs */
     bool is_running;
     bool has_made_target; /* the disk goes again unless the job succeeds */
@@ -137,6 +138,8 @@ static struct service_job *new_job(struct service_keeper *keeper,
 
     *job = (struct service_job){
         .keeper = keeper, .asked = *asked, .request = request, .job = KEEPER_JOB_INIT};
+    trace_about(asked->target.text[0] ? &asked->target : &asked->on.id);
+    job->trace = trace_context;
     list_init(&job->link);
     for (size_t i = 0; i < SERVICE_KEEPER_FDS; i++)
         job->fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 0);
@@ -255,7 +258,8 @@ static int launch(struct service_job *job, struct error *err)
 
     if (prepare_target(job, err) < 0 || start_keeper(job, err) < 0)
         return -1;
-    job->exit = (struct event_source){.fd = job->job.pidfd, .events = EPOLLIN, .ready = job_ended};
+    job->exit = (struct event_source){
+        .fd = job->job.pidfd, .events = EPOLLIN, .ready = job_ended, .trace = job->trace};
     r = event_loop_add(loop_of(keeper), &job->exit);
     if (r < 0) {
         end_now(job);
@@ -278,6 +282,7 @@ static void launch_waiting(struct service_keeper *keeper)
         struct service_job *job = CONTAINER_OF(first, struct service_job, link);
         uint64_t request = job->request;
         struct error err = ERROR_INIT;
+        TRACE_AS(&job->trace);
 
         list_remove(first);
         keeper->waiting_count--;

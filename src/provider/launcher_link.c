@@ -15,6 +15,7 @@ struct waiting {
     struct list link;
     struct wire_message message;
     struct wire_answer answer;
+    struct trace_context trace;
     int fds[WIRE_FDS_MAX]; /* owned */
     size_t fd_count;
 };
@@ -84,6 +85,7 @@ static void send_waiting(struct launcher_link *link)
         struct waiting *waiting = CONTAINER_OF(first, struct waiting, link);
         struct wire_answer answer = waiting->answer;
         struct error err = ERROR_INIT;
+        TRACE_AS(&waiting->trace);
         int result = wire_conversation_ask(&link->conversation, &waiting->message, waiting->fds,
                                            waiting->fd_count, answer, &err);
 
@@ -162,6 +164,7 @@ static int keep(struct launcher_link *link, const struct wire_message *request, 
     waiting = mem_alloc(sizeof(*waiting));
     waiting->message = *request;
     waiting->answer = answer;
+    waiting->trace = trace_context;
     list_append(&link->waiting, &waiting->link);
     link->waiting_count++;
     for (; waiting->fd_count < count; waiting->fd_count++) {

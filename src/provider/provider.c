@@ -11,6 +11,7 @@ void provider_init(struct provider *provider, const struct provider_operations *
 {
     *provider = (struct provider){.operations = operations, .loop = loop};
     list_init(&provider->late);
+    list_init(&provider->calls);
 }
 
 void provider_open(struct provider *provider, const struct provider_watcher *watcher,

@@ -25,6 +25,8 @@
 
 #include "base/error.h"
 #include "base/id.h"
+#include "base/text.h"
+#include "base/trace.h"
 #include "model/disk.h"
 #include "model/ending.h"
 #include "model/limits.h"
@@ -212,6 +214,16 @@ void provider_sync_disks(struct provider *provider, provider_done *done, void *c
  * somebody is promised, not for every day. A failure: something may be missing after a power cut.
  */
 void provider_sync_contents(struct provider *provider, provider_done *done, void *context);
+
+/* What the processes behind the provider did last about that request and sandbox (`state` false: an
+ * array of struct trace_entry), or what they have now (`state`: lines of text). The file is the
+ * provider's, for the call; -EBADF after a failure. ERR_NOT_IMPLEMENTED: there are no processes. */
+typedef void provider_inspect_done(void *context, const struct error *failure, int file);
+void provider_inspect(struct provider *provider, bool state, const struct trace_context *about,
+                      provider_inspect_done *done, void *context);
+
+/* Calls under way and the table, as lines for people. */
+void provider_describe(const struct provider *provider, struct text *out);
 
 /* Push the memory of a frozen sandbox out to swap; the answer tells how much went. */
 void provider_reclaim(struct provider *provider, const struct id *id, provider_bytes_done *done,

@@ -61,6 +61,10 @@ static void tell_caller(struct provider_call *call)
     case PROVIDER_CALL_RECLAIM:
         call->answer.bytes(call->context, failure, failure ? 0 : call->result.bytes);
         return;
+    case PROVIDER_CALL_INSPECT:
+        call->answer.inspection(call->context, failure, call->result.inspection);
+        (void) fd_close(call->result.inspection);
+        return;
     case PROVIDER_CALL_LIST:
         tell_list(call, failure);
         return;
@@ -135,8 +139,11 @@ static void finish(struct provider_call *call)
     struct provider *provider = call->provider;
     struct ending ending = {.kind = ENDED_UNKNOWN};
     bool ended = settle(call, &ending);
+    TRACE_AS(&call->trace);
 
+    TRACE_WITH(call->failed ? "provider.failed" : "provider.done", provider_call_name(call->kind));
     list_remove(&call->link);
+    list_remove(&call->under_way);
     provider->open_calls--;
     provider->last_call = loop_now(provider->loop);
     tell_caller(call);
@@ -172,9 +179,12 @@ struct provider_call *provider_call_new(struct provider *provider, enum provider
     call->kind = kind;
     call->context = context;
     call->inside = true;
+    call->trace = trace_context;
     if (id)
-        call->id = *id;
+        call->id = call->trace.sandbox = *id;
+    call->asked_ms = loop_now(provider->loop);
     list_init(&call->link);
+    list_append(&provider->calls, &call->under_way);
     loop_task_init(&call->task, finish_late);
     provider->open_calls++;
     provider->last_call = loop_now(provider->loop);
@@ -231,7 +241,7 @@ static bool is_about_all(const struct provider_call *call)
 {
     return call->kind == PROVIDER_CALL_OPEN || call->kind == PROVIDER_CALL_LIST ||
            call->kind == PROVIDER_CALL_LIST_SNAPSHOTS || call->kind == PROVIDER_CALL_SYNC_DISKS ||
-           call->kind == PROVIDER_CALL_SYNC_CONTENTS;
+           call->kind == PROVIDER_CALL_SYNC_CONTENTS || call->kind == PROVIDER_CALL_INSPECT;
 }
 
 static int mark_sandbox(struct provider_call *call, struct error *err)
@@ -256,6 +266,23 @@ void provider_call_refuse(struct provider_call *call, const struct error *failur
         provider_call_answer(call, failure);
 }
 
+/* What no capability promises may be missing all the same. */
+static int check_operation(const struct provider_call *call, struct error *err)
+{
+    if (call->provider->operations->calls[call->kind])
+        return 0;
+    return error_set(err, ERR_NOT_IMPLEMENTED, 0, "provider %s cannot %s",
+                     call->provider->operations->name, provider_call_name(call->kind));
+}
+
+static void call_operation(struct provider_call *call)
+{
+    if (call->id.text[0])
+        trace_about(&call->id);
+    TRACE_WITH("provider.call", provider_call_name(call->kind));
+    call->provider->operations->calls[call->kind](call);
+}
+
 static void call_start(struct provider_call *call)
 {
     struct error err = ERROR_INIT;
@@ -266,8 +293,10 @@ static void call_start(struct provider_call *call)
     else if (call->kind == PROVIDER_CALL_LIST ||
              (call->kind == PROVIDER_CALL_STOP && call->before == RUN_STATE_STOPPED))
         provider_call_answer(call, NULL);
+    else if (check_operation(call, &err) < 0)
+        provider_call_answer(call, &err);
     else
-        call->provider->operations->calls[call->kind](call);
+        call_operation(call);
 }
 
 void provider_call_run(struct provider_call *call)

@@ -36,11 +36,14 @@ union provider_result {
         uint32_t number;
         int fuse; /* owned until answered */
     } mount;
+    int inspection; /* owned until answered */
 };
 
 /* One call under way. Belongs to the operation until it is answered. */
 struct provider_call {
     struct list link;          /* of provider->late, while its answer waits */
+    struct list under_way;     /* of provider->calls */
+    uint64_t asked_ms;         /* loop_now() when it began */
     struct provider *provider; /* borrowed */
     enum provider_call_kind kind;
     struct id id;        /* the sandbox it is about; of a create: the spec's */
@@ -57,6 +60,10 @@ struct provider_call {
         bool freeze;                         /* snapshot */
         uint32_t mount;                      /* attach_mount, detach_mount */
         struct {
+            bool state;
+            struct trace_context about;
+        } inspection;
+        struct {
             const char *place;
             bool read_only;
         } open_mount;
@@ -69,6 +76,7 @@ struct provider_call {
     bool inside; /* the caller has not returned yet */
     bool failed;
     struct error failure;
+    struct trace_context trace; /* of whoever called; its answer is told as that */
     struct loop_task task;
     union {
         provider_done *done;
@@ -81,6 +89,7 @@ struct provider_call {
         provider_ids_done *ids;
         provider_bytes_done *bytes;
         provider_mount_done *mount;
+        provider_inspect_done *inspection;
     } answer;
     void *context;
 };
@@ -121,6 +130,7 @@ struct provider {
     struct provider_table sandboxes;
     struct provider_watcher watcher;
     struct error loss;    /* why the stage is lost */
+    struct list calls;    /* of provider_call: all that are under way, the oldest first */
     size_t open_calls;    /* that the provider has not answered */
     uint64_t last_call;   /* loop_now() when one began or ended */
     struct list late;     /* calls whose answer waits for the end of the turn */

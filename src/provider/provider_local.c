@@ -137,6 +137,7 @@ static const struct provider_operations local_operations = {
             [PROVIDER_CALL_RECLAIM] = local_forward,
             [PROVIDER_CALL_SYNC_DISKS] = local_forward,
             [PROVIDER_CALL_SYNC_CONTENTS] = local_forward,
+            [PROVIDER_CALL_INSPECT] = local_forward,
         },
     .close = local_close,
     .agent_address = local_agent_address,

@@ -87,6 +87,14 @@ static void fill_sync(const struct provider_call *call, struct wire_message *mes
     message->sync = (struct wire_sync){.contents = call->kind == PROVIDER_CALL_SYNC_CONTENTS};
 }
 
+static void fill_inspect(const struct provider_call *call, struct wire_message *message)
+{
+    message->inspect = (struct wire_inspect){
+        .what = call->asked.inspection.state ? WIRE_INSPECT_STATE : WIRE_INSPECT_TRACE,
+        .request = call->asked.inspection.about.request,
+        .sandbox = call->asked.inspection.about.sandbox};
+}
+
 /* --- what the answer brings -------------------------------------------------------------------- */
 
 static void take_stats(struct provider_call *call, struct wire_incoming *reply)
@@ -125,6 +133,11 @@ static void take_ending(struct provider_call *call, struct wire_incoming *reply)
     call->result.ending = reply->message.job_ended.ending;
 }
 
+static void take_inspection(struct provider_call *call, struct wire_incoming *reply)
+{
+    call->result.inspection = TAKE_FD(reply->fds[0]);
+}
+
 /* --- the table --------------------------------------------------------------------------------- */
 
 static const struct request {
@@ -150,6 +163,7 @@ static const struct request {
     [PROVIDER_CALL_RECLAIM] = {WIRE_MESSAGE_RECLAIM, NULL, take_counted_bytes},
     [PROVIDER_CALL_SYNC_DISKS] = {WIRE_MESSAGE_SYNC, fill_sync, NULL},
     [PROVIDER_CALL_SYNC_CONTENTS] = {WIRE_MESSAGE_SYNC, fill_sync, NULL},
+    [PROVIDER_CALL_INSPECT] = {WIRE_MESSAGE_INSPECT, fill_inspect, take_inspection},
 };
 
 static void on_answered(void *context, struct wire_incoming *reply, const struct error *failure)

@@ -108,11 +108,12 @@ static struct creation *creation_new(struct provider_call *call)
     return NULL;
 }
 
+/* What the launcher can change of a sandbox that runs already. */
 static bool fits_stock(const struct local *local, const struct provider_spec *spec,
                        const struct wire_plan *plan)
 {
     return !spec->keep_id && !spec->origin.id.text[0] && plan->binds.count == 0 &&
-           strcmp(plan->image, local->image) == 0;
+           plan->limits.files == 0 && plan->flags == 0 && strcmp(plan->image, local->image) == 0;
 }
 
 void local_create(struct provider_call *call)

@@ -45,11 +45,17 @@ static const struct rule rules[PROVIDER_CALL_COUNT] = {
     [PROVIDER_CALL_RECLAIM] = {"reclaim", PROVIDER_RECLAIM, IN(FROZEN), STAY, STAY},
     [PROVIDER_CALL_SYNC_DISKS] = {"sync_disks", 0, 0, STAY, STAY},
     [PROVIDER_CALL_SYNC_CONTENTS] = {"sync_contents", 0, 0, STAY, STAY},
+    [PROVIDER_CALL_INSPECT] = {"inspect", 0, 0, STAY, STAY},
 };
 
 const char *provider_call_name(enum provider_call_kind kind)
 {
     return rules[kind].name;
+}
+
+const char *provider_phase_name(enum provider_phase phase)
+{
+    return phases[phase].name;
 }
 
 unsigned int provider_call_capability(enum provider_call_kind kind)

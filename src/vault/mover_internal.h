@@ -18,12 +18,12 @@
 struct work {
     struct list link;
     struct mover *mover;
-    struct loop_task task;     /* its answer, from the loop */
+    struct loop_task task;      /* its answer, from the loop */
     struct trace_context trace; /* of whoever asked; it is answered as that */
-    struct report report;      /* of its job, if it has one */
-    struct objects_call *call; /* of the store, under way; NULL: none */
-    int file;                  /* owned: what goes between the two; -EBADF */
-    uint64_t put_size;         /* of what is put, and its sum, borrowed: work_put */
+    struct report report;       /* of its job, if it has one */
+    struct objects_call *call;  /* of the store, under way; NULL: none */
+    int file;                   /* owned: what goes between the two; -EBADF */
+    uint64_t put_size;          /* of what is put, and its sum, borrowed: work_put */
     const uint8_t *put_sum;
     struct vault_progress progress;
     vault_progressed *progressed; /* may be NULL */

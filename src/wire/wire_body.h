@@ -42,6 +42,11 @@ WIRE_VOCABULARY(exit_kind, enum ending_kind, ENDING_KINDS);
     W(WIRE_KILL_EVERYTHING, "everything", "the disk is deleted, too")
 WIRE_ENUM(kill_scope, WIRE_KILL_SCOPES);
 
+#define WIRE_INSPECTIONS(W)                                                                        \
+    W(WIRE_INSPECT_TRACE, "trace", "entries of the trace, as struct trace_entry has them")         \
+    W(WIRE_INSPECT_STATE, "state", "what the launcher has: lines of text, for people")
+WIRE_ENUM(inspection, WIRE_INSPECTIONS);
+
 #define WIRE_SOCKET_FAMILIES(W)                                                                    \
     W(WIRE_SOCKET_IPV4, "ipv4", "AF_INET")                                                         \
     W(WIRE_SOCKET_IPV6, "ipv6", "AF_INET6")
@@ -164,6 +169,12 @@ WIRE_STRUCT(disk_usage, WIRE_DISK_USAGE_FIELDS);
 #define WIRE_SYNC_FIELDS(F, S)                                                                     \
     F(S, BOOL, contents, , "with everything that was written into them, synced or not")
 WIRE_STRUCT(sync, WIRE_SYNC_FIELDS);
+
+#define WIRE_INSPECT_FIELDS(F, S)                                                                  \
+    F(S, ENUM, what, inspection, "which")                                                          \
+    F(S, ID_OR_NONE, request, , "of a trace: about this request alone")                            \
+    F(S, ID_OR_NONE, sandbox, , "of a trace: about this sandbox alone")
+WIRE_STRUCT(inspect, WIRE_INSPECT_FIELDS);
 
 /* To the daemon. */
 

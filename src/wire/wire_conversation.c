@@ -27,6 +27,7 @@ void wire_conversation_end(struct wire_conversation *conversation, const struct 
     wire_channel_done(&conversation->channel);
     while ((open = wire_requests_oldest(&conversation->requests))) {
         struct wire_request request = wire_requests_remove(&conversation->requests, open);
+        TRACE_AS(&request.trace);
 
         if (request.answer.call)
             request.answer.call(request.answer.context, NULL, reason ?: &over);
@@ -46,7 +47,9 @@ static enum wire_received take_request(struct wire_conversation *conversation,
                                        const struct wire_message *message, struct error *err)
 {
     struct error refusal = ERROR_INIT;
+    TRACE_FOR(&message->trace, NULL);
 
+    TRACE_WITH("wire.asked", wire_message_name(message->number));
     if (wire_requests_note(&conversation->requests, message->request, message->number, err) < 0)
         return WIRE_FAILED;
     if (wire_permit(conversation->state, message->number) == WIRE_ALLOW)
@@ -78,23 +81,32 @@ static int check_welcome(const struct wire_message *message, struct error *err)
                      "the launcher chose version %u, which was not offered", version);
 }
 
-/* The daemon's half: a reply goes to whoever asked. */
+/* A reply goes to whoever asked. */
+static void tell_answer(const struct wire_request *request, struct wire_incoming *incoming)
+{
+    struct error failure = ERROR_INIT;
+    bool failed = outcome_of(&incoming->message, &failure) < 0;
+    TRACE_AS(&request->trace);
+
+    TRACE_WITH(failed ? "wire.failed" : "wire.answered", wire_message_name(request->message));
+    request->answer.call(request->answer.context, failed ? NULL : incoming,
+                         failed ? &failure : NULL);
+}
+
+/* The daemon's half. */
 static enum wire_received take_reply(struct wire_conversation *conversation,
                                      struct wire_incoming *incoming, struct error *err)
 {
-    struct error failure = ERROR_INIT;
     struct wire_request *open =
         wire_requests_find(&conversation->requests, &incoming->message, err);
     struct wire_request request;
-    bool failed;
 
     if (!open || check_welcome(&incoming->message, err) < 0)
         return WIRE_FAILED;
     /* Out of the table first: the callback may ask again or end the conversation. */
     request = wire_requests_remove(&conversation->requests, open);
     follow(conversation, &incoming->message);
-    failed = outcome_of(&incoming->message, &failure) < 0;
-    request.answer.call(request.answer.context, failed ? NULL : incoming, failed ? &failure : NULL);
+    tell_answer(&request, incoming);
     return WIRE_SETTLED;
 }
 
@@ -161,6 +173,13 @@ static int send_and_follow(struct wire_conversation *conversation,
     return 0;
 }
 
+static void request_answered(struct wire_request request)
+{
+    TRACE_FOR(&request.trace.request, NULL);
+
+    TRACE_WITH("wire.answer", wire_message_name(request.message));
+}
+
 int wire_conversation_answer(struct wire_conversation *conversation, uint64_t request,
                              struct wire_message *reply, const int *fds, size_t count,
                              struct error *err)
@@ -173,7 +192,7 @@ int wire_conversation_answer(struct wire_conversation *conversation, uint64_t re
     open = wire_requests_find(&conversation->requests, reply, err);
     if (!open || send_and_follow(conversation, reply, fds, count, err) < 0)
         return -1;
-    (void) wire_requests_remove(&conversation->requests, open);
+    request_answered(wire_requests_remove(&conversation->requests, open));
     return 0;
 }
 
@@ -242,6 +261,8 @@ int wire_conversation_ask(struct wire_conversation *conversation, struct wire_me
     if (!open)
         return -1;
     request->request = open->number;
+    request->trace = trace_context.request;
+    TRACE_WITH("wire.ask", wire_message_name(request->number));
     if (wire_channel_send(&conversation->channel, request, fds, count, err) == 0)
         return 0;
     (void) wire_requests_remove(&conversation->requests, open);

@@ -180,6 +180,41 @@ static void a_conversation_goes_its_way(void **state)
     finish(&talk);
 }
 
+static void note_context(void *context, struct wire_incoming *reply, const struct error *failure)
+{
+    (void) reply, (void) failure;
+    *(struct trace_context *) context = trace_context;
+}
+
+static void for_whom_it_is_goes_along_and_comes_back(void **state)
+{
+    static const struct id request = {.text = "aaaaaaaaaaaaaaaaaaaaaaaaaa"};
+    struct wire_message message = kill_message();
+    struct trace_context told = {.request = {""}};
+    struct wire_incoming incoming;
+    struct error err = ERROR_INIT;
+    struct talk talk;
+
+    (void) state;
+    start(&talk);
+    serve(&talk);
+    {
+        struct wire_answer answer = {.call = note_context, .context = &told};
+        TRACE_FOR(&request, &id_a);
+
+        assert_ok(wire_conversation_ask(&talk.daemon, &message, NULL, 0, answer, &err), &err);
+    }
+    incoming = expect(&talk, WIRE_MESSAGE_KILL);
+    assert_string_equal(incoming.message.trace.text, request.text);
+    assert_ok(wire_conversation_answer_done(&talk.launcher, incoming.message.request, NULL, &err),
+              &err);
+    assert_int_equal(wire_conversation_receive(&talk.daemon, &incoming, &err), WIRE_SETTLED);
+    assert_string_equal(told.request.text, request.text);
+    assert_string_equal(told.sandbox.text, id_a.text);
+    assert_string_equal(trace_context.request.text, "");
+    finish(&talk);
+}
+
 static void answers_come_in_any_order_and_with_descriptors(void **state)
 {
     struct wire_message made = {.number = WIRE_MESSAGE_SOCKETS_MADE, .sockets_made = {.count = 2}};
@@ -569,6 +604,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_conversation_goes_its_way),
+        cmocka_unit_test(for_whom_it_is_goes_along_and_comes_back),
         cmocka_unit_test(answers_come_in_any_order_and_with_descriptors),
         cmocka_unit_test(a_failure_arrives_as_it_was),
         cmocka_unit_test(a_request_is_answered_exactly_once),

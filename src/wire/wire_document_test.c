@@ -139,6 +139,7 @@ static void put_structs(struct text *page)
     PUT_STRUCT(page, roll_back, WIRE_ROLL_BACK_FIELDS);
     PUT_STRUCT(page, disk_usage, WIRE_DISK_USAGE_FIELDS);
     PUT_STRUCT(page, sync, WIRE_SYNC_FIELDS);
+    PUT_STRUCT(page, inspect, WIRE_INSPECT_FIELDS);
     PUT_STRUCT(page, welcome, WIRE_WELCOME_FIELDS);
     PUT_STRUCT(page, refused, WIRE_REFUSED_FIELDS);
     PUT_STRUCT(page, done, WIRE_DONE_FIELDS);
@@ -183,6 +184,7 @@ static void put_words(struct text *page)
     PUT_WORDS(page, "sandbox_state", RUN_STATES);
     PUT_WORDS(page, "exit_kind", ENDING_KINDS);
     PUT_WORDS(page, "kill_scope", WIRE_KILL_SCOPES);
+    PUT_WORDS(page, "inspection", WIRE_INSPECTIONS);
     PUT_WORDS(page, "socket_family", WIRE_SOCKET_FAMILIES);
     PUT_WORDS(page, "disk_set", DISK_SETS);
     PUT_WORDS(page, "keeper_job_kind", DISK_JOBS);

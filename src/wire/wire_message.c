@@ -52,6 +52,36 @@ static unsigned int version_of(enum wire_number number, unsigned int version)
     return is_greeting(number) ? WIRE_VERSION_GREETING : version;
 }
 
+static bool has_trace(const struct wire_row *row, enum wire_number number)
+{
+    return row->type == WIRE_REQUEST && !is_greeting(number);
+}
+
+/* Zero bytes stand for none. */
+static int decode_trace(struct wire_reader *reader, struct wire_message *message, struct error *err)
+{
+    static const uint8_t none[WIRE_TRACE_SIZE];
+
+    if (reader->end - reader->at < WIRE_TRACE_SIZE)
+        return error_set(err, ERR_INVALID, 0, "shorter than a header");
+    memcpy(message->trace.text, reader->at, WIRE_TRACE_SIZE);
+    reader->at += WIRE_TRACE_SIZE;
+    if (memcmp(message->trace.text, none, sizeof(none)) == 0 || id_is_valid(message->trace.text))
+        return 0;
+    return error_set(err, ERR_INVALID, 0, "its trace is no id");
+}
+
+static int encode_trace(const struct wire_message *message, struct wire_writer *writer,
+                        struct error *err)
+{
+    if (message->trace.text[0] && !id_is_valid(message->trace.text))
+        return error_set(err, ERR_INVALID, 0, "its trace is no id");
+    memset(writer->at, 0, WIRE_TRACE_SIZE);
+    memcpy(writer->at, message->trace.text, strlen(message->trace.text));
+    writer->at += WIRE_TRACE_SIZE;
+    return 0;
+}
+
 static int check_request(const struct wire_row *row, uint64_t request, struct error *err)
 {
     if ((row->type == WIRE_EVENT) != (request == 0))
@@ -78,6 +108,8 @@ int wire_message_encode(const struct wire_message *message, unsigned int version
     wire_put_number(&writer, version_of(message->number, version), 2);
     wire_put_number(&writer, message->number, 2);
     wire_put_number(&writer, message->request, 8);
+    if (has_trace(row, message->number) && encode_trace(message, &writer, err) < 0)
+        return error_wrap(err, "%s", row->name);
     if (wire_record_encode(row->body, body_of_const(message), &writer, err) < 0)
         return error_wrap(err, "%s", row->name);
     ret_packet->length = (size_t) (writer.at - ret_packet->bytes);
@@ -103,6 +135,8 @@ static int decode_header(struct wire_reader *reader, unsigned int version,
         return error_set(err, ERR_UPGRADE_REQUIRED, 0, "%s of version %u instead of %u", row->name,
                          sent, version_of(number, version));
     if (check_request(row, message->request, err) < 0)
+        return error_wrap(err, "%s", row->name);
+    if (has_trace(row, number) && decode_trace(reader, message, err) < 0)
         return error_wrap(err, "%s", row->name);
     message->number = number;
     return 0;
@@ -135,6 +169,17 @@ int wire_message_decode(const void *bytes, size_t length, unsigned int version,
         return -1;
     }
     return 0;
+}
+
+const struct id *wire_message_subject(const struct wire_message *message)
+{
+    const struct wire_record *body = wire_message_row(message->number)->body;
+
+    for (size_t i = 0; i < body->count; i++)
+        if (body->fields[i].kind == WIRE_KIND_ID && strcmp(body->fields[i].name, "id") == 0)
+            return (const void *) ((const uint8_t *) body_of_const(message) +
+                                   body->fields[i].offset);
+    return NULL;
 }
 
 size_t wire_message_fds(const struct wire_message *message)

@@ -1,11 +1,13 @@
 /* The messages between daemon and launcher: the list of them, and their bytes.
  *
- *     0        2        4                     12
- *     | version | number | request             | body ...        little endian, no padding
+ *     0        2        4                     12             38
+ *     | version | number | request             | trace        | body ...     little endian, no padding
  *
  * One message is one packet of a SOCK_SEQPACKET socket, at most WIRE_PACKET_MAX bytes, with the
  * number of descriptors that the list states. A request carries a number of the daemon's choice,
- * above 0 and rising; its one answer carries the same number; an event carries 0.
+ * above 0 and rising; its one answer carries the same number; an event carries 0. Requests but hello
+ * have a trace: the id of the client's request that this is done for, or zero bytes. It is for logs
+ * and traces and changes nothing of what is done.
  *
  * Decoding takes any bytes and gives an error or a message that is valid in every field and encodes
  * to the same bytes. Pure, thread-safe. */
@@ -20,7 +22,8 @@
 #define WIRE_VERSION_MIN 3
 #define WIRE_VERSION_MAX 3
 
-#define WIRE_HEADER_SIZE 12
+#define WIRE_HEADER_SIZE 12 /* without the trace */
+#define WIRE_TRACE_SIZE  ID_LENGTH
 #define WIRE_PACKET_MAX  4096
 #define WIRE_FDS_MAX     WIRE_SOCKETS_MAX
 
@@ -91,6 +94,8 @@ enum wire_permission {
       REFUSE, "push the memory of a frozen sandbox out to swap")                                   \
     X(23, SYNC, sync, sync, REQUEST, 0, DONE, STAY, FORBID, FORBID, ALLOW, ALLOW,                  \
       "answered when every disk that is there now would survive a power cut")                      \
+    X(24, INSPECT, inspect, inspect, REQUEST, 0, INSPECTED, STAY, FORBID, FORBID, ALLOW, ALLOW,    \
+      "what you did last, or have now: for `burrow debug`")                                        \
                                                                                                    \
     X(64, WELCOME, welcome, welcome, REPLY, 0, NONE, GREETED, ALLOW, FORBID, FORBID, FORBID,       \
       "the version is agreed on")                                                                  \
@@ -117,6 +122,8 @@ enum wire_permission {
       ALLOW, ALLOW, ALLOW, "one page")                                                             \
     X(76, BYTES_COUNTED, bytes_counted, bytes_counted, REPLY, 0, NONE, STAY, FORBID, FORBID,       \
       ALLOW, ALLOW, "so many")                                                                     \
+    X(77, INSPECTED, inspected, nothing, REPLY, 1, NONE, STAY, FORBID, FORBID, ALLOW, ALLOW,       \
+      "it is in here (descriptor: a sealed memfd)")                                                \
                                                                                                    \
     X(96, EXITED, exited, exited, EVENT, 0, NONE, STAY, FORBID, FORBID, ALLOW, ALLOW,              \
       "a sandbox ended; told once for each")                                                       \
@@ -137,6 +144,7 @@ enum wire_number {
 struct wire_message {
     enum wire_number number;
     uint64_t request; /* 0 in an event, nowhere else */
+    struct id trace;  /* of a request: for which of a client's; "": none */
     union {           /* the member that has the message's name */
 #define X(number, NAME, name, body, ...) wire_##body##_type name;
         WIRE_MESSAGES(X)
@@ -176,6 +184,9 @@ int wire_message_encode(const struct wire_message *message, unsigned int version
  * list; ERR_INVALID: anything else. Each of them ends the conversation. */
 int wire_message_decode(const void *bytes, size_t length, unsigned int version,
                         struct wire_message *ret_message, struct error *err);
+
+/* The sandbox that a valid message is about, as far as its body has one id; NULL: none, or several. */
+const struct id *wire_message_subject(const struct wire_message *message);
 
 /* How many descriptors go with a valid message. */
 size_t wire_message_fds(const struct wire_message *message);

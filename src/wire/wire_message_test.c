@@ -137,7 +137,8 @@ static void the_largest_message_fits_into_a_packet(void **state)
 {
     (void) state;
     for (size_t i = 0; i < ARRAY_COUNT(numbers); i++)
-        assert_true(WIRE_HEADER_SIZE + wire_record_size_max(wire_message_row(numbers[i])->body) <=
+        assert_true(WIRE_HEADER_SIZE + WIRE_TRACE_SIZE +
+                        wire_record_size_max(wire_message_row(numbers[i])->body) <=
                     WIRE_PACKET_MAX);
 }
 
@@ -230,6 +231,51 @@ static void only_events_go_without_a_request_number(void **state)
         packet.bytes[4] ^= 1;
         assert_int_equal(decode_code(packet.bytes, packet.length, VERSION), ERR_INVALID);
     }
+}
+
+static void requests_have_a_trace_and_nothing_else_has(void **state)
+{
+    static const struct id trace = {.text = "aaaaaaaaaaaaaaaaaaaaaaaaaa"};
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_COUNT(numbers); i++) {
+        bool has_one =
+            wire_message_row(numbers[i])->type == WIRE_REQUEST && numbers[i] != WIRE_MESSAGE_HELLO;
+        struct fill fill = {.mode = FILL_LEAST, .seed = 1};
+        struct error err = ERROR_INIT;
+        struct wire_message message, back;
+        struct wire_packet with, without;
+
+        fill_message(&fill, numbers[i], &message);
+        encode(&message, &without);
+        message.trace = trace;
+        encode(&message, &with);
+        assert_int_equal(with.length, without.length);
+        assert_int_equal(memcmp(with.bytes, without.bytes, with.length) != 0, has_one);
+        assert_ok(wire_message_decode(with.bytes, with.length, VERSION, &back, &err), &err);
+        assert_string_equal(back.trace.text, has_one ? trace.text : "");
+        if (!has_one)
+            continue;
+        with.bytes[WIRE_HEADER_SIZE] = 'A';
+        assert_int_equal(decode_code(with.bytes, with.length, VERSION), ERR_INVALID);
+        assert_int_equal(decode_code(with.bytes, WIRE_HEADER_SIZE + 5, VERSION), ERR_INVALID);
+        (void) snprintf(message.trace.text, sizeof(message.trace.text), "no id");
+        assert_int_equal(wire_message_encode(&message, VERSION, &with, &err), -1);
+    }
+}
+
+static void what_a_message_is_about_is_known(void **state)
+{
+    struct wire_message message = {.number = WIRE_MESSAGE_KILL};
+
+    (void) state;
+    assert_ptr_equal(wire_message_subject(&message), &message.kill.id);
+    message.number = WIRE_MESSAGE_STATS;
+    assert_ptr_equal(wire_message_subject(&message), &message.stats.id);
+    message.number = WIRE_MESSAGE_LIST;
+    assert_null(wire_message_subject(&message));
+    message.number = WIRE_MESSAGE_CREATE;
+    assert_null(wire_message_subject(&message));
 }
 
 static void a_request_has_its_answer_and_a_failure(void **state)
@@ -411,6 +457,8 @@ int main(void)
         cmocka_unit_test(other_versions_are_refused_as_such),
         cmocka_unit_test(unknown_numbers_are_refused_as_such),
         cmocka_unit_test(only_events_go_without_a_request_number),
+        cmocka_unit_test(requests_have_a_trace_and_nothing_else_has),
+        cmocka_unit_test(what_a_message_is_about_is_known),
         cmocka_unit_test(a_request_has_its_answer_and_a_failure),
         cmocka_unit_test(success_must_bring_the_result),
         cmocka_unit_test(descriptors_are_fixed_or_announced),

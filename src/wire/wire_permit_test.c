@@ -26,6 +26,7 @@ static const struct {
     {WIRE_MESSAGE_SNAPSHOT_MADE, "--AA"},  {WIRE_MESSAGE_SNAPSHOTS_LISTED, "-AAA"},
     {WIRE_MESSAGE_BYTES_COUNTED, "--AA"},  {WIRE_MESSAGE_EXITED, "--AA"},
     {WIRE_MESSAGE_STOPPING, "-AA-"},       {WIRE_MESSAGE_SYNC, "--AA"},
+    {WIRE_MESSAGE_INSPECT, "--AA"},        {WIRE_MESSAGE_INSPECTED, "--AA"},
 };
 
 static void every_message_in_every_state_is_as_intended(void **state)

@@ -25,6 +25,7 @@ static struct wire_request *put(struct wire_requests *requests, struct wire_requ
     if (!place)
         return NULL;
     *place = request;
+    place->trace = trace_context;
     requests->last = request.number;
     requests->count++;
     return place;

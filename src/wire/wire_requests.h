@@ -7,6 +7,7 @@
  * Holds no memory of its own. One thread uses a table. */
 #pragma once
 
+#include "base/trace.h"
 #include "wire/wire_channel.h"
 
 #define WIRE_REQUESTS_MAX 256
@@ -21,7 +22,8 @@ struct wire_answer {
 struct wire_request {
     uint64_t number; /* 0: this place is free */
     enum wire_number message;
-    struct wire_answer answer; /* the launcher has none */
+    struct wire_answer answer;  /* the launcher has none */
+    struct trace_context trace; /* of whoever asked; the answer is told, or sent, as that */
 };
 
 struct wire_requests {
@@ -38,7 +40,7 @@ void wire_requests_init(struct wire_requests *requests);
 struct wire_request *wire_requests_add(struct wire_requests *requests, enum wire_number message,
                                        struct wire_answer answer, struct error *err);
 
-/* Note a request of the peer. -1 with ERR_FORBIDDEN: too many, or a number that does not rise. */
+/* Note a request of the peer, as the trace has it. -1 with ERR_FORBIDDEN: too many, or a number that does not rise. */
 int wire_requests_note(struct wire_requests *requests, uint64_t number, enum wire_number message,
                        struct error *err);
 

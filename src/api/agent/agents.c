@@ -82,13 +82,15 @@ static int agents_make_room(struct agents *agents, struct error *err)
 
 static struct http_origin *connect_to(struct agents *agents, const struct id *id, struct error *err)
 {
+    struct http_origin_options options = HTTP_ORIGIN_OPTIONS_DEFAULT;
     struct caller system = caller_system();
     char address[PROVIDER_ADDRESS_MAX];
     struct sandbox *sandbox = sandbox_find(agents->domain, &system, id->text, err);
 
     if (!sandbox || sandbox_agent_address(agents->domain, sandbox, address, err) < 0)
         return NULL;
-    return http_origin_new(agents->loop, address, NULL, err);
+    options.is_agent = true;
+    return http_origin_new(agents->loop, address, &options, err);
 }
 
 static struct agent_peer *agents_add(struct agents *agents, const struct id *id, struct error *err)

@@ -27,6 +27,11 @@ struct http_origin *agents_origin(struct agents *agents, const struct id *sandbo
 /* What the domain asks of agents (inside_agent.c). Borrowed: lives as long as `agents`. */
 const struct inside *agents_inside(struct agents *agents);
 
+/* What a sandbox's agent did last about a request ("": any), as trace_json_read reads it. */
+typedef void agents_text_done(void *context, const struct error *failure, const char *text);
+void agents_ask_trace(struct agents *agents, const struct id *sandbox, const struct id *request,
+                      agents_text_done *done, void *context);
+
 /* For metrics. */
 struct agents_counts {
     size_t peers;       /* sandboxes that are or were just talked to */

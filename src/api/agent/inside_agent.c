@@ -189,6 +189,24 @@ static void ask_save(void *self, const struct id *sandbox, inside_text_done *don
     inquiry->context = context;
 }
 
+static void answer_text(struct inquiry *inquiry, const struct error *failure)
+{
+    inquiry->done.text(inquiry->context, failure, failure ? NULL : text_string(&inquiry->reply));
+}
+
+void agents_ask_trace(struct agents *agents, const struct id *sandbox, const struct id *request,
+                      agents_text_done *done, void *context)
+{
+    char target[64];
+    struct inquiry *inquiry;
+
+    (void) snprintf(target, sizeof(target), "/burrow/trace?request=%s", request->text);
+    inquiry = inside_agent_ask(agents, sandbox, "GET", target, NULL, ANSWER_MS);
+    inquiry->answer = answer_text;
+    inquiry->done.text = done;
+    inquiry->context = context;
+}
+
 static void ask_restore(void *self, const struct id *sandbox, const char *text, inside_done *done,
                         void *context)
 {

@@ -200,7 +200,8 @@ static struct tunnel_watch *watch_tunnel(struct http_request *request)
 static bool is_for_agent(const struct http_header *header)
 {
     return strcasecmp(header->name, "authorization") != 0 &&
-           strcasecmp(header->name, "cookie") != 0 && strcasecmp(header->name, "origin") != 0;
+           strcasecmp(header->name, "cookie") != 0 && strcasecmp(header->name, "origin") != 0 &&
+           strcasecmp(header->name, "x-request-id") != 0; /* the agent is told ours */
 }
 
 /* Names that end in a dash stand for all that begin so. */

@@ -201,7 +201,8 @@ static void an_agent_is_asked_and_its_answer_given(void **state)
 
     HEARD(bench, &agent, "{\"q\":1}");
     assert_true(raw_has(&agent, "POST /api/ask HTTP/1.1\r\nHost: agent\r\n" JSON
-                                "X-Session-Id: s1\r\nContent-Length: 7\r\n\r\n"));
+                                "X-Session-Id: s1\r\nX-Request-Id: "));
+    assert_true(raw_has(&agent, "\r\nContent-Length: 7\r\n\r\n"));
     assert_int_equal(bench->uses, 1);
     SAY(bench, &agent, "HTTP/1.1 200 OK\r\n" JSON "Content-Length: 15\r\n\r\n{\"say\":\"hello\"");
     raw_close(&agent); /* one byte short: the answer is broken */

@@ -54,6 +54,10 @@ void native_container(struct http_request *request);
 void native_get_events(struct http_request *request);
 void native_get_sandbox_events(struct http_request *request);
 
+/* debug.c */
+void native_debug_trace(struct http_request *request);
+void native_debug_state(struct http_request *request);
+
 /* collect.c */
 void native_collect(struct http_request *request);
 void native_inspect(struct http_request *request);

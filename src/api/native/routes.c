@@ -39,6 +39,10 @@
     QUERY("cursor", "nextCursor of the page before") ","                                           \
     QUERY("limit", "1 to 1000; 100 if not given")
 
+#define DEBUG_QUERY                                                                                \
+    QUERY("request", "the id of one, as X-Request-Id of its reply has it") ","                     \
+    QUERY("sandbox", "one, by id or name")
+
 #define EVENTS_QUERY                                                                               \
     QUERY("after", "a cursor: what came behind it") ","                                            \
     QUERY("type", "one type, or all that begin with it") ","                                       \
@@ -151,6 +155,13 @@ static const struct http_route routes[] = {
     {"POST", ROOT "/fsck", native_inspect,
      "Look whether everything that is promised is there; changes nothing", .access = ACCESS_ADMIN,
      .request_schema = INSPECT_SCHEMA},
+
+    {"GET", "/burrow/v1/debug/trace", native_debug_trace,
+     "What all processes did last, about one request or sandbox", .access = ACCESS_ADMIN,
+     .parameters = DEBUG_QUERY},
+    {"GET", "/burrow/v1/debug/state", native_debug_state,
+     "What is under way and what waits, as text for people", .access = ACCESS_ADMIN,
+     .reply_type = "text/plain"},
 
     {"GET", CONTAINER, native_container, "The sandbox's own container API, also its WebSockets",
      .access = ACCESS_ENTER},

@@ -7,6 +7,8 @@
 extern const struct verb verb_copy;
 extern const struct verb verb_create;
 extern const struct verb verb_db_backup;
+extern const struct verb verb_debug_state;
+extern const struct verb verb_debug_trace;
 extern const struct verb verb_fsck;
 extern const struct verb verb_gc;
 extern const struct verb verb_diff;

@@ -29,6 +29,7 @@ struct creation {
     struct domain *domain;
     struct sandbox *sandbox; /* a reference; NULL: nothing is made */
     struct caller caller;
+    struct trace_context trace; /* it may be told what another one made */
     uint64_t asked_ns;
     bool is_new;
     bool has_failed;
@@ -53,6 +54,7 @@ static struct creation *creation_new(struct domain *domain, const struct caller 
 
     creation->domain = domain;
     creation->caller = *caller;
+    creation->trace = trace_context;
     creation->asked_ns = domain_now_ns(domain);
     creation->done = done;
     creation->context = context;
@@ -68,7 +70,11 @@ static void answer(struct domain_task *task)
 {
     struct creation *creation = CONTAINER_OF(task, struct creation, task);
     struct domain *domain = creation->domain;
+    TRACE_AS(&creation->trace);
 
+    if (creation->sandbox)
+        trace_about(&creation->sandbox->id);
+    TRACE(creation->has_failed ? "sandbox.create.failed" : "sandbox.create.done");
     if (creation->has_failed)
         creation->done(creation->context, &creation->failure, NULL, false);
     else
@@ -211,6 +217,7 @@ static void on_made(void *context, const struct error *failure, const struct pro
     if (creation->pause_us)
         *creation->pause_us = made->pause_us;
     sandbox->id = made->id;
+    trace_about(&sandbox->id);
     sandbox->unenforced = made->unenforced;
     sandbox_set_identify(creation->domain, sandbox);
     if (sandbox_has_agent_news(sandbox, creation->inside))

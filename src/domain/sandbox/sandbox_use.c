@@ -22,6 +22,9 @@ static void leave(struct sandbox_use *use)
 
 static void tell_ready(struct sandbox_use *use)
 {
+    TRACE_AS(&use->trace);
+
+    TRACE("sandbox.use.ready");
     list_remove(&use->link);
     use->is_ready = true;
     use->ready(use, NULL);
@@ -29,6 +32,9 @@ static void tell_ready(struct sandbox_use *use)
 
 static void tell_failure(struct sandbox_use *use, const struct error *failure)
 {
+    TRACE_AS(&use->trace);
+
+    TRACE("sandbox.use.failed");
     leave(use);
     use->ready(use, failure);
 }
@@ -72,6 +78,7 @@ void sandbox_use_begin(struct domain *domain, struct sandbox *sandbox, struct sa
 
     *use = (struct sandbox_use){
         .domain = domain, .sandbox = sandbox_ref(sandbox), .ready = ready, .flags = flags};
+    use->trace = (struct trace_context){trace_context.request, sandbox->id};
     list_init(&use->link);
     sandbox->uses++;
     domain->uses++;

@@ -18,6 +18,7 @@
 
 #include "base/error.h"
 #include "base/list.h"
+#include "base/trace.h"
 #include "domain/domain.h"
 
 struct sandbox;
@@ -31,6 +32,7 @@ struct sandbox_use {
     struct list link; /* while it waits */
     struct domain *domain;
     struct sandbox *sandbox; /* NULL: not begun, or ended */
+    struct trace_context trace;
     void (*ready)(struct sandbox_use *use, const struct error *failure);
     unsigned int flags;
     bool is_ready;

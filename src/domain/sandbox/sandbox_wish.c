@@ -23,6 +23,13 @@ static const char *const action_texts[SANDBOX_ACTION_COUNT] = {
     [SANDBOX_ACTION_ROLL_BACK] = "rolled back",
 };
 
+static const char *const verdict_points[] = {
+    [SANDBOX_GO] = "sandbox.go",
+    [SANDBOX_WAIT] = "sandbox.wait",
+    [SANDBOX_ALREADY] = "sandbox.already",
+    [SANDBOX_REFUSE] = "sandbox.refuse",
+};
+
 struct sandbox_wish *wish_make(struct domain *domain, const struct caller *caller,
                                struct sandbox *sandbox, enum sandbox_action action,
                                void (*act)(struct sandbox_wish *wish), sandbox_done *done,
@@ -35,6 +42,7 @@ struct sandbox_wish *wish_make(struct domain *domain, const struct caller *calle
                                   .action = action,
                                   .act = act,
                                   .caller = caller ? *caller : caller_system(),
+                                  .trace = {trace_context.request, sandbox->id},
                                   .done = done,
                                   .context = context,
                                   .before = sandbox->status,
@@ -85,7 +93,9 @@ static void answer(struct domain_task *task)
 {
     struct sandbox_wish *wish = CONTAINER_OF(task, struct sandbox_wish, task);
     struct sandbox *sandbox = wish->has_failed || wish->is_over ? NULL : wish->sandbox;
+    TRACE_AS(&wish->trace);
 
+    TRACE_WITH(wish->has_failed ? "sandbox.failed" : "sandbox.done", action_texts[wish->action]);
     if (wish->why && wish->has_failed)
         expiry_postpone(wish->domain, wish->sandbox);
     if (wish->done)
@@ -193,7 +203,9 @@ void wish_begin(struct sandbox_wish *wish)
     struct sandbox *sandbox = wish->sandbox;
     enum sandbox_verdict verdict = sandbox_verdict(sandbox->status, wish->action);
     struct error err = ERROR_INIT;
+    TRACE_AS(&wish->trace);
 
+    TRACE_WITH(verdict_points[verdict], action_texts[wish->action]);
     if (!domain_is_open(wish->domain, &err))
         wish_end(wish, &err);
     else if (verdict == SANDBOX_WAIT || (sandbox->is_held && verdict != SANDBOX_REFUSE))

@@ -24,7 +24,8 @@ struct sandbox_wish {
     enum sandbox_action action;
     void (*act)(struct sandbox_wish *wish);
     struct caller caller;
-    sandbox_done *done; /* may be NULL */
+    struct trace_context trace; /* of whoever wished; it may be another's answer that lets it go */
+    sandbox_done *done;         /* may be NULL */
     void *context;
     struct sequence sequence;   /* of an act that takes several steps */
     enum sandbox_status before; /* what it goes back to when this fails */

@@ -63,11 +63,12 @@ struct sandbox *sandbox_find(struct domain *domain, const struct caller *caller,
     bool is_hidden = sandbox && sandbox->status != SANDBOX_CREATING;
     const char *meant;
 
-    if (is_seen(caller, sandbox))
+    if (!is_seen(caller, sandbox))
+        sandbox = sandbox_set_by_name(domain, &caller->owner, name_or_id);
+    if (is_seen(caller, sandbox)) {
+        trace_about(&sandbox->id);
         return sandbox;
-    sandbox = sandbox_set_by_name(domain, &caller->owner, name_or_id);
-    if (is_seen(caller, sandbox))
-        return sandbox;
+    }
     meant = close_name(domain, caller, name_or_id);
     if (meant)
         (void) error_set(err, ERR_NOT_FOUND, 0, "no such sandbox '%.128s'; did you mean '%s'?",

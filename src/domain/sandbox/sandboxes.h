@@ -80,6 +80,9 @@ void sandbox_count(const struct domain *domain, const struct id *owner,
 void sandbox_update(struct domain *domain, const struct caller *caller, struct sandbox *sandbox,
                     const struct sandbox_change *change, sandbox_done *done, void *context);
 
+/* All of them, as lines for people. */
+void sandboxes_describe(const struct domain *domain, struct text *out);
+
 /* What is so already succeeds. sleep freezes where the kernel can, else ends the processes and says
  * so in `reason`; the disk is always kept. */
 void sandbox_start(struct domain *domain, const struct caller *caller, struct sandbox *sandbox,

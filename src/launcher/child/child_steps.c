@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "base/trace.h"
 #include "sys/file/sys_file.h"
 #include "sys/mount/sys_mount.h"
 
@@ -15,7 +16,9 @@ _Noreturn void child_steps_run(const struct child_steps *steps, void *child, con
 {
     struct child_failure failure = {0};
 
+    trace_name(steps->name);
     for (size_t i = 0; i < steps->count; i++) {
+        TRACE_WITH("child", steps->text(i));
         failure.error = steps->run(child, i);
         if (failure.error < 0) {
             failure.step = (int) i;

@@ -26,6 +26,7 @@ struct child_steps {
     size_t count;
     int (*run)(void *child, size_t step);
     const char *(*text)(size_t step);
+    const char *name; /* of the child, in the trace */
 };
 
 /* Run all steps, of which the last one executes a program; does not return. `status` is where the

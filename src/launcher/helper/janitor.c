@@ -54,6 +54,9 @@ static void send_more(struct janitor *janitor)
 static void finish_job(struct janitor *janitor, struct janitor_job *job,
                        const struct error *failure)
 {
+    TRACE_AS(&job->task.trace);
+
+    TRACE(failure ? "launcher.janitor.failed" : "launcher.janitor.done");
     list_remove(&job->link);
     janitor_hold_done(&job->hold);
     janitor->count--;
@@ -187,6 +190,7 @@ int janitor_start(struct janitor *janitor, struct event_loop *loop, const struct
 void janitor_add(struct janitor *janitor, struct janitor_job *job)
 {
     job->task.number = ++janitor->last_number;
+    job->task.trace = (struct trace_context){trace_context.request, job->task.id};
     job->is_sent = false;
     job->tries = 0;
     list_append(&janitor->jobs, &job->link);

@@ -51,6 +51,7 @@ struct janitor_task {
     struct id id;
     bool keep_disk;
     bool has_network;
+    struct trace_context trace; /* for whom; the janitor's business, too */
 };
 
 /* Namespaces of a dead sandbox, or -EBADF; owned. */

@@ -65,6 +65,7 @@ static void answer(struct work *work, const struct janitor_task *task, const str
 {
     struct janitor_result result = {.number = task->number, .error = *error};
 
+    TRACE(error->code == ERR_NONE ? "janitor.done" : "janitor.failed");
     /* Blocks while the launcher is busy; fails when it is dead, which the next turn sees. */
     (void) send(work->socket, &result, sizeof(result), MSG_NOSIGNAL);
 }
@@ -129,7 +130,9 @@ static void finish(struct work *work, const struct janitor_task *task)
 {
     struct error err = ERROR_INIT;
     int gone;
+    TRACE_AS(&task->trace);
 
+    TRACE("janitor.finish");
     if (!task->keep_disk && delete_disk(work, &task->id, &err) < 0) {
         answer(work, task, &err);
         return;
@@ -221,7 +224,9 @@ static void take_down(struct work *work, const struct janitor_task *task, struct
 {
     const struct instance *instance = work->instance;
     struct error err = ERROR_INIT;
+    TRACE_AS(&task->trace);
 
+    TRACE("janitor.take_down");
     /* A disk that stays may be started on at once. */
     if (task->keep_disk)
         janitor_hold_done(hold);
@@ -244,6 +249,7 @@ static void look_at_networks(struct work *work)
         struct waiting *waiting = CONTAINER_OF(at, struct waiting, link);
         struct error err = ERROR_INIT;
         bool cut = ++waiting->tries >= NETWORK_TRIES;
+        TRACE_AS(&waiting->task.trace);
         int gone = finish_network(work, &waiting->task.id, cut, &err);
 
         if (gone == 0 && !cut)
@@ -368,6 +374,7 @@ _Noreturn void janitor_work(const struct site_options *site, const struct instan
     struct site_options options = *site;
     struct error err = ERROR_INIT;
 
+    trace_name("janitor");
     (void) sys_signal_reset();
     (void) setsid(); /* Ctrl-C is for the launcher, which then ends us */
     /* With the launcher, and sharing its lock: the next one starts when nobody works here any more,

@@ -20,6 +20,17 @@
 #define RESTART_MS     200
 #define END_TIMEOUT_MS 5000
 
+const char *porter_work_name(enum porter_work work)
+{
+    static const char *const names[] = {
+        [PORTER_SNAPSHOT] = "snapshot",   [PORTER_FORK] = "fork",
+        [PORTER_ROLL_BACK] = "roll back", [PORTER_FLUSH] = "flush",
+        [PORTER_RECLAIM] = "reclaim",     [PORTER_SYNC] = "sync",
+    };
+
+    return names[work];
+}
+
 static void go_on(struct porter *porter);
 
 static void finish_job(struct porter_job *job, const struct error *failure)
@@ -159,7 +170,8 @@ static int open_live(struct porter_job *job, struct keeper_streams *streams, str
     (void) dprintf(job->input, "%" PRId64 "\n", job->task.since_ms); /* an empty pipe takes it */
     if (pipe2(report, O_CLOEXEC) < 0)
         return error_set(err, ERR_INTERNAL, errno, "make a pipe for the keeper");
-    job->report = (struct event_source){.fd = report[0], .events = EPOLLIN, .ready = hear_ready};
+    job->report = (struct event_source){
+        .fd = report[0], .events = EPOLLIN, .ready = hear_ready, .trace = job->task.trace};
     streams->output = report[1];
     return 0;
 }
@@ -169,7 +181,8 @@ static int watch_keeper(struct porter_job *job, struct error *err)
     struct porter *porter = job->porter;
     int r;
 
-    job->exit = (struct event_source){.fd = job->keeper.pidfd, .events = EPOLLIN, .ready = copied};
+    job->exit = (struct event_source){
+        .fd = job->keeper.pidfd, .events = EPOLLIN, .ready = copied, .trace = job->task.trace};
     r = event_loop_add(porter->loop, &job->exit);
     if (r == 0 && job->report.fd >= 0)
         r = event_loop_add(porter->loop, &job->report);
@@ -226,6 +239,7 @@ static void start_copy(struct porter_job *job)
 {
     struct disk_pool *pool = job->porter->site->host.pool;
     struct error err = ERROR_INIT;
+    TRACE_AS(&job->task.trace);
 
     if (disk_pool_begin_copy(pool, &job->task.target, &err) < 0) {
         finish_job(job, &err);
@@ -312,7 +326,10 @@ static struct porter_job *find_job(const struct porter *porter, uint64_t number)
 static void take_result(struct porter_job *job, const struct porter_result *result)
 {
     const struct error *failure = result->error.code == ERR_NONE ? NULL : &result->error;
+    TRACE_AS(&job->task.trace);
 
+    TRACE_WITH(result->is_taken ? "launcher.porter.taken" : "launcher.porter.done",
+               porter_work_name(job->task.work));
     if (result->is_taken) {
         job->taken(job);
         return;
@@ -465,6 +482,8 @@ void porter_add(struct porter *porter, struct porter_job *job)
 {
     job->porter = porter;
     job->task.number = ++porter->last_number;
+    job->task.trace = trace_context;
+    TRACE_WITH("launcher.porter.add", porter_work_name(job->task.work));
     job->task.is_repeated = job->is_sent = false;
     job->copies = copies_files(porter, &job->task);
     job->stage = PORTER_NEW;

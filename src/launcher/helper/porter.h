@@ -53,6 +53,9 @@ enum porter_work {
     PORTER_SYNC       /* everything that was done so far is on disk */
 };
 
+/* "snapshot" and so on, for the trace. */
+const char *porter_work_name(enum porter_work work);
+
 struct porter_task {
     uint64_t number; /* the porter's business */
     enum porter_work work;
@@ -61,6 +64,7 @@ struct porter_task {
     uint64_t limit;   /* of a new disk; 0: none */
     bool contents;    /* of a sync: also what was written into disks */
     int64_t since_ms; /* the source runs, and stood still at that time; 0: it does not run */
+    struct trace_context trace; /* the porter's business: for whom */
     bool is_repeated; /* the porter's business: somebody died of it, it may be done already */
 };
 

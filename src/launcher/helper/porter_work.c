@@ -115,9 +115,13 @@ static perform *const tasks[] = {
 static void perform_task(struct work *work, const struct porter_task *task)
 {
     struct porter_result result = {.number = task->number, .error = ERROR_INIT};
+    TRACE_AS(&task->trace);
 
+    TRACE_WITH("porter.begin", porter_work_name(task->work));
     if (tasks[task->work](work, task, &result.bytes, &result.error) == 0)
         error_clear(&result.error);
+    TRACE_WITH(result.error.code == ERR_NONE ? "porter.done" : "porter.failed",
+               porter_work_name(task->work));
     /* Blocks while the launcher is busy; fails when it is dead, which the next turn sees. */
     (void) send(work->socket, &result, sizeof(result), MSG_NOSIGNAL);
 }
@@ -169,6 +173,7 @@ _Noreturn void porter_work(const struct site_options *site, const struct instanc
     struct error err = ERROR_INIT;
     const int kept[] = {socket, instance->lock};
 
+    trace_name("porter");
     (void) sys_signal_reset();
     (void) setsid(); /* Ctrl-C is for the launcher, which then ends us */
     /* With the launcher, and sharing its lock: the next one starts when nobody works on its disks

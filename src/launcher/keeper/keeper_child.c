@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "base/trace.h"
 #include "launcher/child/child_steps.h"
 #include "launcher/wall/capability.h"
 #include "launcher/wall/seccomp.h"
@@ -354,16 +355,22 @@ static int give_up_rights(struct keeper_child *child)
     return r < 0 ? r : sys_process_set_no_new_privileges();
 }
 
-/* 0, 1, 2, perhaps the data, then status and program, which exec closes; nothing else. */
+/* 0, 1, 2, perhaps the data, then status and program, which exec closes, and perhaps the ring that
+ * the keeper closes when it has mapped it; nothing else. */
 static int arrange_descriptors(struct keeper_child *child)
 {
     /* Those without data have /dev/null in its place, until the others are where they belong. */
-    int kept[] = {child->standard[0], child->standard[1],
-                  child->standard[2], child->data < 0 ? child->standard[2] : child->data,
-                  child->status,      child->host->program};
+    int kept[] = {child->standard[0],
+                  child->standard[1],
+                  child->standard[2],
+                  child->data < 0 ? child->standard[2] : child->data,
+                  child->status,
+                  child->host->program,
+                  child->trace < 0 ? child->standard[2] : child->trace};
     int r;
 
-    _Static_assert(DATA_FD == 3 && STATUS_FD == 4 && KEEPER_PROGRAM_FD == 5, "the order of it");
+    _Static_assert(DATA_FD == 3 && STATUS_FD == 4 && KEEPER_PROGRAM_FD == 5 && TRACE_FILE_FD == 6,
+                   "the order of it");
     /* A launcher of many sandboxes has more open than a keeper may. */
     r = sys_close_all_but(STDERR_FILENO + 1, kept, ARRAY_COUNT(kept));
     if (r < 0)
@@ -374,7 +381,11 @@ static int arrange_descriptors(struct keeper_child *child)
     child->status = STATUS_FD;
     if (child->data < 0)
         (void) close(DATA_FD);
-    return sys_close_range(KEEPER_PROGRAM_FD + 1, ~0u, false);
+    if (child->trace < 0)
+        (void) close(TRACE_FILE_FD);
+    else if (fcntl(TRACE_FILE_FD, F_SETFD, 0) < 0)
+        return -errno;
+    return sys_close_range(TRACE_FILE_FD + 1, ~0u, false);
 }
 
 /* The filter comes last: what follows it is only exec. */
@@ -433,4 +444,4 @@ static const char *step_text(size_t step)
     return steps[step].text;
 }
 
-const struct child_steps keeper_child_steps = {ARRAY_COUNT(steps), run_step, step_text};
+const struct child_steps keeper_child_steps = {ARRAY_COUNT(steps), run_step, step_text, "keeper"};

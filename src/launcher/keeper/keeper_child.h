@@ -31,6 +31,7 @@ struct keeper_child {
     int launcher[2];           /* the launcher's ends of both: see receive_mounts */
     int standard[3];           /* what becomes 0, 1 and 2 */
     int data;                  /* what becomes 3, or -EBADF */
+    int trace;                 /* what becomes TRACE_FILE_FD, or -EBADF */
     bool has_base;
     int mounts[KEEPER_MOUNTS_MAX]; /* by enum keeper_mount; -EBADF for those it has not */
     /* Sent behind them: what lies under the disk, under the base, and of a view under both. */

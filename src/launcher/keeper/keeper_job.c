@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "base/trace.h"
 #include "launcher/keeper/keeper_child.h"
 #include "sys/file/sys_file.h"
+#include "sys/file/sys_memfd.h"
 #include "sys/mount/sys_mount.h"
 #include "sys/network/sys_fd_pass.h"
 #include "sys/network/sys_socket.h"
@@ -215,6 +217,7 @@ static void forget(struct keeper_job *job)
 {
     job->pidfd = fd_close(job->pidfd);
     job->status = fd_close(job->status);
+    job->trace = fd_close(job->trace);
 }
 
 static void undo(const struct keeper_host *host, struct keeper_job *job)
@@ -243,6 +246,18 @@ static int make_group(const struct keeper_host *host, const struct keeper_spec *
     return cgroup_entry_open(&job->cgroup, false, entry, err);
 }
 
+/* The keeper writes to it, and we read it as what a stranger wrote; its size is certain. Without it
+ * a job runs as well. */
+static int make_ring(void)
+{
+    AUTO(close) int fd = sys_memfd_create("trace", SYS_MEMFD_DATA);
+
+    if (fd < 0 || ftruncate(fd, TRACE_FILE_SIZE(KEEPER_TRACE_ENTRIES)) < 0 ||
+        sys_memfd_add_seals(fd, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW) < 0)
+        return -EBADF;
+    return TAKE_FD(fd);
+}
+
 static int clone_child(struct keeper_child *child, struct keeper_job *job, struct error *err)
 {
     struct sys_clone how = {
@@ -254,6 +269,7 @@ static int clone_child(struct keeper_child *child, struct keeper_job *job, struc
     if (pid < 0)
         return error_set(err, error_code_from_errno(pid), pid, "clone the keeper");
     job->pid = pid;
+    TRACE_WITH("launcher.keeper.cloned", keeper_task_row(child->task)->name);
     return 0;
 }
 
@@ -300,6 +316,7 @@ static int start_child(const struct keeper_host *host, const struct keeper_spec 
         .standard = {streams->input < 0 ? null : streams->input,
                      streams->output < 0 ? null : streams->output, null},
         .data = -EBADF,
+        .trace = job->trace = make_ring(),
         .has_base = spec->base.id.text[0] || (spec->folders && spec->folders->base >= 0),
     };
     if (keeper_job_has_data(spec->task))
@@ -372,6 +389,9 @@ int keeper_job_finish(const struct keeper_host *host, struct keeper_job *job,
     started = child_steps_read(&keeper_child_steps, job->status, NULL, err);
     if (started < 0)
         (void) error_wrap(err, "keeper");
+    if (job->trace >= 0)
+        trace_collect(job->trace, KEEPER_TRACE_ENTRIES, "keeper");
+    TRACE(started < 0 ? "launcher.keeper.failed" : "launcher.keeper.ended");
     /* An error of the job itself goes before one of tidying up. */
     if (give_back(host, job, started < 0 ? NULL : err) < 0)
         started = -1;

@@ -99,13 +99,14 @@ struct keeper_job {
     pid_t pid;
     int pidfd;  /* owned: readable when the job has ended */
     int status; /* owned: for keeper_job_finish */
+    int trace;  /* owned: the keeper's ring, read when it has ended; negative: it has none */
     struct cgroup cgroup;
     bool has_cgroup;
 };
 
 #define KEEPER_JOB_INIT                                                                            \
     {                                                                                              \
-        .pidfd = -EBADF, .status = -EBADF                                                          \
+        .pidfd = -EBADF, .status = -EBADF, .trace = -EBADF                                         \
     }
 
 /* Start a job. It writes lines of JSON and stops while nobody reads them; closing the reading end

@@ -76,7 +76,8 @@ static void check_descriptors(pid_t pid, bool has_data)
         count++;
         CHECK(readlinkat(dirfd(folder), entry->d_name, target, sizeof(target) - 1) > 0);
         CHECK(strcmp(target, "/dev/null") == 0 || strncmp(target, "pipe:", 5) == 0 ||
-              strncmp(target, "/memfd:input", 12) == 0 || strncmp(target, "/disk", 5) == 0 ||
+              strncmp(target, "/memfd:input", 12) == 0 ||
+              strncmp(target, "/memfd:trace", 12) == 0 || strncmp(target, "/disk", 5) == 0 ||
               strstr(target, "/disks/") != NULL);
     }
     (void) closedir(folder);

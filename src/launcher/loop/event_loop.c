@@ -35,6 +35,7 @@ void event_timer_set(struct event_loop *loop, struct event_timer *timer, uint64_
     struct list *before;
 
     event_timer_clear(timer);
+    timer->trace = trace_context;
     timer->due_ns = clock_monotonic_ns(loop->clock) + milliseconds * NANOSECONDS_PER_MS;
     /* From the end: most timers are set for later than those that wait. */
     before = loop->timers.previous;
@@ -58,6 +59,8 @@ static void fire_due(struct event_loop *loop)
     struct event_timer *timer;
 
     while ((timer = soonest(loop)) && timer->due_ns <= now && !loop->stopped) {
+        TRACE_AS(&timer->trace);
+
         event_timer_clear(timer);
         timer->fire(timer);
     }
@@ -114,6 +117,7 @@ int event_loop_run(struct event_loop *loop)
             return -errno;
         if (count == 1) {
             struct event_source *source = event.data.ptr;
+            TRACE_AS(&source->trace);
 
             source->ready(source, event.events);
         }

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "base/trace.h"
 
 struct event_loop {
     int epoll; /* owned */
@@ -31,6 +32,7 @@ struct event_source {
     int fd;          /* borrowed; not to be closed before it is removed */
     uint32_t events; /* EPOLLIN, EPOLLOUT, EPOLLPRI; 0: only hang-ups and errors */
     void (*ready)(struct event_source *source, uint32_t events);
+    struct trace_context trace; /* for whom `ready` is called; empty unless the owner sets it */
     bool is_added;
 };
 
@@ -38,6 +40,7 @@ struct event_timer {
     struct list link;
     uint64_t due_ns;
     void (*fire)(struct event_timer *timer);
+    struct trace_context trace; /* of whoever set it; it fires as that */
     bool is_set;
 };
 

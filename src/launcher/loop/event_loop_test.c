@@ -141,12 +141,45 @@ static void a_timer_that_is_set_again_moves(void **state)
     event_loop_done(&loop);
 }
 
+struct context_timer {
+    struct event_timer timer;
+    struct event_loop *loop;
+    struct trace_context seen;
+};
+
+static void note_context(struct event_timer *timer)
+{
+    struct context_timer *mine = CONTAINER_OF(timer, struct context_timer, timer);
+
+    mine->seen = trace_context;
+    event_loop_stop(mine->loop);
+}
+
+static void a_timer_fires_as_whoever_set_it(void **state)
+{
+    static const struct id request = {.text = "aaaaaaaaaaaaaaaaaaaaaaaaaa"};
+    struct event_loop loop;
+    struct context_timer mine = {.timer.fire = note_context, .loop = &loop};
+
+    (void) state;
+    assert_int_equal(event_loop_init(&loop, clock_system()), 0);
+    {
+        TRACE_FOR(&request, NULL);
+        event_timer_set(&loop, &mine.timer, 1);
+    }
+    assert_int_equal(event_loop_run(&loop), 0);
+    assert_string_equal(mine.seen.request.text, request.text);
+    assert_string_equal(trace_context.request.text, "");
+    event_loop_done(&loop);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_callback_may_remove_a_source_that_is_ready_too),
         cmocka_unit_test(timers_fire_in_the_order_of_their_times),
         cmocka_unit_test(a_timer_that_is_set_again_moves),
+        cmocka_unit_test(a_timer_fires_as_whoever_set_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -81,6 +81,7 @@ static void has_exited(struct event_source *source, uint32_t events)
     struct sys_exit ended = {.kind = SYS_EXIT_UNKNOWN};
 
     (void) events;
+    TRACE("launcher.sandbox.exited");
     event_loop_remove(resident->all->loop, source);
     if (resident->is_child) {
         (void) sys_process_wait(resident->sandbox.pidfd, 0, &ended);
@@ -98,6 +99,7 @@ int resident_watch_exit(struct resident *resident, struct error *err)
 
     resident->exit = (struct event_source){
         .fd = resident->sandbox.pidfd, .events = EPOLLIN, .ready = has_exited};
+    resident->exit.trace.sandbox = resident->sandbox.id;
     r = event_loop_add(resident->all->loop, &resident->exit);
     return r < 0 ? error_set(err, ERR_INTERNAL, r, "watch sandbox %s", resident->sandbox.id.text)
                  : 0;
@@ -283,6 +285,8 @@ int resident_send_kill(struct resident *resident, struct error *err)
         resident->state = RESIDENT_ENDING;
         return 0;
     }
+    TRACE("launcher.sandbox.kill");
+    resident->exit.trace.request = trace_context.request;
     hold_namespaces(resident);
     resident_abort_mounts(resident);
     r = sys_process_kill(resident->sandbox.pidfd, SIGKILL);

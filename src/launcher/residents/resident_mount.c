@@ -144,8 +144,8 @@ static int start_helper(struct resident_mount *mount, bool replaces, uint64_t re
         return error_set(err, ERR_GONE, r, "sandbox %s ended", resident->sandbox.id.text);
     if (fuse_mount_start(&job, &mount->helper, err) < 0)
         return -1;
-    mount->exit =
-        (struct event_source){.fd = mount->helper, .events = EPOLLIN, .ready = helper_ended};
+    mount->exit = (struct event_source){
+        .fd = mount->helper, .events = EPOLLIN, .ready = helper_ended, .trace = trace_context};
     mount->timer.fire = helper_is_late;
     mount->request = request;
     r = event_loop_add(loop_of(mount), &mount->exit);

@@ -101,6 +101,7 @@ static void became_ready(struct event_source *source, uint32_t events)
         resident_abandon(resident);
         return;
     }
+    TRACE("launcher.sandbox.ready");
     resident->state = resident->record.pooled ? RESIDENT_POOLED : RESIDENT_RUNNING;
     resident->keep_disk = !resident->record.pooled;
     resident->start_request = 0;
@@ -111,8 +112,10 @@ static int watch_start(struct resident *resident, struct error *err)
 {
     int r;
 
-    resident->status = (struct event_source){
-        .fd = resident->sandbox.status, .events = EPOLLIN, .ready = became_ready};
+    resident->status = (struct event_source){.fd = resident->sandbox.status,
+                                             .events = EPOLLIN,
+                                             .ready = became_ready,
+                                             .trace = trace_context};
     r = event_loop_add(resident->all->loop, &resident->status);
     if (r < 0)
         return error_set(err, ERR_INTERNAL, r, "watch the start of a sandbox");
@@ -364,6 +367,7 @@ int residents_assign(struct residents *all, const struct wire_plan *plan,
         resident_abandon(resident);
         return -1;
     }
+    TRACE("launcher.sandbox.assigned");
     resident->state = RESIDENT_RUNNING;
     resident->keep_disk = true;
     *ret_resident = resident;

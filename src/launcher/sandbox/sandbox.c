@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "base/trace.h"
 #include "launcher/network/network_namespace.h"
 #include "launcher/sandbox/sandbox_child.h"
 #include "sys/file/sys_file.h"
@@ -291,6 +292,7 @@ static int clone_child(struct child *child, struct starting *starting, int group
     if (pid < 0)
         return error_set(err, error_code_from_errno(pid), pid, "clone the sandbox");
     sandbox->pid = pid;
+    TRACE("launcher.sandbox.cloned");
     return 0;
 }
 
@@ -345,6 +347,7 @@ int sandbox_start(const struct sandbox_host *host, const struct sandbox_plan *pl
     struct starting starting = {.host = host, .sandbox = &sandbox};
 
     sandbox.id = plan->id;
+    TRACE_WITH("launcher.sandbox.start", plan->image);
     starting.has_ids = id_range_take(host->ids, &plan->id, &sandbox.ids, err) == 0;
     if (!starting.has_ids || start_child(&starting, plan, listener, err) < 0 ||
         id_range_hand_over(host->ids, &plan->id, sandbox.pid, err) < 0) {

@@ -351,4 +351,4 @@ static const char *step_text(size_t step)
     return steps[step].text;
 }
 
-const struct child_steps sandbox_child_steps = {ARRAY_COUNT(steps), run_step, step_text};
+const struct child_steps sandbox_child_steps = {ARRAY_COUNT(steps), run_step, step_text, "child"};

@@ -10,6 +10,7 @@
 
 #include "agent/agent.h"
 #include "base/number.h"
+#include "base/trace.h"
 #include "sys/file/sys_file.h"
 #include "sys/process/sys_process.h"
 #include "sys/process/sys_signal.h"
@@ -173,6 +174,7 @@ int main(int argc, char **argv)
     struct log *log;
     int status;
 
+    trace_start("agent", TRACE_AGENT);
     if (parse(argc, argv, &settings) < 0)
         return EXIT_USAGE;
     if (settings.only_version) {

@@ -163,6 +163,8 @@ static const struct verb *const verbs[] = {
     &verb_db_rotate_keys,
     &verb_gc,
     &verb_fsck,
+    &verb_debug_trace,
+    &verb_debug_state,
     &verb_serve,
     &verb_settings,
     &verb_doctor,

@@ -369,6 +369,7 @@ int command_serve(int argc, char **argv)
     struct error err = ERROR_INIT;
     int r = settings_load(&daemon.settings, argc, argv, environ, &err), status;
 
+    trace_start("daemon", TRACE_DAEMON);
     if (r > 0) {
         settings_done(&daemon.settings);
         return print_help();

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "base/trace.h"
 #include "keeper/job.h"
 #include "sys/file/sys_file.h"
 #include "sys/process/sys_process.h"
@@ -98,6 +99,9 @@ int main(int argc, char **argv)
         job_print_usage();
         return EXIT_USAGE;
     }
+    /* Of the launcher's, which reads it when we have ended; without it the ring is for ourselves. */
+    if (trace_start_in("keeper", KEEPER_TRACE_ENTRIES, TRACE_FILE_FD) == 0)
+        (void) close(TRACE_FILE_FD);
     (void) sys_process_set_dumpable(false);
     (void) sys_signal_ignore(SIGPIPE);
     if (output_end_with_reader() < 0)

@@ -10,6 +10,7 @@
 
 #include "base/auto.h"
 #include "base/number.h"
+#include "base/trace.h"
 #include "launcher/host/host_mounts.h"
 #include "launcher/launcher.h"
 #include "programs/launcher/verb.h"
@@ -205,6 +206,7 @@ int verb_launch(int argc, char **argv)
     struct error err = ERROR_INIT;
     int status;
 
+    trace_start("launcher", TRACE_LAUNCHER);
     if (parse(argc, argv, &words) < 0) {
         (void) fputs(usage, stderr);
         return ROOT_VERB_REFUSED;
