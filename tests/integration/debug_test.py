@@ -94,6 +94,7 @@ def an_exec_is_followed_into_the_agent():
     check_times(entries)
     check_order(entries,
                 ("daemon", "http.begin POST"),
+                ("daemon", "agent.ask POST"),
                 ("agent", "http.begin POST"),
                 ("agent", "exec.start"),
                 ("agent", "exec.started"),
@@ -199,6 +200,21 @@ def the_state_has_a_line_for_everything():
                   f"  sandbox {sandbox} running name=made", f"  entry {sandbox} running",
                   "launcher: ", "keeper jobs: ", "janitor: ", f"  sandbox {sandbox} running pid="):
         assert any(line.startswith(start) for line in out.splitlines()), (start, out)
+
+
+@test
+def a_launcher_that_hangs_holds_up_nothing():
+    os.kill(PLANE.pid, signal.SIGSTOP)
+    try:
+        status, out, err = burrow("debug", "trace", "--sandbox", "made")
+        equal(status, 0, "status")
+        assert "launcher: does not answer" in err and " daemon " in out, (out, err)
+        status, out, err = burrow("debug", "state")
+        equal((status, err), (0, ""), "status and complaints")
+        assert "launcher: does not answer" in out and "call inspect" in out, out
+    finally:
+        os.kill(PLANE.pid, signal.SIGCONT)
+    wait_until(lambda: "launcher: does not" not in burrow("debug", "state")[1], "it answers again")
 
 
 @test

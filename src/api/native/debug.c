@@ -22,6 +22,18 @@
 #define MISSING_MAX ((size_t) 16 * 1024)
 #define AGENTS_ASK  16 /* of the sandboxes that a request was about */
 
+/* A launcher that hangs is what one wants to see: it is not waited for longer than this. */
+#define PATIENCE_MS 2000
+
+/* provider_inspect, answered in time: by the provider, or with a failure, and then its answer is
+ * dropped when it comes after all. */
+struct patient_look {
+    struct deadline deadline;
+    provider_inspect_done *done;
+    void *context;
+    bool is_told, is_answered, is_closed;
+};
+
 struct trace_look {
     struct pending *pending;
     struct api *api;
@@ -39,6 +51,68 @@ static void look_free(struct trace_look *look)
     text_done(&look->missing);
     free(look->entries);
     free(look);
+}
+
+/* --- in time --------------------------------------------------------------------------------- */
+
+static void patient_look_free(struct patient_look *patient)
+{
+    if (patient->is_answered && patient->is_closed)
+        free(patient);
+}
+
+static void patient_look_closed(struct deadline *deadline)
+{
+    struct patient_look *patient = CONTAINER_OF(deadline, struct patient_look, deadline);
+
+    patient->is_closed = true;
+    patient_look_free(patient);
+}
+
+static void patient_look_tell(struct patient_look *patient, const struct error *failure, int file)
+{
+    if (patient->is_told)
+        return;
+    patient->is_told = true;
+    patient->done(patient->context, failure, file);
+    deadline_close(&patient->deadline, patient_look_closed);
+}
+
+static void patient_look_answered(void *context, const struct error *failure, int file)
+{
+    struct patient_look *patient = context;
+
+    patient_look_tell(patient, failure, file);
+    patient->is_answered = true;
+    patient_look_free(patient);
+}
+
+static void patient_look_late(struct deadline *deadline)
+{
+    struct error error = ERROR_INIT;
+
+    (void) error_set(&error, ERR_UPSTREAM_TIMEOUT, 0, "does not answer within %d ms", PATIENCE_MS);
+    patient_look_tell(CONTAINER_OF(deadline, struct patient_look, deadline), &error, -EBADF);
+}
+
+static void look_patiently(struct api *api, bool state, const struct trace_context *about,
+                           provider_inspect_done *done, void *context)
+{
+    struct provider *provider = domain_provider(api->domain);
+    struct patient_look *patient;
+    struct error error = ERROR_INIT;
+
+    if (!provider) {
+        (void) error_set(&error, ERR_UNAVAILABLE, 0, "there is none");
+        done(context, &error, -EBADF);
+        return;
+    }
+    patient = mem_alloc(sizeof(*patient));
+    patient->done = done;
+    patient->context = context;
+    deadline_init(api->loop, &patient->deadline, patient_look_late);
+    deadline_set(&patient->deadline, PATIENCE_MS);
+    provider_inspect(provider, state, about, patient_look_answered, patient);
 }
 
 /* --- entries --------------------------------------------------------------------------------- */
@@ -218,7 +292,6 @@ static int read_about(struct http_request *request, struct trace_context *ret_ab
 void native_debug_trace(struct http_request *request)
 {
     struct api *api = api_of(request);
-    struct provider *provider = domain_provider(api->domain);
     AUTO(free) struct trace_entry *entries = NULL;
     struct error error = ERROR_INIT;
     struct trace_context about;
@@ -234,12 +307,7 @@ void native_debug_trace(struct http_request *request)
     look->pending = pending_new(request);
     entries = mem_alloc_array(TRACE_DAEMON, sizeof(*entries));
     add_entries(look, entries, trace_read(&about, entries, TRACE_DAEMON));
-    if (provider) {
-        provider_inspect(provider, false, &about, launcher_answered, look);
-        return;
-    }
-    find_sandboxes(look);
-    ask_next_agent(look);
+    look_patiently(api, false, &about, launcher_answered, look);
 }
 
 /* --- state ----------------------------------------------------------------------------------- */
@@ -281,13 +349,6 @@ static void state_answered(void *context, const struct error *failure, int file)
 void native_debug_state(struct http_request *request)
 {
     static const struct trace_context anybody;
-    struct provider *provider = domain_provider(api_of(request)->domain);
-    struct error error = ERROR_INIT;
 
-    if (provider) {
-        provider_inspect(provider, true, &anybody, state_answered, pending_new(request));
-        return;
-    }
-    (void) error_set(&error, ERR_UNAVAILABLE, 0, "there is none");
-    state_answered(pending_new(request), &error, -EBADF);
+    look_patiently(api_of(request), true, &anybody, state_answered, pending_new(request));
 }

@@ -93,6 +93,8 @@ struct http_exchange *http_exchange_start(struct http_origin *origin,
     exchange->is_safe = exchange->body_ended && is_safe_method(request->method);
     exchange->wants_upgrade = request->upgrade;
     exchange->head = (struct text) TEXT_INIT(REQUEST_HEAD_MAX + STREAM_HIGH_WATER * 2);
+    if (origin->options.is_agent)
+        TRACE_WITH("agent.ask", request->method);
     list_init(&exchange->link);
     loop_task_init(&exchange->fail_task, fail_task);
     write_request_head(&exchange->head, request, origin->options.is_agent);

@@ -275,6 +275,8 @@ static bool response_head(struct http_parser *parser)
     if (parser->head.status < 200)
         return false; /* an interim response; 101 is met when the parser stops */
     exchange->response = &parser->head;
+    if (link->origin->options.is_agent)
+        TRACE("agent.answered");
     exchange->events->on_head(exchange);
     return link->exchange && exchange->is_head;
 }
