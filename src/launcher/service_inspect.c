@@ -24,8 +24,8 @@ static void describe_resident(const struct resident *resident, struct text *out)
         text_format(out, " held=%u", resident->holds);
     if (resident->served_count)
         text_format(out, " mounts=%zu", resident->served_count);
-    if (resident->is_stuck)
-        text_append(out, " stuck");
+    if (resident->teardown_failed)
+        text_append(out, " teardown-failed");
     text_append_char(out, '\n');
 }
 
