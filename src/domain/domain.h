@@ -76,6 +76,9 @@ void domain_tick(struct domain *domain);
  */
 void domain_close(struct domain *domain, domain_done *done, void *context);
 
+/* NULL: there is none. */
+struct provider *domain_provider(const struct domain *domain);
+
 /* What is under way here, in the store, the objects and the provider, as lines for people. */
 void domain_describe(const struct domain *domain, struct text *out);
 

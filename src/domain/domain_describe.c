@@ -8,6 +8,11 @@ static const char *const stage_texts[] = {
     [DOMAIN_CLOSING] = "closing",
 };
 
+struct provider *domain_provider(const struct domain *domain)
+{
+    return domain->options.provider;
+}
+
 void domain_describe(const struct domain *domain, struct text *out)
 {
     struct store_counters store;

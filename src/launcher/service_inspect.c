@@ -37,7 +37,7 @@ static void describe_state(const struct service *service, struct text *out)
                 service->conversation.requests.count, service->conversation.channel.waiting_count);
     text_format(out, "keeper jobs: %zu run, %zu wait\n", service->keeper.running_count,
                 service->keeper.waiting_count);
-    text_format(out, "janitor: %zu tasks; porter: %zu tasks\n", janitor_length(all->janitor),
+    text_format(out, "janitor: %zu tasks; porter: %zu tasks\n", all->janitor->count,
                 all->porter->count);
     for (size_t i = 0; i < all->count; i++)
         describe_resident(all->sorted[i], out);

@@ -53,11 +53,6 @@ const char *provider_call_name(enum provider_call_kind kind)
     return rules[kind].name;
 }
 
-const char *provider_phase_name(enum provider_phase phase)
-{
-    return phases[phase].name;
-}
-
 unsigned int provider_call_capability(enum provider_call_kind kind)
 {
     return rules[kind].capability;
