@@ -104,10 +104,12 @@ static size_t list_networks(pid_t pid, char ret_names[static 8][64])
     (void) snprintf(pattern, sizeof(pattern), "/proc/%d/fd/*", (int) pid);
     assert_int_equal(glob(pattern, GLOB_NOSORT, NULL, &found), 0);
     for (size_t i = 0; i < found.gl_pathc && count < 8; i++) {
-        ssize_t length = readlink(found.gl_pathv[i], ret_names[count], 63);
+        char name[64];
+        ssize_t length = readlink(found.gl_pathv[i], name, sizeof(name) - 1);
 
-        ret_names[count][length < 0 ? 0 : length] = '\0';
-        count += strncmp(ret_names[count], "net:", 4) == 0;
+        name[length < 0 ? 0 : length] = '\0';
+        if (strncmp(name, "net:", 4) == 0)
+            memcpy(ret_names[count++], name, sizeof(name));
     }
     globfree(&found);
     return count;

@@ -271,9 +271,9 @@ def a_terminal_is_activity_while_somebody_looks_or_something_runs():
                 equal(agent.activity()["running"], 1, "looked at again")
                 viewer.type(f"cat {gate}\n")
                 wait_until(lambda: find_processes(f"cat\0{gate}"), "its command runs")
+            ended = time.monotonic()  # not before this: it is seen to be busy
             found = agent.activity()
             equal((found["running"], found["idleMs"]), (1, 0), "a command in the foreground")
-            ended = time.monotonic()
             with open(gate, "w", encoding="ascii"):
                 pass
             wait_until(lambda: agent.activity()["running"] == 0, "its end")
