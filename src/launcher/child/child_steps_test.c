@@ -32,7 +32,8 @@ static const char *step_text(size_t step)
     return texts[step];
 }
 
-static const struct child_steps steps = {3, take_step, step_text};
+static const struct child_steps steps = {
+    .count = 3, .run = take_step, .text = step_text, .name = "morning"};
 
 /* Returns the pipe with what the child said; it has ended. */
 static int run(struct plan plan)
