@@ -1,6 +1,7 @@
 #include "keeper/squash/squash_writer.h"
 
 #include <endian.h>
+#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/sysmacros.h>
@@ -107,10 +108,20 @@ void squash_node_free(struct squash_node *node)
     free(node);
 }
 
+/* The library frees blocks when they are written only. With an error nothing is, and no node is
+ * looked at. */
+static void let_go_of_blocks(struct squash_writer *writer)
+{
+    writer->output.error = ECANCELED;
+    if (writer->processor)
+        (void) sqfs_block_processor_sync(writer->processor); /* nobody waits for its result */
+}
+
 void squash_writer_free(struct squash_writer *writer)
 {
     if (!writer)
         return;
+    let_go_of_blocks(writer);
     sqfs_destroy(writer->processor); /* first: its threads use the compressor */
     for (size_t i = 0; i < writer->node_count; i++)
         squash_node_free(writer->nodes[i]);

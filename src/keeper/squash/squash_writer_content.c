@@ -61,6 +61,8 @@ static int submit(struct squash_writer *writer, struct squash_node *node, const 
     int result = sqfs_block_processor_submit_block(
         writer->processor, node, SQFS_BLK_IGNORE_SPARSE | SQFS_BLK_DONT_HASH, bytes, length);
 
+    if (result == 0 && writer->output.error)
+        result = SQFS_ERROR_IO;
     return result < 0 ? squash_library_error(result, &writer->output, err) : 0;
 }
 

@@ -34,22 +34,23 @@ static void note_block(struct squash_node *node, uint32_t word, uint64_t locatio
     inode->extra[node->written++] = word;
 }
 
+/* When a block cannot be written, the library stops and never frees the others it has. So it is not
+ * told: whoever asks for something next sees it by the output's error. */
 int squash_writer_take_block(sqfs_block_writer_t *base, void *user, sqfs_u32 size,
                              sqfs_u32 checksum, sqfs_u32 flags, const sqfs_u8 *bytes,
                              sqfs_u64 *ret_location)
 {
     struct squash_writer *writer = CONTAINER_OF(base, struct squash_writer, block_writer);
     uint32_t word = size | (flags & SQFS_BLK_IS_COMPRESSED ? 0 : SQUASH_BLOCK_PLAIN);
-    int result;
 
     (void) checksum;
     *ret_location = writer->output.size;
-    result = squash_output_append(&writer->output, bytes, size);
-    if (result == 0 && !user)
+    if (writer->output.error || squash_output_append(&writer->output, bytes, size) < 0)
+        return 0;
+    if (!user)
         return sqfs_frag_table_append(writer->fragments, *ret_location, word, NULL);
-    if (result == 0)
-        note_block(user, word, *ret_location);
-    return result;
+    note_block(user, word, *ret_location);
+    return 0;
 }
 
 /* --- inodes --------------------------------------------------------------------------------- */
@@ -216,6 +217,8 @@ int squash_writer_take_nodes(struct squash_writer *writer, struct error *err)
     size_t count = writer->node_count;
     int result = sqfs_block_processor_sync(writer->processor);
 
+    if (result == 0 && writer->output.error)
+        result = SQFS_ERROR_IO;
     if (result < 0)
         return squash_library_error(result, &writer->output, err);
     writer->node_count = 0;
