@@ -19,7 +19,7 @@ import subprocess
 from outpost import cgroup, folder, network_name
 from program import clean_environment, program
 
-VERSION = PLAN_VERSION = 2
+VERSION, PLAN_VERSION = 3, 2
 HELLO, SUBSCRIBE, LIST, ADOPT, CREATE, ASSIGN, SOCKETS, FREEZE, THAW, KILL, LIMITS, STATS = \
     range(1, 13)
 WELCOME, DONE, SUBSCRIBED, LISTED, SANDBOX, SOCKETS_MADE, STATS_READ, EXITED = \
@@ -35,8 +35,11 @@ def new_id(rng):
     return "".join(rng.choice(ID_LETTERS) for _ in range(25)) + rng.choice(ID_LAST)
 
 
-def message(number, request, body=b"", version=VERSION):
-    return struct.pack("<HHQ", 0 if number == HELLO else version, number, request) + body
+def message(number, request, body=b"", version=VERSION, trace=bytes(26)):
+    """A request, done for nobody's in particular; `hello` has no trace."""
+    if number == HELLO:
+        version, trace = 0, b""
+    return struct.pack("<HHQ", version, number, request) + trace + body
 
 
 def text(value):
