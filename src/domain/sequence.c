@@ -71,13 +71,13 @@ void sequence_done(void *sequence, const struct error *failure)
     sequence_next(sequence, failure);
 }
 
-void sequence_kept(void *context, const struct error *failure, const struct store_receipt *receipt)
+void sequence_kept(void *sequence, const struct error *failure, const struct store_receipt *receipt)
 {
-    struct sequence *sequence = context;
+    struct sequence *kept = sequence;
 
     if (!failure)
-        event_kept(sequence->domain, receipt);
-    sequence_next(sequence, failure);
+        event_kept(kept->domain, receipt);
+    sequence_next(kept, failure);
 }
 
 void sequence_asked(void *sequence, const struct error *failure, const struct inside_answer *answer)

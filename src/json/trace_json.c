@@ -1,5 +1,6 @@
 #include "json/trace_json.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Later than this no clock that counts from a boot is: it is exact in every reader of JSON. */
@@ -36,9 +37,9 @@ static int take_text(const struct json_place *object, const char *key, char *ret
 
     if (json_field_text(object, key, JSON_OPTIONAL, size - 1, &text, err) < 0)
         return -1;
+    /* All of it: entries are copied and compared as bytes. */
     memset(ret_text, 0, size);
-    if (text)
-        memcpy(ret_text, text, strlen(text));
+    (void) snprintf(ret_text, size, "%s", text ? text : "");
     return 0;
 }
 

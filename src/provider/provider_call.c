@@ -286,21 +286,24 @@ static void call_operation(struct provider_call *call)
 static void call_start(struct provider_call *call)
 {
     struct error err = ERROR_INIT;
+    bool is_over;
 
     if (check_stage(call, &err) < 0 || check_ability(call, &err) < 0 ||
-        mark_sandbox(call, &err) < 0)
+        mark_sandbox(call, &err) < 0) {
         provider_call_answer(call, &err);
-    else if (call->kind == PROVIDER_CALL_LIST ||
-             (call->kind == PROVIDER_CALL_STOP && call->before == RUN_STATE_STOPPED))
-        provider_call_answer(call, NULL);
-    else if (check_operation(call, &err) < 0)
-        provider_call_answer(call, &err);
-    else
+        return;
+    }
+    is_over = call->kind == PROVIDER_CALL_LIST ||
+              (call->kind == PROVIDER_CALL_STOP && call->before == RUN_STATE_STOPPED);
+    if (!is_over && check_operation(call, &err) == 0)
         call_operation(call);
+    else
+        provider_call_answer(call, is_over ? NULL : &err);
 }
 
 void provider_call_run(struct provider_call *call)
 {
+    call->inside = true; /* an answer that comes at once is told later, and the call stays */
     if (list_is_empty(&call->link)) /* else it was refused */
         call_start(call);
     call->inside = false;
