@@ -173,11 +173,12 @@ static int send_and_follow(struct wire_conversation *conversation,
     return 0;
 }
 
-static void request_answered(struct wire_request request)
+/* Before it is sent: behind that the other end may be first. */
+static void trace_answer(const struct wire_request *request)
 {
-    TRACE_FOR(&request.trace.request, NULL);
+    TRACE_FOR(&request->trace.request, NULL);
 
-    TRACE_WITH("wire.answer", wire_message_name(request.message));
+    TRACE_WITH("wire.answer", wire_message_name(request->message));
 }
 
 int wire_conversation_answer(struct wire_conversation *conversation, uint64_t request,
@@ -190,9 +191,12 @@ int wire_conversation_answer(struct wire_conversation *conversation, uint64_t re
     if (conversation->ended)
         return error_set(err, ERR_GONE, 0, "the conversation is over");
     open = wire_requests_find(&conversation->requests, reply, err);
-    if (!open || send_and_follow(conversation, reply, fds, count, err) < 0)
+    if (!open)
         return -1;
-    request_answered(wire_requests_remove(&conversation->requests, open));
+    trace_answer(open);
+    if (send_and_follow(conversation, reply, fds, count, err) < 0)
+        return -1;
+    (void) wire_requests_remove(&conversation->requests, open);
     return 0;
 }
 
