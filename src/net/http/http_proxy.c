@@ -40,6 +40,15 @@ static const char *const forwarded_headers[] = {
     "forwarded",
 };
 
+/* Orders to a web server in front of us (nginx, Apache, lighttpd, LiteSpeed, Perlbal): send that
+ * file of yours, fetch that page for me, keep this. What we pass on for others gives it none. */
+static const char *const front_headers[] = {
+    "x-sendfile",    "x-sendfile2",    "x-lighttpd-send-file", "x-litespeed-location",
+    "x-reproxy-url", "x-reproxy-file",
+};
+
+#define FRONT_PREFIX "x-accel-"
+
 static bool is_among(const struct http_header *header, const char *const *names, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -54,6 +63,12 @@ static bool is_for_one_hop(const struct http_header *header, const char *connect
 {
     return is_among(header, hop_headers, ARRAY_COUNT(hop_headers)) ||
            (connection && http_list_has_token(connection, header->name));
+}
+
+static bool is_order_to_front(const struct http_header *header)
+{
+    return strncasecmp(header->name, FRONT_PREFIX, strlen(FRONT_PREFIX)) == 0 ||
+           is_among(header, front_headers, ARRAY_COUNT(front_headers));
 }
 
 /* --- the request out ------------------------------------------------------------------------ */
@@ -150,6 +165,17 @@ static const char *request_target(struct http_request *request)
 
 /* --- the response back ---------------------------------------------------------------------- */
 
+/* The one order that an event stream needs: nginx holds back what it is not told to let through. */
+static int add_unbuffered(struct proxy *proxy, const struct http_head *head)
+{
+    static const char events[] = "text/event-stream";
+    const char *type = http_head_get(head, "content-type");
+
+    return type && strncasecmp(type, events, strlen(events)) == 0
+               ? http_reply_header(proxy->request, "X-Accel-Buffering", "no")
+               : 0;
+}
+
 static int copy_reply_headers(struct proxy *proxy, const struct http_head *head)
 {
     const char *connection = http_head_join(head, "connection", &proxy->request->pool);
@@ -157,7 +183,7 @@ static int copy_reply_headers(struct proxy *proxy, const struct http_head *head)
     for (size_t i = 0; i < head->header_count; i++) {
         const struct http_header *header = &head->headers[i];
 
-        if (is_for_one_hop(header, connection) ||
+        if (is_for_one_hop(header, connection) || is_order_to_front(header) ||
             (proxy->pass_reply_header && !proxy->pass_reply_header(header)))
             continue;
         if (proxy->edit_reply_header)
@@ -167,7 +193,7 @@ static int copy_reply_headers(struct proxy *proxy, const struct http_head *head)
         if (http_reply_header(proxy->request, header->name, header->value) < 0)
             return -1;
     }
-    return 0;
+    return add_unbuffered(proxy, head);
 }
 
 static void http_proxy_give_up(struct proxy *proxy, const struct error *error)

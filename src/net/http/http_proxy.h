@@ -1,7 +1,8 @@
 /* A transparent reverse proxy: one request goes to an origin, its response comes back.
  *
  * Streams both bodies with back-pressure; passes every header in order but those that belong to one
- * hop (RFC 9110 7.6.1 and what Connection names); turns a 101 into a tunnel; says who asked in
+ * hop (RFC 9110 7.6.1 and what Connection names) and, of replies, orders to a web server in front of
+ * us (X-Accel-Redirect, X-Sendfile and their like); turns a 101 into a tunnel; says who asked in
  * X-Forwarded-For, -Proto and -Host, in place of whatever the client claimed there. */
 #pragma once
 

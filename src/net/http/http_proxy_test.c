@@ -112,6 +112,45 @@ static void request_headers_pass_in_order_but_those_of_one_hop(void **state)
     raw_close(&peer);
 }
 
+static void a_reply_gives_no_orders_to_a_server_in_front_of_us(void **state)
+{
+    struct bench *bench = *state;
+    struct raw raw = client(bench, "GET / HTTP/1.1\r\n" HOST "\r\n");
+    struct raw peer = upstream(bench);
+
+    HEARD(bench, &peer, "\r\n\r\n");
+    SAY(bench, &peer, "HTTP/1.1 200 OK\r\nX-Accel-Redirect: /internal/secret\r\n"
+                      "x-accel-expires: 9999\r\nX-ACCEL-Buffering: yes\r\n"
+                      "X-Sendfile: /etc/shadow\r\nX-Sendfile2: /etc/shadow 0-\r\n"
+                      "X-LIGHTTPD-send-file: /etc/shadow\r\nX-Reproxy-URL: http://inside/\r\n"
+                      "X-LiteSpeed-Location: /internal\r\nX-Accelerated: yes\r\n"
+                      "Content-Type: text/html\r\nContent-Length: 0\r\n\r\n");
+    HEARD(bench, &raw, "\r\n\r\n");
+    assert_true(raw_has(&raw, "\r\nX-Accelerated: yes\r\n"));
+    assert_null(strcasestr(text_string(&raw.got), "x-accel-"));
+    assert_null(strcasestr(text_string(&raw.got), "send"));
+    assert_null(strcasestr(text_string(&raw.got), "internal"));
+    assert_false(raw_has(&raw, "http://inside/"));
+    raw_close(&raw);
+    raw_close(&peer);
+}
+
+static void a_stream_of_events_is_not_held_back_in_front_of_us(void **state)
+{
+    struct bench *bench = *state;
+    struct raw raw = client(bench, "GET / HTTP/1.1\r\n" HOST "\r\n");
+    struct raw peer = upstream(bench);
+
+    HEARD(bench, &peer, "\r\n\r\n");
+    SAY(bench, &peer, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n"
+                      "X-Accel-Buffering: yes\r\nContent-Length: 0\r\n\r\n");
+    HEARD(bench, &raw, "\r\n\r\n");
+    assert_int_equal(raw_count(&raw, "X-Accel-Buffering: "), 1);
+    assert_true(raw_has(&raw, "\r\nX-Accel-Buffering: no\r\n"));
+    raw_close(&raw);
+    raw_close(&peer);
+}
+
 static void a_trusted_proxy_before_us_is_believed(void **state)
 {
     struct bench *bench = *state;
@@ -482,6 +521,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         PROXY_TEST(request_headers_pass_in_order_but_those_of_one_hop),
+        PROXY_TEST(a_reply_gives_no_orders_to_a_server_in_front_of_us),
+        PROXY_TEST(a_stream_of_events_is_not_held_back_in_front_of_us),
         PROXY_TEST(a_trusted_proxy_before_us_is_believed),
         PROXY_TEST(target_host_and_headers_may_be_replaced),
         PROXY_TEST(an_absolute_target_becomes_a_path),
