@@ -43,8 +43,8 @@ static const char *const forwarded_headers[] = {
 /* Orders to a web server in front of us (nginx, Apache, lighttpd, LiteSpeed, Perlbal): send that
  * file of yours, fetch that page for me, keep this. What we pass on for others gives it none. */
 static const char *const front_headers[] = {
-    "x-sendfile",    "x-sendfile2",    "x-lighttpd-send-file", "x-litespeed-location",
-    "x-reproxy-url", "x-reproxy-file",
+    "x-sendfile",           "x-sendfile2",   "x-lighttpd-send-file",
+    "x-litespeed-location", "x-reproxy-url", "x-reproxy-file",
 };
 
 #define FRONT_PREFIX "x-accel-"

@@ -119,12 +119,13 @@ static void a_reply_gives_no_orders_to_a_server_in_front_of_us(void **state)
     struct raw peer = upstream(bench);
 
     HEARD(bench, &peer, "\r\n\r\n");
-    SAY(bench, &peer, "HTTP/1.1 200 OK\r\nX-Accel-Redirect: /internal/secret\r\n"
-                      "x-accel-expires: 9999\r\nX-ACCEL-Buffering: yes\r\n"
-                      "X-Sendfile: /etc/shadow\r\nX-Sendfile2: /etc/shadow 0-\r\n"
-                      "X-LIGHTTPD-send-file: /etc/shadow\r\nX-Reproxy-URL: http://inside/\r\n"
-                      "X-LiteSpeed-Location: /internal\r\nX-Accelerated: yes\r\n"
-                      "Content-Type: text/html\r\nContent-Length: 0\r\n\r\n");
+    SAY(bench, &peer,
+        "HTTP/1.1 200 OK\r\nX-Accel-Redirect: /internal/secret\r\n"
+        "x-accel-expires: 9999\r\nX-ACCEL-Buffering: yes\r\n"
+        "X-Sendfile: /etc/shadow\r\nX-Sendfile2: /etc/shadow 0-\r\n"
+        "X-LIGHTTPD-send-file: /etc/shadow\r\nX-Reproxy-URL: http://inside/\r\n"
+        "X-LiteSpeed-Location: /internal\r\nX-Accelerated: yes\r\n"
+        "Content-Type: text/html\r\nContent-Length: 0\r\n\r\n");
     HEARD(bench, &raw, "\r\n\r\n");
     assert_true(raw_has(&raw, "\r\nX-Accelerated: yes\r\n"));
     assert_null(strcasestr(text_string(&raw.got), "x-accel-"));
@@ -142,8 +143,9 @@ static void a_stream_of_events_is_not_held_back_in_front_of_us(void **state)
     struct raw peer = upstream(bench);
 
     HEARD(bench, &peer, "\r\n\r\n");
-    SAY(bench, &peer, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n"
-                      "X-Accel-Buffering: yes\r\nContent-Length: 0\r\n\r\n");
+    SAY(bench, &peer,
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n"
+        "X-Accel-Buffering: yes\r\nContent-Length: 0\r\n\r\n");
     HEARD(bench, &raw, "\r\n\r\n");
     assert_int_equal(raw_count(&raw, "X-Accel-Buffering: "), 1);
     assert_true(raw_has(&raw, "\r\nX-Accel-Buffering: no\r\n"));
