@@ -195,6 +195,18 @@ static int see_interrupts(void)
     return see("/proc/interrupts");
 }
 
+/* Which files of the host are locked, by disk and number. */
+static int see_locks(void)
+{
+    return see("/proc/locks");
+}
+
+/* One folder for each disk of the host, with how it is mounted and used. */
+static int see_disk_options(void)
+{
+    return attack_result(access("/proc/fs/ext4", F_OK));
+}
+
 static int see_boot_parameters(void)
 {
     return see("/proc/cmdline");
@@ -276,6 +288,8 @@ const struct attack attack_files[] = {
     {"see_timers", see_timers},
     {"see_memory", see_memory},
     {"see_interrupts", see_interrupts},
+    {"see_locks", see_locks},
+    {"see_disk_options", see_disk_options},
     {"see_boot_parameters", see_boot_parameters},
     {"trigger_pressure", trigger_pressure},
     {"see_sysrq", see_sysrq},

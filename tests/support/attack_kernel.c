@@ -17,6 +17,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,6 +31,8 @@
 #define KEY_SPEC_PROCESS (-2)
 #define SYS_STATMOUNT    457
 #define SYS_MEMFD_SECRET 447
+#define SYS_CACHESTAT    451
+#define SET_MEMORY_MERGE 67 /* PR_SET_MEMORY_MERGE */
 #define LOG_BUFFER_SIZE  10
 #define HANDLE_SPACE     128
 
@@ -198,6 +201,50 @@ static int merge_memory(void)
     return page == MAP_FAILED ? -errno : attack_result(madvise(page, 4096, MADV_MERGEABLE));
 }
 
+/* PR_SET_MEMORY_MERGE: all pages of the process, without a call for each range. */
+static int merge_memory_by_process(void)
+{
+    return attack_result(prctl(SET_MEMORY_MERGE, 1, 0, 0, 0));
+}
+
+/* --- what others run, by the pages of their programs that are in memory ---------------------- */
+
+static int open_shared_program(void)
+{
+    int fd = open("/usr/bin/env", O_RDONLY | O_CLOEXEC);
+
+    return fd < 0 ? open("/proc/self/exe", O_RDONLY | O_CLOEXEC) : fd;
+}
+
+static int count_cached_pages(void)
+{
+    struct {
+        uint64_t offset, length;
+    } range = {0, 4096};
+    uint64_t counts[5];
+    AUTO(close) int fd = open_shared_program();
+
+    return attack_result(syscall(SYS_CACHESTAT, fd, &range, counts, 0));
+}
+
+static int map_cached_pages(void)
+{
+    AUTO(close) int fd = open_shared_program();
+    void *page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+    unsigned char in_memory;
+
+    return page == MAP_FAILED ? -errno : attack_result(mincore(page, 4096, &in_memory));
+}
+
+static int read_cached_pages(void)
+{
+    char byte;
+    struct iovec piece = {&byte, 1};
+    AUTO(close) int fd = open_shared_program();
+
+    return attack_result(preadv2(fd, &piece, 1, 0, RWF_NOWAIT));
+}
+
 /* --- the filter itself ---------------------------------------------------------------------- */
 
 static int answer_calls(void)
@@ -293,6 +340,10 @@ const struct attack attack_kernel[] = {
     {"read_segments", read_segments},
     {"hide_memory", hide_memory},
     {"merge_memory", merge_memory},
+    {"merge_memory_by_process", merge_memory_by_process},
+    {"count_cached_pages", count_cached_pages},
+    {"map_cached_pages", map_cached_pages},
+    {"read_cached_pages", read_cached_pages},
     {"answer_calls", answer_calls},
     {"call_unknown", call_unknown},
     {"change_host_name", change_host_name},

@@ -142,15 +142,17 @@ int child_mount_devices(struct child *child)
 /* What proc shows of the host beyond this sandbox's processes: hidden behind an empty file or
  * folder, or not writable. A kernel without one of them is fine. */
 static const char *const hidden_files[] = {
-    "kcore",      "keys",        "key-users",  "timer_list",    "kallsyms",
-    "kmsg",       "sched_debug", "interrupts", "sysrq-trigger", "config.gz",
-    "kpagecount", "kpageflags",  "cmdline",    "kpagecgroup",   "latency_stats",
+    "kcore",       "keys",        "key-users",     "timer_list", "kallsyms",   "kmsg",
+    "sched_debug", "interrupts",  "sysrq-trigger", "config.gz",  "kpagecount", "kpageflags",
+    "cmdline",     "kpagecgroup", "latency_stats", "locks",      "softirqs",   "schedstat",
+    "modules",     "iomem",       "ioports",       "mdstat",
 };
 
-/* Pressure is everybody's, and can be written: each write is a trigger in the kernel. */
-static const char *const hidden_folders[] = {"acpi", "scsi", "asound", "pressure"};
+/* Pressure is everybody's, and can be written: each write is a trigger in the kernel. In fs is how
+ * the host's disks are mounted and what they are doing. */
+static const char *const hidden_folders[] = {"acpi", "scsi", "asound", "pressure", "fs", "mpt"};
 
-static const char *const fixed_folders[] = {"sys", "bus", "fs", "irq"};
+static const char *const fixed_folders[] = {"sys", "bus", "irq"};
 
 /* Show `behind` in place of each, or (NULL) the same without the right to write. */
 static int cover(const char *const *names, size_t count, const char *behind, unsigned long flags)

@@ -63,6 +63,7 @@
     X(DEVICES, "devices", "device nodes")                                                          \
     X(PERSONALITY, "personality", "personalities that weaken memory protection")                   \
     X(MEMORY, "memory", "memory shared between sandboxes, hidden or segmented memory")             \
+    X(PAGE_CACHE, "page_cache", "which pages of a file are in memory: what others run")            \
     X(LISTENER, "listener", "system calls answered by another process")                            \
     X(UNKNOWN, "unknown", "calls that the table does not know")
 

@@ -23,7 +23,7 @@ struct closed_call {
     enum seccomp_wall wall;
     long answer;
     uint64_t number;
-    uint64_t arguments[5];
+    uint64_t arguments[6];
 };
 
 static const struct closed_call closed_calls[] = {
@@ -111,6 +111,11 @@ static const struct closed_call closed_calls[] = {
     {SECCOMP_WALL_PERSONALITY, -EPERM, SYS_personality, {0xfffffffe}},
     {SECCOMP_WALL_MEMORY, -EINVAL, SYS_madvise, {POINTER, 4096, MADV_MERGEABLE}},
     {SECCOMP_WALL_MEMORY, -EINVAL, SYS_process_madvise, {3, POINTER, 1, MADV_MERGEABLE}},
+    {SECCOMP_WALL_MEMORY, -EINVAL, SYS_prctl, {67 /* PR_SET_MEMORY_MERGE */, 1}},
+    {SECCOMP_WALL_MEMORY, -EINVAL, SYS_prctl, {HIGH | 67, 1}},
+    {SECCOMP_WALL_PAGE_CACHE, -ENOSYS, SYS_mincore, {POINTER, 4096, POINTER}},
+    {SECCOMP_WALL_PAGE_CACHE, -EOPNOTSUPP, SYS_preadv2, {3, POINTER, 1, 0, 0, RWF_NOWAIT}},
+    {SECCOMP_WALL_PAGE_CACHE, -EOPNOTSUPP, SYS_preadv2, {3, POINTER, 1, 0, 0, 0x48}},
     {SECCOMP_WALL_LISTENER,
      -EPERM,
      SYS_seccomp,
@@ -162,6 +167,8 @@ static const struct probe open_calls[] = {
     {SYS_seccomp, {SECCOMP_SET_MODE_FILTER, 0, POINTER}, 0},
     {SYS_seccomp, {SECCOMP_GET_ACTION_AVAIL, 0, POINTER}, 0},
     {SYS_prctl, {PR_SET_NAME, POINTER}, 0},
+    {SYS_prctl, {68 /* PR_GET_MEMORY_MERGE */}, 0},
+    {SYS_preadv2, {3, POINTER, 1, 0, 0, RWF_HIPRI}, 0},
     {SYS_ptrace, {0}, 0},
 };
 

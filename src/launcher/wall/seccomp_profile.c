@@ -9,10 +9,12 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 /* After <sys/mount.h>'s relatives: both define the FI... numbers. */
 #include <linux/btrfs.h>
 #include <linux/fiemap.h>
@@ -49,6 +51,10 @@
 #define SYS_listxattrat      465
 #define SYS_removexattrat    466
 #define SYS_open_tree_attr   467
+
+#ifndef PR_SET_MEMORY_MERGE
+#define PR_SET_MEMORY_MERGE 67
+#endif
 
 /* All that clone can make; CLONE_NEWTIME lies in the byte of the signal there. */
 #define NEW_NAMESPACES                                                                             \

@@ -1,7 +1,7 @@
 /* For the tests of the system call profile only: ask the kernel what the loaded filter answers,
  * without ever making the call.
  *
- * A second filter, loaded before ours, hands every call whose sixth argument is a magic number to
+ * A second filter, loaded before ours, hands every call whose sixth argument has a magic upper half to
  * the test itself. The kernel takes the stricter answer of two filters, and an errno is stricter
  * than that: so what ours refuses comes back as its errno, and what ours lets through ends up with
  * the test, which answers PROBE_PASSED in place of the kernel. Nothing is executed, so all numbers
@@ -35,8 +35,8 @@
 
 struct probe {
     uint64_t number;
-    uint64_t arguments[5];
-    long answer; /* PROBE_PASSED, -errno, or 0 for a pretended success */
+    uint64_t arguments[6]; /* of the last, the lower half */
+    long answer;           /* PROBE_PASSED, -errno, or 0 for a pretended success */
 };
 
 struct prober {
@@ -53,7 +53,8 @@ static inline long probe_call(const struct probe *probe)
 {
     register uint64_t r10 __asm__("r10") = probe->arguments[3];
     register uint64_t r8 __asm__("r8") = probe->arguments[4];
-    register uint64_t r9 __asm__("r9") = PROBE_MAGIC;
+    register uint64_t r9 __asm__("r9") =
+        (uint64_t) PROBE_MAGIC << 32 | (uint32_t) probe->arguments[5];
     long answer;
 
     /* The magic number must not stay in its register: later calls of libc leave it as it is. */
@@ -68,7 +69,7 @@ static inline long probe_call(const struct probe *probe)
 static inline int probe_install_listener(void)
 {
     struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args) + 5 * 8),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args) + 5 * 8 + 4),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PROBE_MAGIC, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
