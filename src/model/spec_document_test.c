@@ -5,19 +5,16 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/document_testing.h"
 #include "model/spec.h"
 /* After the headers it needs. */
 #include <cmocka.h>
 
-#define PAGE     "docs/api.md"
-#define PAGE_MAX (1 << 18)
-#define FIRST    "<!-- fields: made from src/model/spec.def by spec_document_test --write -->\n"
-#define LAST     "<!-- fields end -->\n"
+#define PAGE  "docs/api.md"
+#define FIRST "<!-- fields: made from src/model/spec.def by spec_document_test --write -->\n"
+#define LAST  "<!-- fields end -->\n"
 
 static const char *const types[SPEC_TYPE_COUNT] = {
     [SPEC_NAME] = "name",
@@ -72,62 +69,14 @@ static void put_table(struct text *page)
     text_append(page, "\n");
 }
 
-static char *read_page(void)
-{
-    AUTO(text) struct text path = TEXT_INIT(4096);
-    const char *root = getenv("BURROW_SOURCE");
-    char *page = calloc(1, PAGE_MAX);
-    FILE *file;
-
-    text_format(&path, "%s%s" PAGE, root ? root : "", root ? "/" : "");
-    file = fopen(text_string(&path), "r");
-    if (!file || fread(page, 1, PAGE_MAX - 1, file) == 0) {
-        free(page);
-        page = NULL;
-    }
-    if (file)
-        (void) fclose(file);
-    return page;
-}
-
-static void make_page(const char *old, struct text *page)
-{
-    const char *first = strstr(old, FIRST), *last = strstr(old, LAST);
-
-    if (!first || !last)
-        return;
-    first += strlen(FIRST);
-    text_append_bytes(page, old, (size_t) (first - old));
-    put_table(page);
-    text_append(page, last);
-}
+static const struct document_part part = {
+    .page = PAGE, .first = FIRST, .last = LAST, .put = put_table};
 
 static void the_page_says_what_the_rows_say(void **state)
 {
-    AUTO(free) char *old = read_page();
-    AUTO(text) struct text page = TEXT_INIT(PAGE_MAX);
-
     (void) state;
-    assert_non_null(old);
-    make_page(old, &page);
-    if (strcmp(old, text_string(&page)) != 0)
+    if (!document_is_true(&part))
         fail_msg(PAGE " is not what src/model/spec.def says: run spec_document_test --write");
-}
-
-static int write_page(void)
-{
-    AUTO(free) char *old = read_page();
-    AUTO(text) struct text page = TEXT_INIT(PAGE_MAX);
-    FILE *file;
-    bool is_written;
-
-    if (old)
-        make_page(old, &page);
-    if (!page.length)
-        return 1;
-    file = fopen(PAGE, "w");
-    is_written = file && fputs(text_string(&page), file) >= 0;
-    return file && fclose(file) == 0 && is_written ? 0 : 1;
 }
 
 int main(int argc, char **argv)
@@ -137,6 +86,6 @@ int main(int argc, char **argv)
     };
 
     if (argc > 1 && strcmp(argv[1], "--write") == 0)
-        return write_page();
+        return document_write(&part);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
