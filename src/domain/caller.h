@@ -9,6 +9,10 @@
 
 #include "base/id.h"
 
+/* Every secret that somebody can be known by begins so (keys, tokens of logins), for scanners of
+ * leaked ones, and so that none is passed on to where it does not belong. */
+#define CALLER_SECRET_PREFIX "burrow_"
+
 enum caller_scope {
     CALLER_NOBODY,  /* no credential: public routes only */
     CALLER_PORT,    /* one port of one sandbox */

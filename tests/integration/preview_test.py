@@ -148,6 +148,19 @@ def nothing_of_ours_goes_in_and_no_cookie_leaves_its_host():
         assert "authorization" not in headers, headers
         equal(shop.seen([("Authorization", "Bearer theirs")])["authorization"], ["Bearer theirs"],
               "their own key")
+        person = {"email": "ada@example.org", "password": "correct horse"}
+        plane.call("POST", f"{NATIVE}/users", {"name": "Ada", **person})
+        login = plane.call("POST", "/api/auth/sign-in/email", person)["token"]
+        assert "authorization" not in shop.seen([("Authorization", f"Bearer {login}")]), "a login"
+        for secret in (plane.key, login):
+            for path in (f"/look?a=1&token={secret}", f"/look?a=1&authorization=Bearer%20{secret}",
+                         f"/look?a=1&token=theirs&%74oken={secret}"):
+                answer = shop.get(path, [("Referer", f"http://{shop.host}{path}")])
+                assert secret.encode() not in answer.body, answer.body
+                told = json.loads(answer.body)
+                assert told["path"].startswith("/look?a=1"), told
+        equal(json.loads(shop.get("/look?token=theirs").body)["path"], "/look?token=theirs",
+              "their own token")
         answer = shop.get("/cookies")
         equal(answer.headers.all("set-cookie"), ["a=1; Path=/", "b=2"], "set-cookie")
         equal(answer.headers.all("referrer-policy"), ["same-origin"], "referrer-policy")

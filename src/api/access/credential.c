@@ -4,6 +4,8 @@
 #include <strings.h>
 
 #include "base/auto.h"
+#include "base/text.h"
+#include "domain/caller.h"
 
 bool credential_read_bearer(const char *value, struct url_span *ret_secret)
 {
@@ -108,6 +110,53 @@ static bool find_query(struct url_span query, struct pool *pool, struct credenti
     *ret_credential = credential_make(CREDENTIAL_QUERY, secret, pool);
     return true;
 }
+
+/* --- what is not passed on ------------------------------------------------------------------- */
+
+bool credential_is_own(struct url_span secret)
+{
+    static const size_t length = sizeof(CALLER_SECRET_PREFIX) - 1;
+
+    secret = without_blanks(secret);
+    return secret.length >= length && strncasecmp(secret.text, CALLER_SECRET_PREFIX, length) == 0;
+}
+
+static bool is_own_value(struct url_span raw, struct pool *pool)
+{
+    struct url_span secret;
+    const char *value;
+
+    if (!raw.text || url_decode_copy(raw, URL_DECODE_QUERY, pool, &value) < 0)
+        return false;
+    return credential_is_own(url_span(value, strlen(value))) ||
+           (credential_read_bearer(value, &secret) && credential_is_own(secret));
+}
+
+struct url_span credential_clean_query(struct url_span query, struct pool *pool)
+{
+    AUTO(text) struct text out = TEXT_INIT(query.length + 1);
+    struct url_span rest = query;
+    bool is_clean = true;
+
+    while (rest.text) {
+        struct url_span one = url_span_cut(&rest, '&'), value = one;
+
+        (void) url_span_cut(&value, '=');
+        if (is_own_value(value, pool)) {
+            is_clean = false;
+            continue;
+        }
+        if (out.length)
+            text_append_char(&out, '&');
+        text_append_bytes(&out, one.text, one.length);
+    }
+    if (is_clean)
+        return query;
+    return out.length ? url_span(pool_copy_bytes(pool, out.data, out.length), out.length)
+                      : url_span(NULL, 0);
+}
+
+/* --- what there is --------------------------------------------------------------------------- */
 
 struct credential credential_find(const struct http_head *head, struct url_span query,
                                   bool is_secure, struct pool *pool)

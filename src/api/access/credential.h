@@ -40,6 +40,14 @@ struct credential {
 struct credential credential_find(const struct http_head *head, struct url_span query,
                                   bool is_secure, struct pool *pool);
 
+/* Whether it is a secret of ours by its beginning, also behind the word Bearer: wherever it was
+ * meant to go, it opens the API. */
+bool credential_is_own(struct url_span secret);
+
+/* `query` without the parameters whose value is such a secret, whatever they are called; in the
+ * pool, or not there when nothing is left. The very same when there was none. */
+struct url_span credential_clean_query(struct url_span query, struct pool *pool);
+
 /* The secret in the value of an Authorization header; false when the scheme is another. */
 bool credential_read_bearer(const char *value, struct url_span *ret_secret);
 

@@ -101,6 +101,42 @@ static void a_query_is_read_only_where_it_is_given(void **state)
     assert_null(look(false, NULL, NULL));
 }
 
+static void a_query_is_passed_on_without_secrets_of_ours(void **state)
+{
+    static const struct {
+        const char *given, *left; /* NULL: not there */
+    } cases[] = {
+        {NULL, NULL},
+        {"", ""},
+        {"a=1&token=theirs&&b=%zz&authorization=Bearer%20x", NULL},
+        {"token=burrow_0123", NULL},
+        {"token=burrow_login_0123", NULL},
+        {"a=1&token=burrow_0123&b=2&token=theirs", "a=1&b=2&token=theirs"},
+        {"b=%26&whatever=%62urrow_0123", "b=%26"},
+        {"authorization=Bearer%20burrow_0123&c", "c"},
+        {"authorization=bearer++BURROW_0123&c", "c"},
+        {"a=1&&t=+burrow_0123&&b", "a=1&&&b"},
+        {"q=about+burrow_keys", "q=about+burrow_keys"},
+        {"burrow_0123", "burrow_0123"}, /* a name is no value: credential_find reads none there */
+    };
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        AUTO(pool) struct pool pool = POOL_INIT;
+        const char *given = cases[i].given;
+        struct url_span query = url_span(given, given ? strlen(given) : 0);
+        struct url_span left = credential_clean_query(query, &pool);
+
+        if (i == 2) { /* nothing of ours: untouched, to the byte */
+            assert_ptr_equal(left.text, given);
+            assert_int_equal(left.length, strlen(given));
+        } else if (!cases[i].left)
+            assert_null(left.text);
+        else if (!url_span_equals(left, cases[i].left))
+            fail_msg("%s: %.*s", given, (int) left.length, left.text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -111,6 +147,7 @@ int main(void)
         cmocka_unit_test(over_tls_a_cookie_that_others_can_plant_is_not_looked_at),
         cmocka_unit_test(a_header_wins_over_a_cookie_and_a_cookie_over_the_query),
         cmocka_unit_test(a_query_is_read_only_where_it_is_given),
+        cmocka_unit_test(a_query_is_passed_on_without_secrets_of_ours),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

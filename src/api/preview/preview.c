@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "api/access/credential.h"
 #include "api/preview/preview_headers.h"
 #include "api/preview/preview_name.h"
 #include "api/preview/preview_origin.h"
@@ -37,7 +38,7 @@ struct viewing {
     struct sandbox_use use;
     struct preview_lease lease;
     struct tunnel_watch watch;
-    const char *target; /* NULL: the request's own */
+    const char *target; /* what the application is asked for */
     bool is_by_path;
 };
 
@@ -173,7 +174,7 @@ static void preview_pass_on(struct viewing *viewing)
     struct http_request *request = viewing->request;
     const char *url =
         pool_format(&request->pool, "%s://%s%s", request->is_secure ? "https" : "http",
-                    http_request_host(request), request->head->target);
+                    http_request_host(request), viewing->target);
     const struct http_header extra[] = {
         http_header_of("X-Original-URL", url),
         http_header_of("X-Sandbox-Name", viewing->name.sandbox.text),
@@ -230,8 +231,17 @@ static void sandbox_ready(struct sandbox_use *use, const struct error *failure)
                             &viewing->lease, lease_ready);
 }
 
+/* The path with the query of the request, less secrets of ours. */
+static const char *preview_target(struct http_request *request, struct url_span path)
+{
+    struct url_span query = credential_clean_query(request->target.query, &request->pool);
+
+    return pool_format(&request->pool, "%.*s%s%.*s", (int) path.length, path.text,
+                       query.text ? "?" : "", (int) query.length, query.text ? query.text : "");
+}
+
 static void view(struct preview *preview, struct http_request *request,
-                 const struct preview_name *name, const char *target, bool is_by_path)
+                 const struct preview_name *name, struct url_span path, bool is_by_path)
 {
     const char *waits_for = domain_waits_for(preview->domain);
     struct caller system = caller_system();
@@ -253,7 +263,7 @@ static void view(struct preview *preview, struct http_request *request,
         .preview = preview,
         .request = request,
         .name = *name,
-        .target = target,
+        .target = preview_target(request, path),
         .is_by_path = is_by_path,
     };
     request->on_gone = preview_client_left;
@@ -290,7 +300,7 @@ static void view_by_host(struct http_request *request)
     if (preview_name_parse(host, label_of(preview, host), &name) < 0)
         refuse_access(request);
     else
-        view(preview, request, &name, NULL, false);
+        view(preview, request, &name, request->target.path, false);
 }
 
 http_handler *preview_intercept(struct http_request *request, void *data)
@@ -310,11 +320,10 @@ http_handler *preview_intercept(struct http_request *request, void *data)
 void preview_by_path(struct http_request *request)
 {
     struct preview *preview = request->context;
-    struct url_span path = request->target.path, query = request->target.query;
+    struct url_span path = request->target.path;
     const char *slash = path.length ? memchr(path.text + 1, '/', path.length - 1) : NULL;
     size_t segment = slash ? (size_t) (slash - path.text) - 1 : path.length ? path.length - 1 : 0;
     struct preview_name name;
-    const char *target;
 
     request->match.mount = &preview->mount;
     if (preview_name_parse(path.text + 1, segment, &name) < 0) {
@@ -330,10 +339,7 @@ void preview_by_path(struct http_request *request)
         http_reply(request, 308, NULL, NULL, 0);
         return;
     }
-    target = pool_format(&request->pool, "%.*s%s%.*s", (int) (path.length - segment - 1), slash,
-                         query.text ? "?" : "", query.text ? (int) query.length : 0,
-                         query.text ? query.text : "");
-    view(preview, request, &name, target, true);
+    view(preview, request, &name, url_span(slash, path.length - segment - 1), true);
 }
 
 /* --- life ------------------------------------------------------------------------------------ */

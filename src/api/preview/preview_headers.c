@@ -7,8 +7,7 @@
 #include "base/auto.h"
 #include "base/text.h"
 
-#define KEY_PREFIX "burrow_"
-#define BLANKS     " \t"
+#define BLANKS " \t"
 
 /* Better Auth's own name where it has TLS. */
 #define SECURE_OTHER "__Secure-" CREDENTIAL_COOKIE_OTHER
@@ -51,8 +50,7 @@ static bool is_own_key(const char *value)
 {
     struct url_span secret;
 
-    return credential_read_bearer(value, &secret) && secret.length >= strlen(KEY_PREFIX) &&
-           strncasecmp(secret.text, KEY_PREFIX, strlen(KEY_PREFIX)) == 0;
+    return credential_read_bearer(value, &secret) && credential_is_own(secret);
 }
 
 static bool is_own_cookie(const char *pair, size_t length)
@@ -86,6 +84,18 @@ const char *preview_clean_cookies(struct pool *pool, const char *value)
         value += length;
     }
     return out.length ? pool_copy_bytes(pool, out.data, out.length) : NULL;
+}
+
+const char *preview_clean_referer(struct pool *pool, const char *value)
+{
+    const char *mark = strchr(value, '?');
+    struct url_span query;
+
+    if (!mark)
+        return value;
+    query = credential_clean_query(url_span(mark + 1, strlen(mark + 1)), pool);
+    return pool_format(pool, "%.*s%s%.*s", (int) (mark - value), value, query.text ? "?" : "",
+                       (int) query.length, query.text ? query.text : "");
 }
 
 const char *preview_clean_set_cookie(struct pool *pool, const char *value)
@@ -134,6 +144,9 @@ const struct http_header *preview_request_header(struct http_request *request,
                                        preview_clean_cookies(&request->pool, header->value));
     if (is_named(header, "authorization") && is_own_key(header->value))
         return NULL;
+    if (is_named(header, "referer"))
+        return preview_headers_changed(request, header,
+                                       preview_clean_referer(&request->pool, header->value));
     return is_any_of(header, own_headers, ARRAY_COUNT(own_headers)) ? NULL : header;
 }
 

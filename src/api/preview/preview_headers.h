@@ -21,5 +21,9 @@ const struct http_header *preview_path_reply_header(struct http_request *request
  * left. Pure but for the pool. */
 const char *preview_clean_cookies(struct pool *pool, const char *value);
 
+/* A Referer without the parameters that hold a secret of ours; an application's own ?token= stays.
+ */
+const char *preview_clean_referer(struct pool *pool, const char *value);
+
 /* A Set-Cookie value without its Domain. */
 const char *preview_clean_set_cookie(struct pool *pool, const char *value);

@@ -74,6 +74,29 @@ static void a_key_of_ours_is_not_passed_on_but_theirs_is(void **state)
     pool_done(&request.pool);
 }
 
+static void where_a_page_came_from_tells_no_key(void **state)
+{
+    static const struct {
+        const char *given, *left;
+    } cases[] = {
+        {"http://a/", "http://a/"},
+        {"http://a/?token=theirs&x", "http://a/?token=theirs&x"},
+        {"http://a/?token=burrow_0123", "http://a/"},
+        {"http://a/?a=1&token=burrow_0123&b", "http://a/?a=1&b"},
+    };
+    struct http_request request = {.pool = POOL_INIT};
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct http_header given = http_header_of("Referer", cases[i].given);
+        const struct http_header *left = preview_request_header(&request, &given);
+
+        assert_string_equal(left->value, cases[i].left);
+        assert_int_equal(left->value_length, strlen(cases[i].left));
+    }
+    pool_done(&request.pool);
+}
+
 static void by_path_there_are_no_cookies_at_all(void **state)
 {
     struct http_request request = {.pool = POOL_INIT};
@@ -130,6 +153,7 @@ int main(void)
         cmocka_unit_test(our_cookies_are_taken_out_and_others_stay),
         cmocka_unit_test(a_cookie_stays_on_its_host),
         cmocka_unit_test(a_key_of_ours_is_not_passed_on_but_theirs_is),
+        cmocka_unit_test(where_a_page_came_from_tells_no_key),
         cmocka_unit_test(by_path_there_are_no_cookies_at_all),
         cmocka_unit_test(what_we_say_of_a_request_nobody_else_says),
         cmocka_unit_test(a_reply_reaches_no_further_than_its_host),

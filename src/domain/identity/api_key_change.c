@@ -10,7 +10,6 @@
 #include "domain/identity/owner.h"
 #include "json/json_write.h"
 
-#define SECRET_PREFIX  "burrow_"
 #define SECRET_RANDOM  32
 #define SECRET_MIN     40 /* of one that is adopted */
 #define EVENT_TEXT_MAX ((size_t) 4096)
@@ -98,9 +97,9 @@ static void set_secret(struct api_key *key, const char *secret)
 static void make_secret(struct api_key_change *change)
 {
     uint8_t random[SECRET_RANDOM];
-    size_t length = sizeof(SECRET_PREFIX) - 1;
+    size_t length = sizeof(CALLER_SECRET_PREFIX) - 1;
 
-    memcpy(change->secret, SECRET_PREFIX, length);
+    memcpy(change->secret, CALLER_SECRET_PREFIX, length);
     random_bytes(random, sizeof(random));
     (void) hex_encode(random, sizeof(random), change->secret + length);
     explicit_bzero(random, sizeof(random));

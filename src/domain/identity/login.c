@@ -1,5 +1,6 @@
 #include "domain/identity/login.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/encoding/encode.h"
@@ -12,7 +13,8 @@
 #define PROGRAM_MAX   256 /* bytes of the User-Agent that are kept */
 #define SWEEP_SECONDS 3600
 
-_Static_assert(LOGIN_TOKEN_SIZE == HEX_TEXT_SIZE(TOKEN_RANDOM), "a token is 256 bits in hex");
+_Static_assert(LOGIN_TOKEN_SIZE == sizeof(LOGIN_TOKEN_PREFIX) - 1 + HEX_TEXT_SIZE(TOKEN_RANDOM),
+               "a token is its prefix and 256 bits in hex");
 
 struct logins {
     struct table by_hash;
@@ -150,7 +152,9 @@ int login_check(struct domain *domain, const char *token, struct caller *caller,
     const struct owner *owner;
 
     sha256_bytes(token, strlen(token), hash);
-    login = find_hash(domain, hash);
+    login = strncmp(token, LOGIN_TOKEN_PREFIX, sizeof(LOGIN_TOKEN_PREFIX) - 1) == 0
+                ? find_hash(domain, hash)
+                : NULL;
     owner = login ? owner_find(domain, &login->owner) : NULL;
     if (!owner || owner->is_disabled || login->is_ended || now_ms >= login->expires_ms)
         return error_set(err, ERR_UNAUTHENTICATED, 0, "this key is not known");
@@ -250,7 +254,8 @@ void login_create(struct domain *domain, const struct caller *caller, struct own
     }
     change->made = login_new(domain, owner, caller, program);
     random_bytes(random, sizeof(random));
-    (void) hex_encode(random, sizeof(random), change->token);
+    (void) snprintf(change->token, sizeof(change->token), "%s", LOGIN_TOKEN_PREFIX);
+    (void) hex_encode(random, sizeof(random), change->token + sizeof(LOGIN_TOKEN_PREFIX) - 1);
     explicit_bzero(random, sizeof(random));
     sha256_bytes(change->token, strlen(change->token), change->made->hash);
     rows = store_begin(domain->options.store);

@@ -1,5 +1,5 @@
-/* Logins: browsers that showed a password. The cookie holds 256 random bits; its SHA-256 is kept.
- */
+/* Logins: browsers that showed a password. The cookie holds LOGIN_TOKEN_PREFIX and 256 random bits
+ * in hex; its SHA-256 is kept. */
 #pragma once
 
 #include "base/encoding/sha256.h"
@@ -9,10 +9,11 @@
 #include "domain/domain.h"
 #include "domain/identity/owner.h"
 
-#define LOGIN_TOKEN_SIZE  65
-#define LOGIN_LIFETIME_MS ((int64_t) 7 * 24 * 3600 * 1000)
-#define LOGIN_REFRESH_MS  ((int64_t) 24 * 3600 * 1000) /* older ones are prolonged when used */
-#define LOGINS_PER_OWNER  100                          /* more: the oldest goes */
+#define LOGIN_TOKEN_PREFIX CALLER_SECRET_PREFIX "login_"
+#define LOGIN_TOKEN_SIZE   (sizeof(LOGIN_TOKEN_PREFIX) + 64)
+#define LOGIN_LIFETIME_MS  ((int64_t) 7 * 24 * 3600 * 1000)
+#define LOGIN_REFRESH_MS   ((int64_t) 24 * 3600 * 1000) /* older ones are prolonged when used */
+#define LOGINS_PER_OWNER   100                          /* more: the oldest goes */
 
 struct login {
     struct table_link by_hash;
@@ -31,7 +32,8 @@ typedef void login_done(void *context, const struct error *failure, struct login
 void login_create(struct domain *domain, const struct caller *caller, struct owner *owner,
                   const char *program, login_done *done, void *context);
 
-/* Whoever holds this token; as api_key_check. */
+/* Whoever holds this token; as api_key_check. One without the prefix is none, though a row of an
+ * older Burrow knew it: it could be passed on to strangers. */
 int login_check(struct domain *domain, const char *token, struct caller *caller,
                 struct login **ret_login, struct error *err);
 

@@ -11,13 +11,13 @@
 #include "base/id.h"
 #include "base/memory.h"
 #include "base/number.h"
+#include "domain/caller.h"
 #include "sys/file/sys_file.h"
 
 #define VERSION_FILE     "version"
 #define LOCK_FILE        "lock"
 #define KEY_FOLDER       "keys"
 #define KEY_FILE         KEY_FOLDER "/admin"
-#define KEY_PREFIX       "burrow_"
 #define KEY_RANDOM_BYTES 32
 #define SMALL_FILE_MAX   256
 
@@ -103,10 +103,10 @@ void data_folder_done(struct data_folder *folder)
 static char *make_key(void)
 {
     uint8_t bytes[KEY_RANDOM_BYTES];
-    char text[sizeof(KEY_PREFIX) + 2 * KEY_RANDOM_BYTES + 1] = KEY_PREFIX;
+    char text[sizeof(CALLER_SECRET_PREFIX) + 2 * KEY_RANDOM_BYTES + 1] = CALLER_SECRET_PREFIX;
 
     random_bytes(bytes, sizeof(bytes));
-    (void) hex_encode(bytes, sizeof(bytes), text + sizeof(KEY_PREFIX) - 1);
+    (void) hex_encode(bytes, sizeof(bytes), text + sizeof(CALLER_SECRET_PREFIX) - 1);
     explicit_bzero(bytes, sizeof(bytes));
     return mem_copy_text(text);
 }
@@ -129,10 +129,11 @@ int data_folder_admin_key(struct data_folder *folder, char **ret_key, bool *ret_
         return error_set(err, error_code_from_errno(r), r,
                          "the administrator's key in '" KEY_FILE "' of the data folder");
     key[strcspn(key, "\r\n")] = '\0';
-    if (strlen(key) < sizeof(KEY_PREFIX) + KEY_RANDOM_BYTES)
+    if (strlen(key) < sizeof(CALLER_SECRET_PREFIX) + KEY_RANDOM_BYTES ||
+        strncmp(key, CALLER_SECRET_PREFIX, sizeof(CALLER_SECRET_PREFIX) - 1) != 0)
         return error_set(err, ERR_INVALID, 0,
-                         "'" KEY_FILE "' of the data folder holds no key; remove it to get a new "
-                         "one");
+                         "'" KEY_FILE "' of the data folder holds no key (" CALLER_SECRET_PREFIX
+                         "...); remove it to get a new one");
     *ret_key = TAKE_PTR(key);
     return 0;
 }

@@ -121,6 +121,9 @@ static void the_key_is_made_once_and_kept_private(void **state)
 
 static void a_key_file_without_a_key_is_refused(void **state)
 {
+    /* Long enough, but nothing would know it for a key of ours. */
+    static const char foreign[] =
+        "0123456789012345678901234567890123456789012345678901234567890123";
     AUTO(data_folder) struct data_folder folder = DATA_FOLDER_INIT;
     AUTO(free) char *key = NULL;
     struct error err = ERROR_INIT;
@@ -131,6 +134,9 @@ static void a_key_file_without_a_key_is_refused(void **state)
     assert_int_equal(mkdir(below(state, "d/keys"), 0700), 0);
     fd = open(below(state, "d/keys/admin"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     assert_true(fd >= 0);
+    assert_int_equal(data_folder_admin_key(&folder, &key, &is_new, &err), -1);
+    assert_int_equal(err.code, ERR_INVALID);
+    assert_int_equal(write(fd, foreign, strlen(foreign)), strlen(foreign));
     (void) close(fd);
     assert_int_equal(data_folder_admin_key(&folder, &key, &is_new, &err), -1);
     assert_int_equal(err.code, ERR_INVALID);
