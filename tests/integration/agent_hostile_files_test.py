@@ -105,6 +105,62 @@ def a_folder_moved_into_itself_through_another_mount_stays():
     equal(os.listdir(f"{folder}/x"), ["file"], "what is there")
 
 
+# --- the files of PID 1 ---------------------------------------------------------------------------
+
+@test
+def a_link_to_the_timers_of_pid_1_is_not_written_through():
+    folder = fresh()
+    os.symlink("/proc/self/timerslack_ns", f"{folder}/out.txt")
+    os.symlink("/proc/self", f"{folder}/self")
+    before = SHARED.shell("cat /proc/1/timerslack_ns")
+    for path in (f"{folder}/out.txt", f"{folder}/self/timerslack_ns", "/proc/self/timerslack_ns"):
+        status, document = call("/api/write", path=path, content="20000000000")
+        equal((status, document["code"]), (403, "READ_ONLY"), path)
+    response = request(SHARED.address, "PUT",
+                       "/burrow/file?" + urllib.parse.urlencode({"path": f"{folder}/out.txt"}), [],
+                       b"20000000000", 60.0)
+    equal(response.status, 403, str(response))
+    equal(SHARED.shell("cat /proc/1/timerslack_ns"), before, "timer slack")
+
+
+@test
+def what_only_pid_1_may_read_of_itself_is_not_read_for_clients():
+    folder = fresh()
+    os.symlink("/proc/self/maps", f"{folder}/maps")
+    os.symlink("/proc/self", f"{folder}/self")
+    for path in (f"{folder}/maps", f"{folder}/self/environ", f"{folder}/self/task/1/auxv",
+                 "/proc/1/fdinfo/0"):
+        status, document = call("/api/read", path=path)
+        equal((status, document["code"]), (403, "PERMISSION_DENIED"), f"{path}: {document}")
+    equal(call("/api/list-files", path=f"{folder}/self/fd")[0], 403, "list of descriptors")
+    status, document = call("/api/move", sourcePath=f"{folder}/self/maps",
+                            destinationPath=f"{folder}/taken")
+    assert status >= 400 and not os.path.exists(f"{folder}/taken"), document
+    equal(call("/api/read", path="/proc/self/status")[0], 200, "what everybody may read")
+
+
+@test
+def magic_links_are_followed_by_no_call():
+    folder = fresh()
+    put(f"{folder}/file", "precious")
+    os.symlink("/proc/self/root" + folder, f"{folder}/out")
+    through, other = f"{folder}/out/file", f"{folder}/out/other"
+    archive = "/burrow/archive?" + urllib.parse.urlencode({"path": f"{folder}/out"})
+    for route, fields in (("read", {"path": through}), ("write", {"path": other, "content": "x"}),
+                          ("delete", {"path": through}), ("mkdir", {"path": other}),
+                          ("mkdir", {"path": other, "recursive": True}),
+                          ("list-files", {"path": f"{folder}/out"}),
+                          ("move", {"sourcePath": through, "destinationPath": f"{folder}/x"}),
+                          ("move", {"sourcePath": f"{folder}/file", "destinationPath": other}),
+                          ("rename", {"oldPath": f"{folder}/file", "newPath": other})):
+        status, document = call(f"/api/{route}", **fields)
+        assert status >= 400 and document["code"] == "TOO_MANY_LINKS", (route, fields, document)
+    equal(call("/api/exists", path=through)[1]["exists"], False, "exists")
+    assert request(SHARED.address, "GET", archive, [], b"", 60.0).status >= 400, "export"
+    assert import_tar(f"{folder}/out", ("new", tarfile.DIRTYPE, ""))[0] >= 400, "import"
+    equal(sorted(os.listdir(folder)), ["file", "out"], "what is there")
+
+
 # --- archives ------------------------------------------------------------------------------------
 
 @test

@@ -11,6 +11,7 @@
 #include "agent/archive/tar_extract.h"
 #include "agent/call.h"
 #include "agent/file/file_error.h"
+#include "agent/file_open.h"
 #include "agent/session/session.h"
 #include "sys/file/sys_file.h"
 
@@ -160,7 +161,7 @@ void file_archive_get(struct http_request *request)
     if (!excludes || file_archive_place(request, "archive.export", &place) < 0)
         return;
     *get = (struct archive_get){.request = request, .piece = TEXT_INIT(TAR_EXPORT_PIECE)};
-    fd = r = sys_file_open(place.base, place.path, O_RDONLY | O_DIRECTORY | O_NONBLOCK, 0);
+    fd = r = file_open(place.base, place.path, O_RDONLY | O_DIRECTORY | O_NONBLOCK, 0);
     if (fd >= 0)
         get->export = tar_export_new(fd, excludes, &r);
     if (!get->export) {

@@ -18,6 +18,7 @@
 #include "agent/call.h"
 #include "agent/control/quiesce.h"
 #include "agent/file/file_error.h"
+#include "agent/file_open.h"
 #include "base/memory.h"
 #include "json/json_write.h"
 #include "sys/file/sys_file.h"
@@ -192,12 +193,12 @@ static int make_work(struct archive_put *put)
     if (mkdirat(put->folder, name, WORK_MODE) < 0)
         return -errno;
     memcpy(put->work, name, sizeof(name));
-    work = sys_file_open(put->folder, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+    work = file_open(put->folder, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
     if (work < 0)
         return work;
     if (mkdirat(work, BACKUP_SWAP_NEW, FOLDER_MODE) < 0)
         return -errno;
-    return sys_file_open(work, BACKUP_SWAP_NEW, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+    return file_open(work, BACKUP_SWAP_NEW, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
 }
 
 /* --- what arrives ---------------------------------------------------------------------------- */
@@ -264,13 +265,13 @@ static void sender_left(struct http_request *request)
 
 static int open_folder(struct archive_put *put, const struct file_place *place)
 {
-    int fd = sys_file_open(place->base, place->path, O_PATH | O_DIRECTORY, 0);
+    int fd = file_open(place->base, place->path, O_PATH | O_DIRECTORY, 0);
 
     if (fd != -ENOENT)
         return fd;
     fd = sys_file_make_directories(place->base, place->path, FOLDER_MODE);
     put->made_folder = fd == 0;
-    return fd < 0 ? fd : sys_file_open(place->base, place->path, O_PATH | O_DIRECTORY, 0);
+    return fd < 0 ? fd : file_open(place->base, place->path, O_PATH | O_DIRECTORY, 0);
 }
 
 /* One of two words, the second of which is meant by nothing at all. -1: answered. */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "agent/file/file_walk.h"
+#include "agent/file_open.h"
 #include "base/format/tar_header.h"
 #include "base/memory.h"
 #include "sys/file/sys_file.h"
@@ -161,8 +162,7 @@ static int append_file(struct tar_export *export, struct text *out,
         append(export, out, TAR_HARD_LINK, earlier, &entry->status);
         return 0;
     }
-    fd = sys_file_open(entry->directory, entry->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
-                       0);
+    fd = file_open(entry->directory, entry->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
     if (fd < 0)
         return fd == -ENOENT || fd == -ELOOP ? 0 : fd;
     if (fstat(fd, &status) < 0)

@@ -13,6 +13,7 @@
 #include "agent/backup/backup_rules.h"
 #include "agent/backup/backup_service.h"
 #include "agent/backup/backup_swap.h"
+#include "agent/file_open.h"
 #include "json/json_write.h"
 #include "sys/file/sys_file.h"
 #include "sys/file/sys_tree.h"
@@ -67,7 +68,7 @@ static void clean(struct loop_task *task)
 {
     struct backup_restore *restore = CONTAINER_OF(task, struct backup_restore, cleaning);
     AUTO(close)
-    int folder = sys_file_open(AT_FDCWD, restore->request.folder, O_PATH | O_DIRECTORY, 0);
+    int folder = file_open(AT_FDCWD, restore->request.folder, O_PATH | O_DIRECTORY, 0);
 
     if (folder >= 0 && sys_tree_delete_small(folder, restore->work, CLEAN_ENTRIES) == -E2BIG)
         loop_defer(&restore->job.agent->loop, &restore->cleaning);

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/file_open.h"
 #include "base/auto.h"
 #include "base/memory.h"
 #include "sys/file/sys_file.h"
@@ -63,7 +64,7 @@ static void drop_level(struct backup_swap *swap)
 
 static int fill_level(struct backup_swap_level *level, int from, int to)
 {
-    AUTO(close) int fd = sys_file_open(from, level->name, OPEN_FLAGS, 0);
+    AUTO(close) int fd = file_open(from, level->name, OPEN_FLAGS, 0);
 
     if (fd < 0)
         return fd;
@@ -73,7 +74,7 @@ static int fill_level(struct backup_swap_level *level, int from, int to)
     if (!level->reader)
         return -errno;
     (void) TAKE_FD(fd); /* the reader's */
-    level->to = sys_file_open(to, level->name, OPEN_FLAGS, 0);
+    level->to = file_open(to, level->name, OPEN_FLAGS, 0);
     return level->to < 0 ? level->to : 0;
 }
 
@@ -218,14 +219,14 @@ static int open_inside(struct backup_swap *swap, const char *name)
 
     if (snprintf(path, sizeof(path), "%s/%s", swap->work, name) >= (int) sizeof(path))
         return -ENAMETOOLONG;
-    return sys_file_open(swap->places[FOLDER], path, OPEN_FLAGS, 0);
+    return file_open(swap->places[FOLDER], path, OPEN_FLAGS, 0);
 }
 
 static int open_places(struct backup_swap *swap, int at, const char *folder)
 {
     char old[PATH_MAX];
 
-    swap->places[FOLDER] = sys_file_open(at, folder, OPEN_FLAGS & ~O_NOFOLLOW, 0);
+    swap->places[FOLDER] = file_open(at, folder, OPEN_FLAGS & ~O_NOFOLLOW, 0);
     if (swap->places[FOLDER] < 0)
         return swap->places[FOLDER];
     if (snprintf(old, sizeof(old), "%s/" BACKUP_SWAP_OLD, swap->work) >= (int) sizeof(old))

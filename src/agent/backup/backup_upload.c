@@ -8,6 +8,7 @@
 #include "agent/backup/backup_job.h"
 #include "agent/backup/backup_service.h"
 #include "agent/backup/backup_upload_request.h"
+#include "agent/file_open.h"
 #include "agent/redaction.h"
 #include "json/json_write.h"
 #include "sys/file/sys_file.h"
@@ -231,8 +232,8 @@ static int open_archive(struct backup_upload *upload, int64_t *ret_size)
 {
     struct stat status;
 
-    upload->fd = sys_file_open(AT_FDCWD, upload->request.archive,
-                               O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW, 0);
+    upload->fd = file_open(AT_FDCWD, upload->request.archive,
+                           O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW, 0);
     if (upload->fd < 0)
         return upload->fd;
     if (fstat(upload->fd, &status) < 0)

@@ -8,6 +8,7 @@
 #include "agent/file/file_operations.h"
 #include "agent/file/file_owner.h"
 #include "agent/file/file_request.h"
+#include "agent/file_open.h"
 #include "json/json_write.h"
 #include "sys/file/sys_file.h"
 
@@ -42,6 +43,23 @@ static bool is_directory(const struct file_place *place)
            S_ISDIR(status.st_mode);
 }
 
+static int delete_file(const struct file_place *place)
+{
+    char parent[FILE_PATH_MAX + 1];
+    const char *name = place->path;
+    AUTO(close) int folder = -EBADF;
+    int r = sys_file_split(place->path, parent, sizeof(parent), &name);
+
+    if (r < 0 && r != -EINVAL)
+        return r;
+    if (r == -EINVAL) /* "a/", "..": never a file, and the kernel has the words for it */
+        return unlinkat(place->base, place->path, 0) < 0 ? -errno : 0;
+    folder = file_open(place->base, parent, O_PATH | O_DIRECTORY, 0);
+    if (folder < 0)
+        return folder;
+    return unlinkat(folder, name, 0) < 0 ? -errno : 0;
+}
+
 void file_delete(struct call *call)
 {
     AUTO(file_place) struct file_place place = FILE_PLACE_INIT;
@@ -51,7 +69,7 @@ void file_delete(struct call *call)
 
     if (file_request_place(call, "path", &place) < 0)
         return;
-    r = unlinkat(place.base, place.path, 0) < 0 ? -errno : 0;
+    r = delete_file(&place);
     if ((r == -EISDIR || r == -EPERM) && is_directory(&place)) {
         fail_directory(call, place.path);
     } else if (r < 0) {
@@ -109,12 +127,13 @@ void file_exists(struct call *call)
 {
     AUTO(file_place) struct file_place place = FILE_PLACE_INIT;
     AUTO(text) struct text body = TEXT_INIT(BODY_MAX);
+    AUTO(close) int found = -EBADF;
     struct json_writer json;
-    struct stat status;
 
     if (file_request_place(call, "path", &place) < 0)
         return;
     begin(&json, &body, &place);
-    json_add_boolean(&json, "exists", fstatat(place.base, place.path, &status, 0) == 0);
+    found = file_open(place.base, place.path, O_PATH, 0);
+    json_add_boolean(&json, "exists", found >= 0);
     call_finish_success(call, &json, &body);
 }

@@ -9,6 +9,7 @@
 
 #include "agent/file/file_error.h"
 #include "agent/file/file_walk.h"
+#include "agent/file_open.h"
 #include "base/memory.h"
 #include "sys/file/sys_file.h"
 
@@ -115,14 +116,14 @@ static int copy_pipe(int to, const char *new_name, const struct stat *status)
 static int begin_file(struct file_copy *copy, int from, const char *name, int to,
                       const char *new_name)
 {
-    copy->source = sys_file_open(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
+    copy->source = file_open(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
     if (copy->source < 0)
         return copy->source;
     if (fstat(copy->source, &copy->status) < 0)
         return -errno;
     if (!S_ISREG(copy->status.st_mode))
         return -FILE_ERROR_NOT_REGULAR; /* it was one a moment ago */
-    copy->target = sys_file_open(to, new_name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+    copy->target = file_open(to, new_name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
     return copy->target < 0 ? copy->target : 0;
 }
 
@@ -132,7 +133,7 @@ static int begin_folder(struct file_copy *copy, int to, const char *new_name)
 
     if (mkdirat(to, new_name, 0700) < 0)
         return -errno;
-    fd = sys_file_open(to, new_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+    fd = file_open(to, new_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
     if (fd < 0)
         return fd;
     if (!copy->folders)
@@ -165,7 +166,7 @@ static int file_copy_entry(struct file_copy *copy, int from, const char *name, i
 
 static int begin_walk(struct file_copy *copy)
 {
-    int fd = sys_file_open(copy->from, copy->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+    int fd = file_open(copy->from, copy->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
     int r = fd;
 
     if (fd >= 0)

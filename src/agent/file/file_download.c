@@ -11,6 +11,7 @@
 #include "agent/file/file_operations.h"
 #include "agent/file/file_path.h"
 #include "agent/file/mime.h"
+#include "agent/file_open.h"
 #include "agent/session/session.h"
 #include "net/http/http_range.h"
 #include "sys/file/sys_file.h"
@@ -112,7 +113,7 @@ static int open_file(struct download *download, struct stat *ret_status)
     r = file_place_open(&place, directory, download->path, &download->request->pool);
     if (r < 0)
         return r;
-    download->fd = sys_file_open(place.base, place.path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+    download->fd = file_open(place.base, place.path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
     if (download->fd < 0)
         return download->fd == -ENXIO ? -FILE_ERROR_NOT_REGULAR : download->fd; /* a socket */
     if (fstat(download->fd, ret_status) < 0)

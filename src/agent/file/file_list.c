@@ -9,6 +9,7 @@
 #include "agent/file/file_operations.h"
 #include "agent/file/file_request.h"
 #include "agent/file/file_walk.h"
+#include "agent/file_open.h"
 #include "base/memory.h"
 #include "sys/file/sys_file.h"
 
@@ -224,7 +225,7 @@ static int read_options(struct call *call, struct file_list *list)
 
 static int open_walk(struct file_list *list, const struct file_place *place)
 {
-    int fd = sys_file_open(place->base, place->path, O_RDONLY | O_DIRECTORY | O_NONBLOCK, 0);
+    int fd = file_open(place->base, place->path, O_RDONLY | O_DIRECTORY | O_NONBLOCK, 0);
     int r = fd;
 
     if (fd >= 0)

@@ -11,6 +11,7 @@
 #include "agent/file/file_error.h"
 #include "agent/file/file_operations.h"
 #include "agent/file/file_request.h"
+#include "agent/file_open.h"
 #include "base/memory.h"
 #include "json/json_write.h"
 #include "sys/file/sys_file.h"
@@ -183,7 +184,7 @@ static int find_spot(const struct file_place *place, struct spot *spot)
     if (strlen(name) > NAME_MAX)
         return -ENAMETOOLONG;
     (void) snprintf(spot->name, sizeof(spot->name), "%s", name);
-    spot->parent = sys_file_open(place->base, parent, O_PATH | O_DIRECTORY, 0);
+    spot->parent = file_open(place->base, parent, O_PATH | O_DIRECTORY, 0);
     return spot->parent < 0 ? spot->parent : 0;
 }
 
@@ -191,7 +192,7 @@ static int find_spot(const struct file_place *place, struct spot *spot)
 static int find_target(const struct file_place *place, const struct spot *source,
                        struct spot *target)
 {
-    int fd = sys_file_open(place->base, place->path, O_PATH | O_DIRECTORY, 0);
+    int fd = file_open(place->base, place->path, O_PATH | O_DIRECTORY, 0);
 
     if (fd < 0)
         return find_spot(place, target);

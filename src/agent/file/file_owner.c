@@ -7,6 +7,7 @@
 
 #include "agent/agent.h"
 #include "agent/exec/account.h"
+#include "agent/file_open.h"
 
 struct file_owner file_owner_find(const struct agent *agent)
 {
@@ -23,8 +24,20 @@ bool file_owner_is_agent(const struct file_owner *owner)
     return owner->uid == SYS_FILE_SAME_OWNER;
 }
 
+/* What is there of the path leads through no magic link. */
+static int check_way(int at, const char *path)
+{
+    AUTO(close) int fd = file_open(at, path, O_PATH | O_DIRECTORY, 0);
+
+    return fd == -ELOOP ? fd : 0;
+}
+
 int file_owner_make_folder(const struct file_owner *owner, int at, const char *path, mode_t mode)
 {
+    int r = check_way(at, path);
+
+    if (r < 0)
+        return r;
     if (mkdirat(at, path, mode) < 0)
         return -errno;
     if (!file_owner_is_agent(owner) &&
@@ -35,5 +48,7 @@ int file_owner_make_folder(const struct file_owner *owner, int at, const char *p
 
 int file_owner_make_folders(const struct file_owner *owner, int at, const char *path, mode_t mode)
 {
-    return sys_file_make_directories_for(at, path, mode, owner->uid, owner->gid);
+    int r = check_way(at, path);
+
+    return r < 0 ? r : sys_file_make_directories_for(at, path, mode, owner->uid, owner->gid);
 }

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "agent/file_open.h"
 #include "base/path.h"
 #include "sys/file/sys_file.h"
 
@@ -40,7 +41,7 @@ int file_place_open(struct file_place *place, const char *directory, const char 
     int base = AT_FDCWD;
 
     if (path[0] != '/') {
-        base = sys_file_open(AT_FDCWD, directory, O_PATH | O_DIRECTORY, 0);
+        base = file_open(AT_FDCWD, directory, O_PATH | O_DIRECTORY, 0);
         if (base < 0)
             return base;
     }

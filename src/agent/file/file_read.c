@@ -9,6 +9,7 @@
 #include "agent/file/file_operations.h"
 #include "agent/file/file_request.h"
 #include "agent/file/mime.h"
+#include "agent/file_open.h"
 #include "agent/output_text.h"
 #include "base/encoding/encode.h"
 #include "json/json_write.h"
@@ -291,7 +292,7 @@ static int open_file(struct call *call, struct file_read *read)
         return ANSWERED;
     read->path = place.path;
     read->type = mime_of_name(file_path_name(place.absolute));
-    fd = sys_file_open(place.base, place.path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+    fd = file_open(place.base, place.path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
     if (fd < 0)
         return fd == -ENXIO ? -FILE_ERROR_NOT_REGULAR : fd; /* a socket */
     if (fstat(fd, &status) < 0)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "agent/file/file_error.h"
+#include "agent/file_open.h"
 
 /* As the kernel's MAXSYMLINKS. */
 #define LINKS_MAX 40
@@ -19,12 +20,12 @@
 
 static int open_parent(const struct file_writer *writer, int at, const char *path, bool make)
 {
-    int fd = sys_file_open(at, path, O_PATH | O_DIRECTORY, 0);
+    int fd = file_open(at, path, O_PATH | O_DIRECTORY, 0);
 
     if (fd != -ENOENT || !make)
         return fd;
     fd = file_owner_make_folders(&writer->owner, at, path, 0777);
-    return fd < 0 ? fd : sys_file_open(at, path, O_PATH | O_DIRECTORY, 0);
+    return fd < 0 ? fd : file_open(at, path, O_PATH | O_DIRECTORY, 0);
 }
 
 /* One path: its folder and its name. */
@@ -40,8 +41,11 @@ static int find_once(struct file_writer *writer, int at, const char *path, bool 
     if (strlen(name) > NAME_MAX)
         return -ENAMETOOLONG;
     fd = open_parent(writer, at, parent, make);
-    if (fd < 0)
-        return fd;
+    r = fd < 0 ? fd : file_open_check_folder(fd);
+    if (r < 0) {
+        (void) fd_close(fd);
+        return r;
+    }
     (void) snprintf(writer->name, sizeof(writer->name), "%s", name);
     (void) fd_close(writer->parent); /* `at` may be this */
     writer->parent = fd;
@@ -107,7 +111,7 @@ static int open_in_place(struct file_writer *writer)
 {
     struct stat status;
 
-    writer->fd = sys_file_open(writer->parent, writer->name, O_WRONLY | OPEN_FLAGS, 0);
+    writer->fd = file_open(writer->parent, writer->name, O_WRONLY | OPEN_FLAGS, 0);
     if (writer->fd < 0)
         return writer->fd;
     if (fstat(writer->fd, &status) < 0)
@@ -130,8 +134,8 @@ static int open_temporary(struct file_writer *writer, const struct found *found)
 
     if (r == 0)
         r = writer->fd =
-            sys_file_open(writer->parent, writer->temporary,
-                          O_WRONLY | O_CREAT | O_EXCL | OPEN_FLAGS, found->exists ? 0600 : 0666);
+            file_open(writer->parent, writer->temporary, O_WRONLY | O_CREAT | O_EXCL | OPEN_FLAGS,
+                      found->exists ? 0600 : 0666);
     if (r < 0)
         writer->temporary[0] = '\0'; /* not ours to remove */
     return r < 0 ? r : 0;
@@ -158,7 +162,7 @@ static int dress(const struct file_writer *writer, const struct found *found, in
 
 int file_writer_open(struct file_writer *writer, int base, const char *path, int permissions)
 {
-    struct found found;
+    struct found found = {.exists = false};
     int r = find(writer, base, path);
 
     if (r == 0)

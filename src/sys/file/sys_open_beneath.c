@@ -5,6 +5,7 @@
 #include <linux/magic.h>
 #include <linux/openat2.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -218,12 +219,12 @@ static int open_by_walking(int root, const char *path, int flags, mode_t mode, b
     return walk_run(&walk);
 }
 
-static int open_by_kernel(int root, const char *path, int flags, mode_t mode, bool in_root)
+static int open_by_kernel(int root, const char *path, int flags, mode_t mode, uint64_t scope)
 {
     struct open_how how = {
         .flags = (unsigned int) flags | O_CLOEXEC,
         .mode = flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE ? mode : 0,
-        .resolve = RESOLVE_NO_MAGICLINKS | (in_root ? RESOLVE_IN_ROOT : RESOLVE_BENEATH),
+        .resolve = RESOLVE_NO_MAGICLINKS | scope,
     };
     int races = 0;
     int result;
@@ -245,7 +246,7 @@ static int open_scoped(int root, const char *path, int flags, mode_t mode, bool 
         return -EBADF;
     if (flags & O_CREAT && flags & O_DIRECTORY)
         return -EINVAL;
-    result = open_by_kernel(root, path, flags, mode, in_root);
+    result = open_by_kernel(root, path, flags, mode, in_root ? RESOLVE_IN_ROOT : RESOLVE_BENEATH);
     if (result == -ENOSYS)
         result = open_by_walking(root, path, flags, mode, in_root);
     return result;
@@ -259,4 +260,9 @@ int sys_open_beneath(int root, const char *path, int flags, mode_t mode)
 int sys_open_in_root(int root, const char *path, int flags, mode_t mode)
 {
     return open_scoped(root, path, flags, mode, true);
+}
+
+int sys_open_without_magic(int directory, const char *path, int flags, mode_t mode)
+{
+    return open_by_kernel(directory, path, flags, mode, 0);
 }

@@ -30,3 +30,7 @@
 
 int sys_open_beneath(int root, const char *path, int flags, mode_t mode);
 int sys_open_in_root(int root, const char *path, int flags, mode_t mode);
+
+/* openat without a border: only magic links are refused, with -ELOOP. `directory` may be AT_FDCWD.
+ * -ENOSYS without openat2: there is no fallback. */
+int sys_open_without_magic(int directory, const char *path, int flags, mode_t mode);

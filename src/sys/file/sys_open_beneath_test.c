@@ -313,6 +313,10 @@ static void magic_links_are_refused(void **state)
         assert_int_equal(sys_open_beneath(proc, by_cwd, O_RDONLY, 0), -ELOOP);
         assert_int_equal(sys_open_in_root(proc, by_exe, O_RDONLY, 0), -ELOOP);
     }
+    assert_int_equal(sys_open_without_magic(proc, by_fd, O_RDONLY, 0), -ENOSYS);
+    sys_feature_pretend(0);
+    assert_int_equal(sys_open_without_magic(proc, by_fd, O_RDONLY, 0), -ELOOP);
+    assert_int_equal(sys_open_without_magic(proc, by_cwd, O_RDONLY, 0), -ELOOP);
 }
 
 /* root/chain0 -> chain1 -> ... -> file, one link more than is allowed or just enough. */
