@@ -271,7 +271,8 @@ static void upstream_upgraded(struct http_exchange *exchange, struct stream *ups
     struct http_server *server = http_request_server(request);
     const char *protocol = http_head_join(head, "upgrade", &request->pool);
     AUTO(text) struct text early = TEXT_INIT(SIZE_MAX / 2);
-    struct tunnel_watch *watch = NULL;
+    AUTO(free) void *caller = http_guest_caller(request);
+    struct tunnel_options options = {.server = server};
     struct error error = ERROR_INIT;
     struct stream *client;
 
@@ -282,16 +283,17 @@ static void upstream_upgraded(struct http_exchange *exchange, struct stream *ups
         return;
     }
     if (proxy->watch_tunnel)
-        watch = proxy->watch_tunnel(request); /* now: the request ends with the upgrade */
+        options.watch = proxy->watch_tunnel(request); /* now: the request ends with the upgrade */
+    options.is_websocket = strcasecmp(protocol, "websocket") == 0;
     client = http_reply_upgrade(request, protocol, &early, &error);
     if (!client) {
-        if (watch)
-            watch->ended(watch);
+        if (options.watch)
+            options.watch->ended(options.watch);
         cannot_upgrade(request, upstream, &error);
         return;
     }
-    tunnel_start(client, text_string(&early), early.length, upstream, pending, length, server,
-                 watch);
+    options.caller = TAKE_PTR(caller);
+    tunnel_start(client, text_string(&early), early.length, upstream, pending, length, &options);
 }
 
 static void upstream_drained(struct http_exchange *exchange)

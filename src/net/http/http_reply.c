@@ -163,6 +163,7 @@ void http_reply_begin(struct http_request *request, int status, const char *cont
 
     if (request->watch)
         (void) request->watch->on_reply(request->watch, request, status, content_type, NULL, 0);
+    request->is_events = content_type && strncmp(content_type, "text/event-stream", 17) == 0;
     head = write_head(request, status, content_type, length);
     stream_write(request->connection->stream, head->data, head->length);
     if (!request->connection->feeding)

@@ -59,7 +59,8 @@ struct http_request {
     struct url_target target;
     struct http_match match;
     void *context;      /* borrowed: of the dialect that is mounted */
-    const void *caller; /* who asks: set by the server's `authorize`, in the pool; may be NULL */
+    const void *caller; /* who asks: set by the server's `authorize`, in the pool; may be NULL.
+                         * Of caller_size bytes (http_server_options) */
     struct id id;       /* in the log and in X-Request-Id */
     struct id sandbox;  /* what it turned out to be about, for the trace; "": nothing known */
     const char *peer;   /* borrowed: address of the client as text */
@@ -104,6 +105,7 @@ struct http_request {
     bool is_upgrade : 1;     /* the parser stopped: what follows is not HTTP */
     bool has_date : 1;       /* among the headers added to the reply */
     bool has_request_id : 1; /* likewise */
+    bool is_events : 1;      /* our reply is an event stream */
 };
 
 /* The server a request came to. */

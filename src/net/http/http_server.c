@@ -242,10 +242,19 @@ void http_server_connection_gone(struct http_server *server)
 
 /* --- guests --------------------------------------------------------------------------------- */
 
-void http_guest_enter(struct http_guest *guest, struct http_server *server,
-                      void (*on_shutdown)(struct http_guest *guest, bool now))
+void *http_guest_caller(const struct http_request *request)
+{
+    size_t size = http_request_server(request)->options.caller_size;
+
+    return request->caller && size ? mem_copy_bytes(request->caller, size) : NULL;
+}
+
+void http_guest_enter(struct http_guest *guest, struct http_server *server, void *caller,
+                      void (*on_shutdown)(struct http_guest *guest, enum http_leave how,
+                                          const char *reason))
 {
     guest->server = server;
+    guest->caller = caller;
     guest->on_shutdown = on_shutdown;
     list_append(&server->guests, &guest->link);
     server->guest_count++;
@@ -254,6 +263,7 @@ void http_guest_enter(struct http_guest *guest, struct http_server *server,
 void http_guest_leave(struct http_guest *guest)
 {
     list_remove(&guest->link);
+    free(TAKE_PTR(guest->caller));
     guest->server->guest_count--;
     resume_accepting(guest->server);
     check_drained(guest->server);
@@ -284,12 +294,12 @@ static void check_drained(struct http_server *server)
     deadline_close(&server->drain_deadline, drain_timer_gone);
 }
 
-static void shut_guests(struct http_server *server, bool now)
+static void shut_guests(struct http_server *server, enum http_leave how)
 {
     LIST_EACH (&server->guests, at) {
         struct http_guest *guest = CONTAINER_OF(at, struct http_guest, link);
 
-        guest->on_shutdown(guest, now);
+        guest->on_shutdown(guest, how, "server shutting down");
     }
 }
 
@@ -303,7 +313,7 @@ static void drain_time_is_up(struct deadline *deadline)
                 log_number("upgraded", (int64_t) server->guest_count));
     while ((link = list_first(&server->connections)))
         http_connection_cut(CONTAINER_OF(link, struct http_connection, link));
-    shut_guests(server, true);
+    shut_guests(server, HTTP_LEAVE_NOW);
 }
 
 struct http_server *http_server_new(struct loop *loop, const struct http_server_options *options)
@@ -336,7 +346,7 @@ void http_server_drain(struct http_server *server, uint64_t timeout_ms,
         listener_close(CONTAINER_OF(at, struct http_listener, link)->listener);
     LIST_EACH (&server->connections, at)
         http_connection_drain(CONTAINER_OF(at, struct http_connection, link));
-    shut_guests(server, false);
+    shut_guests(server, HTTP_LEAVE_POLITELY);
     check_drained(server);
 }
 

@@ -39,6 +39,9 @@ struct http_server_options {
     /* Told of every error before its reply is written, whoever refuses. May be NULL. */
     void (*on_error)(struct http_request *request, const struct error *error, void *data);
     void *admit_data; /* borrowed: for all three */
+    /* Of what request->caller points to, plain data that may be copied: whoever takes over a
+     * connection keeps a copy, for http_server_review. 0: nobody is known. */
+    size_t caller_size;
     /* For errors outside every dialect; NULL: plain text. */
     void (*encode_error)(const struct http_request *request, const struct error *error,
                          struct text *body, const char **ret_content_type);
@@ -102,15 +105,44 @@ const struct http_server_counters *http_server_counters(const struct http_server
 size_t http_server_connections(const struct http_server *server);
 const struct clock *http_server_clock(const struct http_server *server);
 
+/* How a guest is asked to end. */
+enum http_leave {
+    HTTP_LEAVE_POLITELY, /* the server drains */
+    HTTP_LEAVE_NOW,      /* it has drained long enough */
+    HTTP_LEAVE_EXPELLED, /* who asked for it may not any more: nothing more goes either way */
+};
+
 /* A protocol that took over a connection (WebSocket, tunnel) and that a draining server must wait
- * for. `on_shutdown` asks it to end, politely first, and at once when `now`; `http_guest_leave`
- * says that it has. */
+ * for. `on_shutdown` asks it to end, with a reason for people; `http_guest_leave` says that it
+ * has. */
 struct http_guest {
     struct list link;
     struct http_server *server;
-    void (*on_shutdown)(struct http_guest *guest, bool now);
+    void *caller; /* owned: who asked for it; may be NULL */
+    void (*on_shutdown)(struct http_guest *guest, enum http_leave how, const char *reason);
 };
 
-void http_guest_enter(struct http_guest *guest, struct http_server *server,
-                      void (*on_shutdown)(struct http_guest *guest, bool now));
+/* Who asks, for the guest that a request is about to become: a copy, which http_guest_enter takes.
+ * NULL: nobody is known. */
+void *http_guest_caller(const struct http_request *request);
+
+void http_guest_enter(struct http_guest *guest, struct http_server *server, void *caller,
+                      void (*on_shutdown)(struct http_guest *guest, enum http_leave how,
+                                          const char *reason));
 void http_guest_leave(struct http_guest *guest);
+
+/* --- who may stay --------------------------------------------------------------------------- */
+
+/* Whether this caller, who was let in, still may be there. Returns 0, or -1 with the error that a
+ * request which has no reply yet is answered with; its message is told to the others, too. */
+typedef int http_review(void *data, const void *caller, struct error *err);
+
+struct http_expelled {
+    size_t requests, guests;
+};
+
+/* Ask that of everybody who lasts: callers of requests under way and of guests. Who may not stay is
+ * expelled: a request without a reply gets the error, an event stream ends with a comment, a
+ * WebSocket is closed with 1008, and every other connection is cut. Not from inside a handler. */
+struct http_expelled http_server_review(struct http_server *server, http_review *review,
+                                        void *data);

@@ -35,14 +35,16 @@ static void released(struct websocket *ws)
     free(connection);
 }
 
-static void server_shuts_down(struct http_guest *guest, bool now)
+static void shut_down(struct http_guest *guest, enum http_leave how, const char *reason)
 {
     struct ws_connection *connection = CONTAINER_OF(guest, struct ws_connection, guest);
 
-    if (now)
+    if (how == HTTP_LEAVE_NOW)
         websocket_abort(&connection->ws);
     else
-        (void) websocket_close(&connection->ws, WEBSOCKET_CODE_GOING_AWAY, "server shutting down");
+        (void) websocket_close(
+            &connection->ws,
+            how == HTTP_LEAVE_EXPELLED ? WEBSOCKET_CODE_POLICY : WEBSOCKET_CODE_GOING_AWAY, reason);
 }
 
 static struct ws_connection *websocket_http_start(struct stream *stream,
@@ -77,6 +79,7 @@ struct websocket *websocket_accept(struct http_request *request,
     };
     struct http_server *server = http_request_server(request);
     AUTO(text) struct text pending = TEXT_INIT(SIZE_MAX / 2);
+    AUTO(free) void *caller = http_guest_caller(request);
     char accept[WEBSOCKET_HANDSHAKE_ACCEPT_SIZE];
     struct ws_connection *connection;
     struct stream *stream;
@@ -94,7 +97,7 @@ struct websocket *websocket_accept(struct http_request *request,
         return NULL;
     connection =
         websocket_http_start(stream, options, events, data, text_string(&pending), pending.length);
-    http_guest_enter(&connection->guest, server, server_shuts_down);
+    http_guest_enter(&connection->guest, server, TAKE_PTR(caller), shut_down);
     return &connection->ws;
 }
 
