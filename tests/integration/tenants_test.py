@@ -290,6 +290,23 @@ def an_idempotency_key_of_anothers_repeats_nothing():
     plane.call("DELETE", f"{NATIVE}/sandboxes/{hers['id']}", key=eve)
 
 
+@test
+def an_idempotency_key_of_a_wide_key_repeats_nothing_to_a_narrow_one():
+    narrow = world().make_key(user=world().user["id"], scope="sandbox",
+                              sandbox=world().little["id"])["key"]
+    headers = [("Idempotency-Key", f"wide-{world().mark}")]
+    order = {"command": "echo other-secret"}
+
+    def run(at, key):
+        return world().plane.ask("POST", f"{at}/exec", order, key=key, headers=headers)
+
+    equal(run(world().at, world().key).status, 200, "the wide key")
+    equal(run(world().at, world().key).headers["Idempotency-Replayed"], "true", "and again")
+    told = run(world().at, narrow)
+    equal(told.status, 404, f"another sandbox by the narrow key: {told.body}")
+    equal(run(f"{NATIVE}/sandboxes/alicelittle", narrow).status, 200, "its own sandbox")
+
+
 # --- what is told as it happens -------------------------------------------------------------------
 
 
@@ -414,6 +431,32 @@ def a_key_for_one_sandbox_sees_no_other():
     equal(look(key, "PATCH", at, {"labels": {"a": "c"}}).status, 403, "changing it")
     listed = json.loads(look(key, "GET", f"{NATIVE}/sandboxes").body)["sandboxes"]
     equal([box["name"] for box in listed], ["alicelittle"], "its list")
+
+
+@test
+def a_key_for_one_sandbox_mounts_no_bucket():
+    key = world().make_key(user=world().user["id"], scope="sandbox",
+                           sandbox=world().little["id"])["key"]
+    for path, body in ((f"{NATIVE}/sandboxes/alicelittle/mounts", {"path": "/p", "bucket": "payroll"}),
+                       ("/v1/sandboxes/alicelittle/mount", {"mountPath": "/p", "prefix": "/x"}),
+                       ("/v1/sandboxes/alicelittle/bootstrap", {"mountProjectData": True}),
+                       ("/v1/sandbox/alicelittle/mount",
+                        {"bucket": "payroll", "mountPath": "/p", "options": {"localBucket": True}})):
+        told = look(key, "POST", path, body)
+        equal(told.status, 403, f"{path}: {told.body}")
+        assert b"'write'" in told.body, told.body
+    equal(json.loads(look(key, "GET", f"{NATIVE}/sandboxes/alicelittle/mounts").body)["mounts"], [],
+          "mounts")
+
+
+@test
+def who_may_only_look_is_told_no_token_of_a_preview():
+    at, spare = f"{world().at}/ports", world().spare["key"]
+    token = world().port["token"]
+    assert token.encode() in look(world().key, "GET", at).body, "Alice's own list"
+    told = look(spare, "GET", at)
+    equal([port["port"] for port in json.loads(told.body)["ports"]], [PORT], "ports that are shown")
+    assert token.encode() not in told.body, told.body
 
 
 @test

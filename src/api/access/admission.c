@@ -252,6 +252,13 @@ static const unsigned int lets_in[ACCESS_COUNT] = {
     [ACCESS_SIGNED_IN] = ~BIT(CALLER_NOBODY),
 };
 
+/* For people, of those that let in. */
+static const char *const wanted[ACCESS_COUNT] = {
+    [ACCESS_ADMIN] = "'admin'",     [ACCESS_WRITE] = "'write'",
+    [ACCESS_READ] = "'read'",       [ACCESS_ENTER] = "'write', or 'sandbox' for that one",
+    [ACCESS_PUBLIC] = "of anybody", [ACCESS_SIGNED_IN] = "of anybody",
+};
+
 static int check_scope(const struct http_request *request, const struct caller *caller,
                        struct error *err)
 {
@@ -259,8 +266,10 @@ static int check_scope(const struct http_request *request, const struct caller *
 
     if (access < ACCESS_COUNT && (lets_in[access] & BIT(caller->scope)))
         return 0;
-    return error_set(err, ERR_FORBIDDEN, 0, "a key with the scope '%s' may not do this",
-                     api_key_scope_text(caller->scope));
+    return error_set(err, ERR_FORBIDDEN, 0,
+                     "a key with the scope '%s' may not do this; it needs the scope %s",
+                     api_key_scope_text(caller->scope),
+                     access < ACCESS_COUNT ? wanted[access] : wanted[ACCESS_ADMIN]);
 }
 
 static void tell_rate(struct admission *admission, struct http_request *request,

@@ -7,6 +7,7 @@
 #include "base/list.h"
 #include "base/memory.h"
 #include "base/table.h"
+#include "domain/identity/api_key.h"
 
 #define SWEEP_EVERY_MS ((int64_t) 3600 * 1000)
 
@@ -275,6 +276,15 @@ static struct idempotency_entry *entry_new(struct idempotency *idempotency, cons
     return entry;
 }
 
+/* Whoever holds a narrower credential of the same owner is another client: a reply to a wide one
+ * may tell what it must not see, and that the key was used does, too. */
+static const char *idempotency_scoped_key(struct http_request *request, const struct caller *caller,
+                                          const char *key)
+{
+    return pool_format(&request->pool, "%s:%s:%u:%s", api_key_scope_text(caller->scope),
+                       caller->sandbox.text, caller->port, key);
+}
+
 void idempotency_check(struct idempotency *idempotency, struct http_request *request,
                        const struct caller *caller, const char *body, size_t length,
                        void (*go)(struct http_request *request))
@@ -290,7 +300,9 @@ void idempotency_check(struct idempotency *idempotency, struct http_request *req
     if (!*key || strlen(key) > IDEMPOTENCY_KEY_MAX)
         (void) error_set(&error, ERR_INVALID, 0, "Idempotency-Key must have 1 to %d characters",
                          IDEMPOTENCY_KEY_MAX);
-    else if (is_under_way(idempotency, &caller->owner, key))
+    else
+        key = idempotency_scoped_key(request, caller, key);
+    if (!error.code && is_under_way(idempotency, &caller->owner, key))
         (void) error_set(&error, ERR_CONFLICT, 0,
                          "a request with this Idempotency-Key is under way");
     if (error.code) {

@@ -1,6 +1,7 @@
 /* Answers that are given again: the header Idempotency-Key.
  *
- * The same key with the same request (method, path, body) of the same owner within
+ * The same key with the same request (method, path, body) of the same owner, by a credential of the
+ * same scope (for one sandbox: that one), within
  * IDEMPOTENCY_KEPT_MS gets the answer of the first one, with "Idempotency-Replayed: true"; with
  * another request it is ERR_CONFLICT, and so is a second one while the first is under way. Good
  * answers are kept, before they are sent, and only those that are JSON and fit into the store;

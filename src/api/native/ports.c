@@ -16,16 +16,19 @@
 
 /* --- shown ----------------------------------------------------------------------------------- */
 
-static void write_port(struct json_writer *json, const struct api *api, const struct port *port)
+/* Who may only look is not told what opens it: the application behind takes any request. */
+static void write_port(struct json_writer *json, const struct api *api, const struct port *port,
+                       bool with_token)
 {
     AUTO(text) struct text url = TEXT_INIT(URL_MAX);
 
     json_begin_object(json);
     json_add_integer(json, "port", port->number);
     json_add_text(json, "name", port->name);
-    json_add_text(json, "token", port->token);
+    if (with_token)
+        json_add_text(json, "token", port->token);
     json_add_boolean(json, "wake", port->wakes);
-    if (api->preview) {
+    if (with_token && api->preview) {
         preview_url(api->preview, port, &url);
         json_add_text(json, "url", text_string(&url));
     }
@@ -37,20 +40,23 @@ static void write_port(struct json_writer *json, const struct api *api, const st
 struct ports_listing {
     struct json_writer *json;
     const struct api *api;
+    bool with_tokens;
 };
 
 static void ports_list_one(void *context, struct port *port)
 {
     struct ports_listing *listing = context;
 
-    write_port(listing->json, listing->api, port);
+    write_port(listing->json, listing->api, port, listing->with_tokens);
 }
 
 /* `listening` is the agent's list, or NULL: the sandbox does not run. */
 static void answer_list(struct http_request *request, const struct id *sandbox, json_t *listening)
 {
     AUTO(native_answer) struct native_answer answer;
-    struct ports_listing listing = {.json = &answer.json, .api = api_of(request)};
+    struct ports_listing listing = {.json = &answer.json,
+                                    .api = api_of(request),
+                                    .with_tokens = caller_may_enter(request_caller(request))};
 
     native_answer_begin_list(&answer, "ports");
     port_each(api_of(request)->domain, sandbox, ports_list_one, &listing);
@@ -110,7 +116,7 @@ static void exposed(void *context, const struct error *failure, struct port *por
     request = pending_take_good(exposing->pending, failure);
     if (!request)
         return;
-    write_port(&answer.json, api_of(request), port);
+    write_port(&answer.json, api_of(request), port, true);
     native_answer_send(&answer, request, 201);
 }
 

@@ -237,7 +237,7 @@ static const struct http_route routes[] = {
      .access = ACCESS_READ},
     {"POST", SANDBOX "/mounts", native_mount_bucket,
      "Mount a part of a bucket as a folder; of ours, or with an endpoint of somebody else",
-     .access = ACCESS_ENTER, .request_schema = MOUNT_SCHEMA},
+     .access = ACCESS_WRITE, .request_schema = MOUNT_SCHEMA},
     {"DELETE", SANDBOX "/mounts", native_unmount_bucket,
      "Unmount the one at ?path=", .access = ACCESS_ENTER},
 

@@ -233,7 +233,7 @@ static const struct http_route routes[] = {
     {"POST", ID "/destroy", stackmemory_destroy, "Remove the sandbox and its disk",
      .access = ACCESS_WRITE},
     {"POST", ID "/mount", stackmemory_mount_bucket, "Show the project's stored files as a folder",
-     .access = ACCESS_ENTER, .body_limit = BODY_LIMIT},
+     .access = ACCESS_WRITE, .body_limit = BODY_LIMIT},
     {"POST", ID "/backup", stackmemory_backup, "Keep a folder of it in the object store",
      .access = ACCESS_ENTER, .body_limit = BODY_LIMIT},
     {"POST", ID "/restore", stackmemory_restore, "Make a folder what a backup holds",

@@ -57,7 +57,7 @@ const char *bucket_mount_state_text(enum bucket_mount_state state);
 typedef void bucket_mount_done(void *context, const struct error *failure,
                                const struct bucket_mount *mount);
 
-/* The sandbox is woken. Mounting the same bucket at the same place again succeeds; another one
+/* Needs the scope write, for a bucket is shared by all sandboxes of its owner. The sandbox is woken. Mounting the same bucket at the same place again succeeds; another one
  * there is ERR_CONFLICT. ERR_INVALID: the place or a name; ERR_NOT_IMPLEMENTED: no mounts here;
  * what mounter.check and the provider say. */
 void bucket_mount_add(struct domain *domain, const struct caller *caller, struct sandbox *sandbox,

@@ -207,8 +207,11 @@ static int mount_change_check(struct domain *domain, const struct caller *caller
 {
     if (!domain_is_open(domain, err))
         return -1;
-    if (!caller_may_enter(caller))
-        return error_set(err, ERR_FORBIDDEN, 0, "this key may not mount buckets");
+    /* A bucket is its owner's, for all sandboxes: a key for one of them reaches no further. */
+    if (!caller_may_write(caller))
+        return error_set(err, ERR_FORBIDDEN, 0,
+                         "buckets belong to all sandboxes of their owner: mounting one needs a key "
+                         "with the scope 'write'");
     if (!domain->options.mounter || !domain->options.provider ||
         !(provider_capabilities(domain->options.provider) & PROVIDER_MOUNTS))
         return error_set(err, ERR_NOT_IMPLEMENTED, 0,
