@@ -123,22 +123,34 @@ static bool is_foreign_fetch(struct http_request *request)
     return !mode || strcasecmp(mode, "navigate") != 0 || strcmp(request->head->method, "GET") != 0;
 }
 
+/* Which page sent it, as far as the browser says: old ones tell a form's page in Referer alone.
+ * Those that know Sec-Fetch-Site have said what Referer can tell, and more. */
+static const char *page_of(const struct http_request *request)
+{
+    const char *origin = http_request_header(request, "origin");
+
+    if (origin || http_request_header(request, "sec-fetch-site"))
+        return origin;
+    return http_request_header(request, "referer");
+}
+
 static int check_without_keys(const struct admission *admission, struct http_request *request,
                               struct error *err)
 {
     const char *asked = http_request_host(request);
-    const char *origin = http_request_header(request, "origin");
+    const char *page = page_of(request);
     struct url_host host;
 
     if (url_host_parse(asked, strlen(asked), &host, err) < 0 || !is_allowed_host(admission, &host))
         return error_set(err, ERR_MISDIRECTED, 0,
                          "without keys only this machine's own names are answered; add the name to "
                          "allowed-hosts if it is one");
-    if (origin && origins_has(&admission->origins, origin))
+    if (page && origins_has(&admission->origins, page))
         return 0;
-    if ((origin && !is_own_origin(origin, &host, request->is_secure)) || is_foreign_fetch(request))
+    if ((page && !is_own_origin(page, &host, request->is_secure)) || is_foreign_fetch(request))
         return error_set(err, ERR_FORBIDDEN, 0,
-                         "without keys a page of another origin may not use this server");
+                         "without keys a page of another origin may not use this server; start it "
+                         "with keys, or name the page's origin in cors-origins");
     return 0;
 }
 

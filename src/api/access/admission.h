@@ -10,7 +10,7 @@
  * Without keys (--no-auth) anybody who reaches the socket is the administrator, and a web browser
  * on the same machine reaches loopback for any page it shows. So two things are checked there: Host
  * must be a name of this machine (a foreign name that resolves to 127.0.0.1 is DNS rebinding), and
- * a request that a page made must come from our own origin.
+ * a request that a page made (Sec-Fetch-Site, Origin, else Referer) must come from our own origin.
  *
  * Everything is looked up in memory; nothing waits. */
 #pragma once

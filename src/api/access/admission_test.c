@@ -75,6 +75,32 @@ static void without_keys_pages_of_other_origins_are_refused(void **state)
     admission_done(&admission);
 }
 
+static enum err_code referer_verdict(struct admission *admission, const char *method,
+                                     const char *referer)
+{
+    const char *headers[][2] = {{"Host", "localhost:8787"}, {"Referer", referer}};
+
+    return source_verdict(admission, method, headers, 2);
+}
+
+/* Old browsers send a form with a Referer and no Origin. */
+static void without_keys_a_page_of_another_origin_is_known_by_its_referer(void **state)
+{
+    struct admission admission;
+
+    (void) state;
+    begin_admission(&admission, true, "");
+    assert_int_equal(referer_verdict(&admission, "POST", "http://localhost:8787/burrow/v1/docs"),
+                     ERR_NONE);
+    assert_int_equal(referer_verdict(&admission, "POST", "http://localhost:3000/"), ERR_FORBIDDEN);
+    assert_int_equal(referer_verdict(&admission, "POST", "https://evil.example/form"),
+                     ERR_FORBIDDEN);
+    assert_int_equal(referer_verdict(&admission, "GET", "https://evil.example/image"),
+                     ERR_FORBIDDEN);
+    assert_int_equal(referer_verdict(&admission, "POST", "nonsense"), ERR_FORBIDDEN);
+    admission_done(&admission);
+}
+
 static enum err_code fetch_verdict(struct admission *admission, const char *method,
                                    const char *site, const char *mode)
 {
@@ -494,6 +520,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_keys_only_own_names_are_answered),
         cmocka_unit_test(without_keys_pages_of_other_origins_are_refused),
+        cmocka_unit_test(without_keys_a_page_of_another_origin_is_known_by_its_referer),
         cmocka_unit_test(without_keys_a_link_may_be_followed_but_nothing_loaded),
         cmocka_unit_test(with_keys_any_host_is_answered),
         cmocka_unit_test(a_scope_opens_what_it_is_for),

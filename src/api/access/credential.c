@@ -71,22 +71,19 @@ static struct credential credential_make(enum credential_source source, struct u
 static bool find_cookie(const struct http_head *head, bool is_secure, struct pool *pool,
                         struct credential *ret_credential)
 {
-    static const struct {
-        const char *name;
-        bool is_for_secure, is_for_plain;
-    } names[] = {
-        {CREDENTIAL_COOKIE_SECURE, true, true},
-        {CREDENTIAL_COOKIE_PLAIN, false, true},
-        {CREDENTIAL_COOKIE_OTHER, true, true},
+    static const char *const names[] = {
+        CREDENTIAL_COOKIE_SECURE,
+        CREDENTIAL_COOKIE_PLAIN,
+        CREDENTIAL_COOKIE_OTHER,
     };
+    /* Only the first name keeps pages of sibling hosts from planting one. */
+    size_t count = is_secure ? 1 : ARRAY_COUNT(names);
     struct url_span secret;
 
-    for (size_t n = 0; n < ARRAY_COUNT(names); n++) {
-        if (is_secure ? !names[n].is_for_secure : !names[n].is_for_plain)
-            continue;
+    for (size_t n = 0; n < count; n++) {
         for (size_t i = 0; i < head->header_count; i++) {
             if (strcasecmp(head->headers[i].name, "cookie") != 0 ||
-                !credential_read_cookie(head->headers[i].value, names[n].name, &secret))
+                !credential_read_cookie(head->headers[i].value, names[n], &secret))
                 continue;
             *ret_credential = credential_make(CREDENTIAL_COOKIE, secret, pool);
             return true;

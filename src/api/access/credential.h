@@ -7,8 +7,8 @@
  *     Cookie: better-auth.session_token=SECRET         what clients of AgentPod call it
  *     ?token=SECRET, ?authorization=Bearer%20SECRET    where a client can set no header
  *
- * The first that is there counts, in this order. Over TLS burrow_session is not looked at: a page
- * on a sibling host could have planted it, which the prefix rules out. Pure, no allocation outside
+ * The first that is there counts, in this order. Over TLS the other two cookies are not looked at: a
+ * page on a sibling host could have planted them, which the prefix rules out. Pure, no allocation outside
  * of the pool. */
 #pragma once
 

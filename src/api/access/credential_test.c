@@ -76,6 +76,8 @@ static void over_tls_a_cookie_that_others_can_plant_is_not_looked_at(void **stat
     (void) state;
     assert_string_equal(look(true, NULL, ASKED("Cookie", both)), "own");
     assert_null(look(true, NULL, ASKED("Cookie", "burrow_session=planted")));
+    assert_null(look(true, NULL, ASKED("Cookie", "better-auth.session_token=planted")));
+    assert_null(look(true, NULL, ASKED("Cookie", "__Secure-better-auth.session_token=planted")));
     assert_string_equal(look(false, NULL, ASKED("Cookie", "burrow_session=abc")), "abc");
 }
 
