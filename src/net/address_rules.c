@@ -30,29 +30,11 @@ struct special_range {
 #define V6(prefix, ...) .range = {.family = AF_INET6, .bits = (prefix), .bytes = {__VA_ARGS__}}
 
 /* The first match counts, so exceptions and details stand before what contains them. Source: the
- * IANA IPv4 and IPv6 special-purpose address registries, and the clouds' own manuals. */
+ * IANA IPv6 special-purpose address registry, and the clouds' own manuals. */
 static const struct special_range special_ranges[] = {
-    {V4(0, 0, 0, 0, 32), "the unspecified address, which reaches this machine"},
-    {V4(0, 0, 0, 0, 8), "of \"this network\""},
-    {V4(10, 0, 0, 0, 8), "private"},
-    {V4(100, 100, 100, 200, 32), "in the shared space of carriers (cloud metadata)"},
-    {V4(100, 64, 0, 0, 10), "in the shared space of carriers (CGNAT)"},
-    {V4(127, 0, 0, 0, 8), "loopback"},
-    {V4(168, 63, 129, 16, 32), "a cloud host service (cloud metadata)"},
-    {V4(169, 254, 169, 254, 32), "link-local (cloud metadata)"},
-    {V4(169, 254, 0, 0, 16), "link-local"},
-    {V4(172, 16, 0, 0, 12), "private"},
-    {V4(192, 0, 0, 192, 32), "reserved for protocols (cloud metadata)"},
-    {V4(192, 0, 0, 0, 24), "reserved for protocols"},
-    {V4(192, 0, 2, 0, 24), "for documentation"},
-    {V4(192, 88, 99, 0, 24), "a 6to4 relay (withdrawn)"},
-    {V4(192, 168, 0, 0, 16), "private"},
-    {V4(198, 18, 0, 0, 15), "for benchmarks"},
-    {V4(198, 51, 100, 0, 24), "for documentation"},
-    {V4(203, 0, 113, 0, 24), "for documentation"},
-    {V4(224, 0, 0, 0, 4), "multicast"},
-    {V4(255, 255, 255, 255, 32), "broadcast"},
-    {V4(240, 0, 0, 0, 4), "reserved"},
+#define SPECIAL(reach, a, b, c, d, bits, words) {V4(a, b, c, d, bits), words},
+#include "base/special_networks.def"
+#undef SPECIAL
 
     {V6(128, 0), "the unspecified address, which reaches this machine"},
     {V6(128, [15] = 1), "loopback"},

@@ -16,8 +16,8 @@ from bomb_lab import ATTACK_NETWORK, BombLab
 from tap import equal, main, skip, test
 from wall_lab import slowly
 
-INTERNET = "203.0.113.10"
-ELSEWHERE = "198.51.100.7"
+INTERNET = "25.0.113.10"
+ELSEWHERE = "25.51.100.7"
 PRIVATE = "10.9.9.9"
 HOST = "192.0.2.2"
 NAMES = "169.254.1.1"
@@ -31,7 +31,9 @@ RAW = ("seccomp.raw_sockets", "capability.net_raw", "network_owner")
 # is the address of another sandbox, where somebody listens.
 ROWS = [
     (f"tcp {HOST}", RULES),                       # an address of the host
-    ("tcp 203.0.113.2", RULES),                   # that in its network
+    ("tcp 25.7.7.2", RULES),                   # that in its network
+    ("tcp 25.7.7.1", RULES),                      # the next machine on its link
+    ("tcp 203.0.113.77", RULES),                  # nobody's
     ("tcp 198.18.254.0", RULES),                  # its end of our uplink
     (f"udp {HOST}", RULES),
     (f"icmp {HOST}", RULES),
@@ -53,7 +55,7 @@ ROWS = [
     ("udp {other}", ("router_rules",)),
     ("icmp {other}", ("router_rules",)),
     ("forge {other} " + INTERNET, RULES + ("source_check",)),
-    ("forge 203.0.113.77 " + INTERNET, RULES + ("source_check",)),
+    ("forge 25.0.113.77 " + INTERNET, RULES + ("source_check",)),
     ("forge_bound {other} " + INTERNET, RULES + ("source_check",)),
 ]
 
@@ -124,7 +126,7 @@ def the_internet_is_reached_by_translation_and_names_are_asked_through_us():
         box = lab.start([])
         lab.join(box)
         expect(box, {
-            f"tcp {INTERNET}": "succeeded 203.0.113.2",  # the host's address, not the sandbox's
+            f"tcp {INTERNET}": "succeeded 25.7.7.2",  # the host's address, not the sandbox's
             f"tcp {ELSEWHERE}": "succeeded",
             f"udp {INTERNET}": "succeeded",
             f"udp {NAMES}": "succeeded",
@@ -156,7 +158,7 @@ def without_a_network_nothing_is_reached():
         lab.open(["router_rules", "host_rules", "source_check"])
         box = lab.start(RAW)
         ways = [f"{kind} {target}" for target in targets for kind in ("tcp", "udp", "icmp")]
-        ways += ["tcp6 fe80::1", "tcp6 2001:db8::1", "tcp6 ::ffff:203.0.113.10"]
+        ways += ["tcp6 fe80::1", "tcp6 2001:db8::1", "tcp6 ::ffff:25.0.113.10"]
         expect(box, dict.fromkeys(ways, "refused E"))
         serve(box)
         expect(box, {"tcp 127.0.0.1": "succeeded", "udp 127.0.0.1": "succeeded"})
@@ -239,7 +241,7 @@ def no_rule_opens_the_host_metadata_or_another_sandbox():
         lab.set_policy(box, "allow:0.0.0.0/0:any:0-65535")
         expect(box, {
             f"tcp {PRIVATE}": "succeeded",  # what it does open
-            **dict.fromkeys((f"tcp {HOST}", "tcp 203.0.113.2", "tcp 198.18.254.0",
+            **dict.fromkeys((f"tcp {HOST}", "tcp 25.7.7.2", "tcp 198.18.254.0",
                              "tcp 169.254.169.254", "tcp 100.100.100.200", "tcp 168.63.129.16",
                              "arrive 169.254.1.1", f"tcp {address}", f"udp {address}",
                              f"icmp {address}", f"forge {address} {INTERNET}"), "refused"),

@@ -7,7 +7,7 @@
     with BombLab("--network") as lab:            # tests/support/wall_world.h
         address = lab.join(box)
         lab.open(["router_rules"])               # of the network; the others are closed again
-        lab.set_policy(box, "only_listed", "allow:203.0.113.0/24:tcp:80-80")
+        lab.set_policy(box, "only_listed", "allow:25.0.113.0/24:tcp:80-80")
     with BombLab(*SMALL) as lab:
         lab.start([]).run(FORK_BOMB, timeoutMs=4000)
 """

@@ -29,7 +29,7 @@
 #define SANDBOXES_BITS  16
 #define FEW_CONNECTIONS 8
 #define NO_CONNECTIONS  100000 /* as good as no limit */
-#define RESOLVERS       "nameserver 10.255.0.53\nnameserver 203.0.113.53\n"
+#define RESOLVERS       "nameserver 10.255.0.53\nnameserver 25.0.113.53\n"
 
 enum { WALL_ROUTER = 1, WALL_HOST = 2, WALL_SOURCE = 4, WALL_IPV6 = 8, WALL_CONNECTIONS = 16 };
 
@@ -44,9 +44,9 @@ static const struct {
 
 /* Public ones, private ones of all kinds, metadata, and name servers. */
 static const char *const internet_addresses[] = {
-    "203.0.113.10", "203.0.113.53",    "198.51.100.7",  "169.254.169.254", "169.254.9.9",
-    "10.9.9.9",     "192.168.50.5",    "172.16.5.5",    "100.64.0.9",      "10.255.0.53",
-    "192.0.0.192",  "100.100.100.200", "168.63.129.16",
+    "25.0.113.10", "25.0.113.53",     "25.51.100.7",   "169.254.169.254", "169.254.9.9",
+    "10.9.9.9",    "192.168.50.5",    "172.16.5.5",    "100.64.0.9",      "10.255.0.53",
+    "192.0.0.192", "100.100.100.200", "168.63.129.16", "203.0.113.77",
 };
 
 struct wall_world {
@@ -125,10 +125,10 @@ static int connect_both(struct wall_world *world)
                                     .peer_name = "wan",
                                     .peer_index = INTERNET_LINK,
                                     .peer_namespace = world->internet};
-    struct sys_netlink_route out = {.gateway = ip("203.0.113.1"), .index = HOST_LINK};
+    struct sys_netlink_route out = {.gateway = ip("25.7.7.1"), .index = HOST_LINK};
     struct sys_netlink_route back = {.destination = ip(SANDBOXES),
                                      .prefix = SANDBOXES_BITS,
-                                     .gateway = ip("203.0.113.2"),
+                                     .gateway = ip("25.7.7.2"),
                                      .index = INTERNET_LINK};
     int r = sys_netlink_open(&near);
 
@@ -139,9 +139,9 @@ static int connect_both(struct wall_world *world)
     if (r == 0)
         r = sys_netlink_add_address(&near, 1, ip("192.0.2.2"), 32);
     if (r == 0)
-        r = sys_netlink_add_address(&near, HOST_LINK, ip("203.0.113.2"), 24);
+        r = sys_netlink_add_address(&near, HOST_LINK, ip("25.7.7.2"), 24);
     if (r == 0)
-        r = sys_netlink_add_address(&far, INTERNET_LINK, ip("203.0.113.1"), 24);
+        r = sys_netlink_add_address(&far, INTERNET_LINK, ip("25.7.7.1"), 24);
     if (r == 0)
         r = sys_netlink_set_up(&far, INTERNET_LINK, true);
     if (r == 0)

@@ -1,6 +1,6 @@
 /* A small world around the lab's sandboxes: their network, and what lies behind it.
  *
- *     internet  203.0.113.1, and many addresses on lo ---- 203.0.113.2 eth0  host  192.0.2.2 on lo
+ *     internet  25.7.7.1, and many addresses on lo ---- 25.7.7.2 eth0  host  192.0.2.2 on lo
  *
  * "The host" is the guard's own network namespace, with a real router (launcher/network/router.h)
  * in it; the internet is a namespace behind it. In both somebody answers (attack_server.h). Nothing

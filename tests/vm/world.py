@@ -14,8 +14,10 @@ import socketserver
 import struct
 import threading
 
-WEB, NAMES, NAME = "203.0.113.10", "203.0.113.53", "server.example"
-HOST, HOST6, WEB6 = "203.0.113.1", "2001:db8::1", "2001:db8::10"
+# Behind a gateway: who is on a link of the host is a neighbour, and no part of the internet.
+WEB, NAMES, NAME = "25.0.113.10", "25.0.113.53", "server.example"
+HOST, GATEWAY = "25.7.7.2", "25.7.7.1"
+HOST6, WEB6 = "2001:db8::1", "2001:db8::10"
 UNIT, PLACE = "burrow-test-world", "/run/burrow-test-world.py"
 RESOLV = "/run/burrow-test-resolv.conf"
 
@@ -27,10 +29,12 @@ ip address add {HOST}/24 dev world-host
 ip address add {HOST6}/64 dev world-host nodad
 ip link set world-host up
 ip -n world link set lo up
-ip -n world address add {WEB}/24 dev eth0
-ip -n world address add {NAMES}/24 dev eth0
+ip -n world address add {GATEWAY}/24 dev eth0
+ip -n world address add {WEB}/32 dev lo
+ip -n world address add {NAMES}/32 dev lo
 ip -n world address add {WEB6}/64 dev eth0 nodad
 ip -n world link set eth0 up
+ip route add 25.0.113.0/24 via {GATEWAY}
 cp --no-dereference --preserve=all /etc/resolv.conf {RESOLV}
 echo nameserver {NAMES} >/etc/resolv.conf
 systemd-run -q --unit {UNIT} -p NetworkNamespacePath=/run/netns/world python3 {PLACE}

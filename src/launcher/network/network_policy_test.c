@@ -43,7 +43,7 @@ static void open_one_service(void)
     CHECK_EQUAL(try_fetch(&world, one.inside, "10.9.9.10"), REFUSED);      /* another address */
     CHECK_EQUAL(try_fetch(&world, one.inside, "192.168.50.5"), 200);
     CHECK_EQUAL(fetch(&world, one.inside, "192.168.50.5", 53, seen), REFUSED);
-    CHECK_EQUAL(try_fetch(&world, one.inside, "203.0.113.10"), 200); /* the default goes on */
+    CHECK_EQUAL(try_fetch(&world, one.inside, "25.0.113.10"), 200);  /* the default goes on */
     CHECK_EQUAL(ask_name(&world, one.inside, "169.254.1.1"), 0);     /* and names */
     CHECK_EQUAL(try_fetch(&world, two.inside, "10.9.9.9"), REFUSED); /* another sandbox */
     CHECK_EQUAL(network_clear_policy(world.router, &one.network, &err), 0);
@@ -63,22 +63,22 @@ static void close_addresses(void)
     struct sandbox one = make_sandbox(&world);
     const struct network_rule rules[] = {
         {.allow = true,
-         .to = range("203.0.113.10", 32),
+         .to = range("25.0.113.10", 32),
          .protocol = NETWORK_TCP,
          .ports = NETWORK_PORTS_ALL},
-        {.to = range("203.0.113.0", 24), .ports = NETWORK_PORTS_ALL},
+        {.to = range("25.0.113.0", 24), .ports = NETWORK_PORTS_ALL},
     };
     struct network_policy policy = {.rules = rules, .count = 2};
 
-    CHECK_EQUAL(try_fetch(&world, one.inside, "203.0.113.53"), 200);
+    CHECK_EQUAL(try_fetch(&world, one.inside, "25.0.113.53"), 200);
     set_policy(&world, &one, &policy);
-    CHECK_EQUAL(try_fetch(&world, one.inside, "203.0.113.53"), REFUSED);
-    CHECK_EQUAL(try_fetch(&world, one.inside, "203.0.113.10"), 200); /* the first match decides */
-    CHECK_EQUAL(try_fetch(&world, one.inside, "198.51.100.7"), 200);
+    CHECK_EQUAL(try_fetch(&world, one.inside, "25.0.113.53"), REFUSED);
+    CHECK_EQUAL(try_fetch(&world, one.inside, "25.0.113.10"), 200); /* the first match decides */
+    CHECK_EQUAL(try_fetch(&world, one.inside, "25.51.100.7"), 200);
     policy.only_listed = true;
     set_policy(&world, &one, &policy);
-    CHECK_EQUAL(try_fetch(&world, one.inside, "203.0.113.10"), 200);
-    CHECK_EQUAL(try_fetch(&world, one.inside, "198.51.100.7"), REFUSED);
+    CHECK_EQUAL(try_fetch(&world, one.inside, "25.0.113.10"), 200);
+    CHECK_EQUAL(try_fetch(&world, one.inside, "25.51.100.7"), REFUSED);
     CHECK_EQUAL(ask_name(&world, one.inside, "169.254.1.1"), 0);
     policy.no_names = true;
     set_policy(&world, &one, &policy);
@@ -86,7 +86,7 @@ static void close_addresses(void)
     policy.rules = &rules[1];
     policy.count = 1;
     set_policy(&world, &one, &policy);
-    CHECK_EQUAL(try_fetch(&world, one.inside, "203.0.113.10"), REFUSED);
+    CHECK_EQUAL(try_fetch(&world, one.inside, "25.0.113.10"), REFUSED);
 }
 
 static void a_denied_network_is_closed_and_the_first_rule_decides(void **state)
@@ -99,7 +99,7 @@ static void a_denied_network_is_closed_and_the_first_rule_decides(void **state)
 static void open_everything(void)
 {
     static const char *const closed[] = {"169.254.169.254", "100.100.100.200", "192.0.2.2",
-                                         "203.0.113.2", "198.18.254.0"};
+                                         "25.7.7.2", "198.18.254.0"};
     struct world world = make_world();
     struct sandbox one = make_sandbox(&world), two = make_sandbox(&world);
     const struct network_rule everything = {.allow = true, .ports = NETWORK_PORTS_ALL};
@@ -136,9 +136,9 @@ static void recheck_connections(void)
 {
     struct world world = make_world();
     struct sandbox one = make_sandbox(&world);
-    AUTO(close) int kept = connect_from(&world, one.inside, "203.0.113.10", 81);
-    AUTO(close) int cut = connect_from(&world, one.inside, "203.0.113.53", 81);
-    const struct network_rule rule = {.to = range("203.0.113.53", 32), .ports = NETWORK_PORTS_ALL};
+    AUTO(close) int kept = connect_from(&world, one.inside, "25.0.113.10", 81);
+    AUTO(close) int cut = connect_from(&world, one.inside, "25.0.113.53", 81);
+    const struct network_rule rule = {.to = range("25.0.113.53", 32), .ports = NETWORK_PORTS_ALL};
     struct network_policy policy = {.rules = &rule, .count = 1};
     struct error err = ERROR_INIT;
 
@@ -196,10 +196,10 @@ static void refuse_policies(void)
     CHECK_EQUAL(nft_count_elements(&world.router->filter, world.router->name, "policies"), 0);
     for (size_t i = 0; i < ARRAY_COUNT(rules); i++)
         rules[i] = (struct network_rule){
-            .to = range("198.51.100.7", 25), .protocol = NETWORK_TCP, .ports = {1, 1000}};
+            .to = range("25.51.100.7", 25), .protocol = NETWORK_TCP, .ports = {1, 1000}};
     set_policy(&world, &one, &policy); /* the longest one fits */
     CHECK_EQUAL(nft_count_elements(&world.router->filter, world.router->name, "policies"), 1);
-    CHECK_EQUAL(try_fetch(&world, one.inside, "198.51.100.7"), REFUSED);
+    CHECK_EQUAL(try_fetch(&world, one.inside, "25.51.100.7"), REFUSED);
 }
 
 static void impossible_rules_are_refused(void **state)

@@ -15,7 +15,7 @@ static void add_routes_back(struct world *world)
     struct sys_netlink_route on_host = {
         .destination = ip("10.66.0.0"), .prefix = 16, .gateway = world->router->address};
     struct sys_netlink_route in_internet = {
-        .destination = ip("10.66.0.0"), .prefix = 16, .gateway = ip("203.0.113.2"), .index = 11};
+        .destination = ip("10.66.0.0"), .prefix = 16, .gateway = ip("25.7.7.2"), .index = 11};
 
     on_host.index = sys_netlink_find(&world->router->host_links, world->router->name);
     CHECK_EQUAL(sys_netlink_add_route(&world->router->host_links, &on_host), 0);
@@ -52,15 +52,17 @@ static const struct {
     int open;   /* what happens without rules */
     int closed; /* ... and with them */
 } destinations[] = {
-    {"the internet", "203.0.113.10", 200, 200},
-    {"another public address", "198.51.100.7", 200, 200},
+    {"the internet", "25.0.113.10", 200, 200},
+    {"another public address", "25.51.100.7", 200, 200},
     {"a private network", "10.9.9.9", 200, REFUSED},
     {"another private network", "192.168.50.5", 200, REFUSED},
     {"carrier NAT", "100.64.0.9", 200, REFUSED},
     {"metadata", "169.254.169.254", 200, REFUSED},
     {"metadata elsewhere", "100.100.100.200", 200, REFUSED},
+    {"the next machine on the host's link", "25.7.7.1", 200, REFUSED},
+    {"a network for documentation", "203.0.113.77", 200, REFUSED},
     {"the host's public address", "192.0.2.2", 200, REFUSED},
-    {"the host's address in the network", "203.0.113.2", 200, REFUSED},
+    {"the host's address in the network", "25.7.7.2", 200, REFUSED},
     {"the host's end of the uplink", "198.18.254.0", 200, REFUSED},
     /* Nobody listens there: that we are told so means that the packet arrived. */
     {"the router's end of the uplink", "198.18.254.1", -ECONNREFUSED, LOST},
@@ -88,8 +90,8 @@ static void try_destinations(void)
     char seen[SEEN_SIZE];
 
     add_routes_back(&world);
-    CHECK_EQUAL(fetch(&world, one.inside, "203.0.113.10", 80, seen), 200);
-    CHECK(strcmp(seen, "203.0.113.2") == 0); /* translated twice */
+    CHECK_EQUAL(fetch(&world, one.inside, "25.0.113.10", 80, seen), 200);
+    CHECK(strcmp(seen, "25.7.7.2") == 0); /* translated twice */
     remove_walls(&world);
     check_destinations(&world, one.inside, false);
     restore_walls(&world);
@@ -144,7 +146,7 @@ static bool forged_packet_arrives(const struct world *world, int from, struct in
     struct sockaddr_in forged = {.sin_family = AF_INET, .sin_addr = source};
     int result;
 
-    to.sin_addr = ip("203.0.113.10");
+    to.sin_addr = ip("25.0.113.10");
     CHECK_EQUAL(network_namespace_enter(world->internet), 0);
     receiver = serve_socket(SOCK_DGRAM, 99);
     CHECK_EQUAL(network_namespace_enter(from), 0);
@@ -235,13 +237,19 @@ static void try_new_host_address(void)
     struct error err = ERROR_INIT;
 
     CHECK_EQUAL(sys_file_poll(router_watch(world.router), POLLIN, 0), 0);
-    CHECK_EQUAL(sys_netlink_add_address(&world.router->host_links, 1, ip("198.51.100.99"), 32), 0);
+    CHECK_EQUAL(sys_netlink_add_address(&world.router->host_links, 1, ip("25.51.100.99"), 32), 0);
     /* The rules on the host need no refresh, they only make the sandbox wait. */
-    CHECK_EQUAL(try_fetch(&world, one.inside, "198.51.100.99"), LOST);
+    CHECK_EQUAL(try_fetch(&world, one.inside, "25.51.100.99"), LOST);
     CHECK_EQUAL(sys_file_poll(router_watch(world.router), POLLIN, ANSWER_MS), POLLIN);
     CHECK_EQUAL(router_refresh(world.router, &err), 0);
-    CHECK_EQUAL(try_fetch(&world, one.inside, "198.51.100.99"), REFUSED);
+    CHECK_EQUAL(try_fetch(&world, one.inside, "25.51.100.99"), REFUSED);
     CHECK_EQUAL(sys_file_poll(router_watch(world.router), POLLIN, 0), 0);
+    /* With its network come neighbours. */
+    CHECK_EQUAL(try_fetch(&world, one.inside, "25.51.100.7"), 200);
+    CHECK_EQUAL(sys_netlink_add_address(&world.router->host_links, 10, ip("25.51.100.8"), 24), 0);
+    CHECK_EQUAL(router_refresh(world.router, &err), 0);
+    CHECK_EQUAL(try_fetch(&world, one.inside, "25.51.100.7"), REFUSED);
+    CHECK_EQUAL(try_fetch(&world, one.inside, "25.0.113.10"), 200);
 }
 
 static void lose_host_table(void)
@@ -251,9 +259,9 @@ static void lose_host_table(void)
     struct error err = ERROR_INIT;
 
     delete_table(&world.router->host_filter, world.router->name);
-    CHECK_EQUAL(try_fetch(&world, one.inside, "203.0.113.10"), LOST);
+    CHECK_EQUAL(try_fetch(&world, one.inside, "25.0.113.10"), LOST);
     CHECK_EQUAL(router_refresh(world.router, &err), 0);
-    CHECK_EQUAL(try_fetch(&world, one.inside, "203.0.113.10"), 200);
+    CHECK_EQUAL(try_fetch(&world, one.inside, "25.0.113.10"), 200);
     CHECK_EQUAL(ask_name(&world, one.inside, "169.254.1.1"), 0);
 }
 
@@ -275,13 +283,13 @@ static void check_limit(const struct world *world, int from, int limit)
     int fds[64];
 
     for (int i = 0; i < limit; i++) {
-        fds[i] = connect_from(world, from, "203.0.113.10", 81);
+        fds[i] = connect_from(world, from, "25.0.113.10", 81);
         CHECK(fds[i] >= 0);
     }
-    CHECK_EQUAL(connect_from(world, from, "203.0.113.10", 81), REFUSED);
+    CHECK_EQUAL(connect_from(world, from, "25.0.113.10", 81), REFUSED);
     for (int i = 0; i < limit; i++)
         (void) close(fds[i]);
-    for (int i = 0; i < 1000 && (fds[0] = connect_from(world, from, "203.0.113.10", 81)) < 0; i++)
+    for (int i = 0; i < 1000 && (fds[0] = connect_from(world, from, "25.0.113.10", 81)) < 0; i++)
         (void) usleep(10000);
     CHECK(fds[0] >= 0);
     (void) close(fds[0]);
@@ -349,7 +357,7 @@ static void try_user_namespace(void)
     }
     inside = sys_namespace_open(pid, "net");
     CHECK_EQUAL(network_attach(world.router, &id, inside, &network, &err), 0);
-    CHECK_EQUAL(try_fetch(&world, inside, "203.0.113.10"), 200);
+    CHECK_EQUAL(try_fetch(&world, inside, "25.0.113.10"), 200);
     CHECK_EQUAL(kill(pid, SIGKILL), 0);
 }
 
@@ -368,7 +376,7 @@ static void try_loopback(void)
     world.host = enter_new_network();
     start_server();
     CHECK_EQUAL(try_fetch(&world, world.host, "127.0.0.1"), 200);
-    CHECK_EQUAL(try_fetch(&world, world.host, "203.0.113.10"), -ENETUNREACH);
+    CHECK_EQUAL(try_fetch(&world, world.host, "25.0.113.10"), -ENETUNREACH);
 }
 
 static void without_a_network_only_loopback_works(void **state)

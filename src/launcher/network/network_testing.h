@@ -1,7 +1,7 @@
 /* For the tests of router and network only: a small world of network namespaces, all in a child
  * process and gone with it.
  *
- *     internet  203.0.113.1 (and many addresses on lo) ---- 203.0.113.2 eth0  host  192.0.2.2 on lo
+ *     internet  25.7.7.1 (and many addresses on lo) ---- 25.7.7.2 eth0  host  192.0.2.2 on lo
  *                                                            the host has the router and sandboxes
  *
  * In the internet, on the host and in a sandbox where the test wants it, a server process answers:
@@ -45,8 +45,9 @@ struct world {
 };
 
 static const char *const internet_addresses[] = {
-    "203.0.113.10", "203.0.113.53", "198.51.100.7",    "169.254.169.254", "10.9.9.9",
-    "10.9.9.10",    "192.168.50.5", "100.100.100.200", "100.64.0.9",      "10.255.0.53",
+    "25.0.113.10",     "25.0.113.53", "25.51.100.7",  "169.254.169.254",
+    "10.9.9.9",        "10.9.9.10",   "203.0.113.77", "192.168.50.5",
+    "100.100.100.200", "100.64.0.9",  "10.255.0.53",
 };
 
 static inline struct in_addr ip(const char *text)
@@ -191,7 +192,7 @@ static inline void make_host(struct world *world)
                                     .peer_name = "wan",
                                     .peer_index = 11,
                                     .peer_namespace = world->internet};
-    struct sys_netlink_route gateway = {.gateway = ip("203.0.113.1"), .index = 10};
+    struct sys_netlink_route gateway = {.gateway = ip("25.7.7.1"), .index = 10};
 
     CHECK_EQUAL(sys_netlink_open(&far), 0);
     world->host = enter_new_network();
@@ -199,8 +200,8 @@ static inline void make_host(struct world *world)
     if (sys_netlink_add_veth(&netlink, &veth) < 0)
         _exit(CHILD_UNABLE);
     CHECK_EQUAL(sys_netlink_add_address(&netlink, 1, ip("192.0.2.2"), 32), 0);
-    CHECK_EQUAL(sys_netlink_add_address(&netlink, 10, ip("203.0.113.2"), 24), 0);
-    CHECK_EQUAL(sys_netlink_add_address(&far, 11, ip("203.0.113.1"), 24), 0);
+    CHECK_EQUAL(sys_netlink_add_address(&netlink, 10, ip("25.7.7.2"), 24), 0);
+    CHECK_EQUAL(sys_netlink_add_address(&far, 11, ip("25.7.7.1"), 24), 0);
     CHECK_EQUAL(sys_netlink_set_up(&far, 11, true), 0);
     CHECK_EQUAL(sys_netlink_settle(&netlink, 10), 0);
     CHECK_EQUAL(sys_netlink_add_route(&netlink, &gateway), 0);
@@ -234,7 +235,7 @@ static inline struct world make_world(void)
     world.settings.resolver_file = WORLD_RESOLVER;
     world.settings.resolver_fallback = "/tmp/no-such-file";
     world.settings.connections = 8;
-    write_resolvers("nameserver 10.255.0.53\nnameserver 203.0.113.53\n");
+    write_resolvers("nameserver 10.255.0.53\nnameserver 25.0.113.53\n");
     open_router(&world);
     return world;
 }

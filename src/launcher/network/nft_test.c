@@ -162,6 +162,11 @@ static void apply_twice(void)
     AUTO(nft) struct nft nft = enter_network();
     AUTO(nft_batch) struct nft_batch batch = nft_batch("burrow");
     struct in_addr addresses[ROUTER_RESOLVERS_MAX + 1] = {ip("10.0.0.1"), ip("10.0.0.2")};
+    struct router_network networks[] = {
+        {ip("10.0.0.0"), 16}, {ip("10.0.0.0"), 8},     {ip("10.7.0.0"), 16},
+        {ip("10.0.0.0"), 8},  {ip("192.0.2.128"), 25}, {ip("192.0.2.0"), 25},
+    };
+    struct router_host host = {addresses, 2, networks, ARRAY_COUNT(networks)};
 
     CHECK_EQUAL(router_rules_apply(&nft, "burrow", 5), 0);
     CHECK_EQUAL(see_chains(&nft).count, 5);
@@ -172,14 +177,18 @@ static void apply_twice(void)
     nft_rule_end(&batch);
     nft_add_mapped_chain(&batch, ROUTER_SET_POLICIES, ip("10.66.0.7"), "s7");
     CHECK_EQUAL(nft_commit(&nft, &batch), 0);
-    CHECK_EQUAL(router_rules_set_host_addresses(&nft, "burrow", addresses, 2), 0);
+    CHECK_EQUAL(router_rules_set_host(&nft, "burrow", &host), 0);
     CHECK_EQUAL(router_rules_apply(&nft, "burrow", 6), 0);
     CHECK_EQUAL(see_chains(&nft).count, 5);
     CHECK_EQUAL(nft_count_elements(&nft, "burrow", ROUTER_SET_LIVE), 1);
     CHECK_EQUAL(nft_has_address(&nft, "burrow", ROUTER_SET_POLICIES, ip("10.66.0.7")), 1);
     CHECK_EQUAL(nft_count_elements(&nft, "burrow", "host"), 2);
-    CHECK_EQUAL(router_rules_set_host_addresses(&nft, "burrow", addresses, 1), 0);
+    CHECK(nft_count_elements(&nft, "burrow", "neighbours") > 0);
+    host.address_count = 1;
+    host.network_count = 0;
+    CHECK_EQUAL(router_rules_set_host(&nft, "burrow", &host), 0);
     CHECK_EQUAL(nft_count_elements(&nft, "burrow", "host"), 1);
+    CHECK_EQUAL(nft_count_elements(&nft, "burrow", "neighbours"), 0);
     CHECK_EQUAL(router_rules_set_resolvers(&nft, &nft, "burrow", addresses, 4), -E2BIG);
 }
 

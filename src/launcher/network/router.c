@@ -29,6 +29,10 @@
 /* Addresses of the host that are told to the rules; the rules on the host do not need them. */
 #define HOST_ADDRESSES_MAX 1024
 
+/* A route without a gateway that is wider is a way to the internet (0.0.0.0/1 of a VPN), and not a
+ * network of neighbours. */
+#define NEIGHBOURS_BITS_MIN 8
+
 /* Marks that are set again in one transaction. */
 #define MARKS_MAX 512
 
@@ -455,22 +459,63 @@ int router_remove(struct router *router, struct error *err)
     return result < 0 ? fail(err, result, "remove link and table from the host") : 0;
 }
 
-struct addresses {
-    struct in_addr list[HOST_ADDRESSES_MAX];
-    size_t count;
+struct host_list {
+    struct in_addr addresses[HOST_ADDRESSES_MAX];
+    struct router_network networks[HOST_ADDRESSES_MAX];
+    size_t address_count, network_count;
 };
+
+static void note_network(struct host_list *host, struct in_addr address, unsigned int prefix)
+{
+    uint32_t mask = prefix ? UINT32_MAX << (32 - prefix) : 0;
+
+    if (prefix < NEIGHBOURS_BITS_MIN || host->network_count == HOST_ADDRESSES_MAX)
+        return;
+    address.s_addr &= htonl(mask);
+    host->networks[host->network_count++] =
+        (struct router_network){.address = address, .prefix = prefix};
+}
 
 static void note_address(void *context, const struct sys_netlink_address *address)
 {
-    struct addresses *addresses = context;
+    struct host_list *host = context;
 
-    if (addresses->count < HOST_ADDRESSES_MAX)
-        addresses->list[addresses->count++] = address->address;
+    if (host->address_count < HOST_ADDRESSES_MAX)
+        host->addresses[host->address_count++] = address->address;
+    note_network(host, address->address, address->prefix);
+}
+
+/* Who is reached without a gateway, and every gateway, is on a link of the host. */
+static void note_route(void *context, const struct sys_netlink_route *route)
+{
+    struct host_list *host = context;
+
+    if (route->gateway.s_addr)
+        note_network(host, route->gateway, 32);
+    else
+        note_network(host, route->destination, route->prefix);
+}
+
+static int tell_host(struct router *router)
+{
+    AUTO(free) struct host_list *list = mem_alloc(sizeof(*list));
+    int result;
+
+    list->address_count = list->network_count = 0;
+    result = sys_netlink_each_address(&router->host_links, note_address, list);
+    if (result == 0)
+        result = sys_netlink_each_route(&router->host_links, note_route, list);
+    if (result < 0)
+        return result;
+    return router_rules_set_host(&router->filter, router->name,
+                                 &(struct router_host){.addresses = list->addresses,
+                                                       .address_count = list->address_count,
+                                                       .networks = list->networks,
+                                                       .network_count = list->network_count});
 }
 
 int router_refresh(struct router *router, struct error *err)
 {
-    struct addresses addresses = {.count = 0};
     int result;
 
     result = router_rules_apply_host(&router->host_filter, router->name, router->address);
@@ -478,12 +523,9 @@ int router_refresh(struct router *router, struct error *err)
         return fail(err, result, "load our table on the host (nftables)");
     /* Before reading, so that a change in between is told again. */
     sys_netlink_watch_drain(router->watch);
-    result = sys_netlink_each_address(&router->host_links, note_address, &addresses);
-    if (result == 0)
-        result = router_rules_set_host_addresses(&router->filter, router->name, addresses.list,
-                                                 addresses.count);
+    result = tell_host(router);
     if (result < 0)
-        return fail(err, result, "tell the rules the host's addresses");
+        return fail(err, result, "tell the rules the host's addresses and networks");
     router->resolvers = router_resolver_read(router->resolver_file, router->resolver_fallback);
     result = router_rules_set_resolvers(&router->filter, &router->host_filter, router->name,
                                         router->resolvers.addresses, router->resolvers.count);

@@ -4,32 +4,19 @@
 
 #include "launcher/network/nft_rule.h"
 
+enum reach { DETAIL, NEVER, PRIVATE };
+
 /* A network: the bytes of its address as they are written, and its prefix. */
 struct range {
     uint8_t bytes[4];
     unsigned int prefix;
+    enum reach reach;
 };
 
-/* Never opened by a rule of a sandbox, which a daemon that was taken over could send: these lead to
- * the host itself or to what a cloud gives to whoever asks from this machine. */
-static const struct range never[] = {
-    {{0, 0, 0, 0}, 8},          /* this network */
-    {{100, 100, 100, 200}, 32}, /* metadata: Alibaba */
-    {{127, 0, 0, 0}, 8},        /* loopback */
-    {{168, 63, 129, 16}, 32},   /* metadata: Azure */
-    {{169, 254, 0, 0}, 16},     /* link-local, with the metadata of most clouds */
-    {{192, 0, 0, 0}, 24},       /* protocol assignments; metadata: Oracle */
-    {{224, 0, 0, 0}, 3},        /* multicast, reserved, broadcast */
-};
-
-/* Other people's networks around the host: closed, unless a rule opens a part. */
-static const struct range private[] = {
-    {{10, 0, 0, 0}, 8},     /* RFC 1918 */
-    {{100, 64, 0, 0}, 10},  /* carrier NAT, RFC 6598; also VPNs */
-    {{172, 16, 0, 0}, 12},  /* RFC 1918 */
-    {{192, 88, 99, 0}, 24}, /* 6to4 relays */
-    {{192, 168, 0, 0}, 16}, /* RFC 1918 */
-    {{198, 18, 0, 0}, 15},  /* benchmarks; our uplink */
+static const struct range special[] = {
+#define SPECIAL(reach, a, b, c, d, bits, words) {{a, b, c, d}, bits, reach},
+#include "base/special_networks.def"
+#undef SPECIAL
 };
 
 static const struct nft_hook source_hook = {"filter", NF_INET_PRE_ROUTING, NF_IP_PRI_RAW,
@@ -72,16 +59,16 @@ static void add_chains(struct nft_batch *batch, const struct chain *chains, size
         nft_flush_chain(batch, chains[i].name);
 }
 
-static void add_ranges(struct nft_batch *batch, const char *set, const struct range *ranges,
-                       size_t count)
+static void add_special(struct nft_batch *batch, const char *set, enum reach reach)
 {
     nft_add_set(batch, set, NFT_SET_OF_RANGES);
     nft_flush_set(batch, set);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < ARRAY_COUNT(special); i++) {
         struct in_addr network;
 
-        memcpy(&network, ranges[i].bytes, sizeof(network));
-        nft_add_range(batch, set, network, ranges[i].prefix);
+        memcpy(&network, special[i].bytes, sizeof(network));
+        if (special[i].reach == reach)
+            nft_add_range(batch, set, network, special[i].prefix);
     }
 }
 
@@ -89,8 +76,9 @@ static void add_router_sets(struct nft_batch *batch)
 {
     nft_add_set(batch, ROUTER_SET_LIVE, NFT_SET_OF_MARKS);
     nft_add_set(batch, "host", NFT_SET_OF_ADDRESSES);
-    add_ranges(batch, "never", never, ARRAY_COUNT(never));
-    add_ranges(batch, "private", private, ARRAY_COUNT(private));
+    add_special(batch, "never", NEVER);
+    add_special(batch, "private", PRIVATE);
+    nft_add_set(batch, "neighbours", NFT_SET_OF_RANGES);
     nft_add_set(batch, "connections", NFT_SET_OF_METERS);
     nft_add_set(batch, "resolvers", NFT_SET_TO_ADDRESSES);
     nft_add_set(batch, ROUTER_SET_POLICIES, NFT_SET_TO_CHAINS);
@@ -210,6 +198,7 @@ static void add_internet(struct nft_batch *batch)
     static const uint8_t protocols[] = {IPPROTO_TCP, IPPROTO_UDP, IPPROTO_ICMP};
 
     reject_destinations(batch, ROUTER_CHAIN_INTERNET, "private");
+    reject_destinations(batch, ROUTER_CHAIN_INTERNET, "neighbours");
     for (size_t i = 0; i < ARRAY_COUNT(protocols); i++) {
         nft_rule_begin(batch, ROUTER_CHAIN_INTERNET);
         nft_match_protocol(batch, protocols[i]);
@@ -307,14 +296,40 @@ int router_rules_delete_host(struct nft *host, const char *table)
     return nft_commit(host, &batch);
 }
 
-int router_rules_set_host_addresses(struct nft *router, const char *table,
-                                    const struct in_addr *addresses, size_t count)
+static bool network_contains(const struct router_network *outer, const struct router_network *inner)
+{
+    uint32_t mask = outer->prefix ? UINT32_MAX << (32 - outer->prefix) : 0;
+
+    return outer->prefix <= inner->prefix &&
+           ((ntohl(outer->address.s_addr) ^ ntohl(inner->address.s_addr)) & mask) == 0;
+}
+
+/* The kernel takes no range twice, and none within another. Of two that are equal the first stays. */
+static bool is_within_another(const struct router_network *networks, size_t count, size_t n)
+{
+    for (size_t i = 0; i < count; i++) {
+        bool is_wider = i < n || networks[i].prefix < networks[n].prefix;
+
+        if (i != n && is_wider && network_contains(&networks[i], &networks[n]))
+            return true;
+    }
+    return false;
+}
+
+int router_rules_set_host(struct nft *router, const char *table, const struct router_host *host)
 {
     AUTO(nft_batch) struct nft_batch batch = nft_batch(table);
 
     nft_flush_set(&batch, "host");
-    for (size_t i = 0; i < count; i++)
-        nft_add_address(&batch, "host", addresses[i]);
+    for (size_t i = 0; i < host->address_count; i++)
+        nft_add_address(&batch, "host", host->addresses[i]);
+    nft_flush_set(&batch, "neighbours");
+    for (size_t i = 0; i < host->network_count; i++) {
+        const struct router_network *network = &host->networks[i];
+
+        if (!is_within_another(host->networks, host->network_count, i))
+            nft_add_range(&batch, "neighbours", network->address, network->prefix);
+    }
     return nft_commit(router, &batch);
 }
 

@@ -7,6 +7,7 @@
  *         set host        { type ipv4_addr; }                   the host's own addresses
  *         set never       { type ipv4_addr; flags interval; }   no rule of a sandbox opens these
  *         set private     { type ipv4_addr; flags interval; }   closed unless a rule opens them
+ *         set neighbours  { type ipv4_addr; flags interval; }   the same: what is on the host's links
  *         set connections { type ipv4_addr; flags dynamic; }    counts per sandbox
  *         map resolvers   { type ipv4_addr : ipv4_addr; }       169.254.1.1 : 192.0.2.53
  *         map policies    { type ipv4_addr : verdict; }         10.66.0.7 : goto s7
@@ -42,6 +43,7 @@
  *         }
  *         chain internet {
  *             ip daddr @private reject
+ *             ip daddr @neighbours reject
  *             l4proto { tcp, udp, icmp } accept, one rule each
  *             reject
  *         }
@@ -105,8 +107,21 @@ int router_rules_apply(struct nft *router, const char *table, uint32_t connectio
 int router_rules_apply_host(struct nft *host, const char *table, struct in_addr router_address);
 int router_rules_delete_host(struct nft *host, const char *table);
 
-int router_rules_set_host_addresses(struct nft *router, const char *table,
-                                    const struct in_addr *addresses, size_t count);
+struct router_network {
+    struct in_addr address; /* the first of the network */
+    unsigned int prefix;
+};
+
+/* What the host has of its own: addresses, and the networks of its links, in which its neighbours
+ * are. These may repeat and contain each other. */
+struct router_host {
+    struct in_addr *addresses;
+    size_t address_count;
+    struct router_network *networks;
+    size_t network_count;
+};
+
+int router_rules_set_host(struct nft *router, const char *table, const struct router_host *host);
 
 /* The nth address of ours leads to the nth of `addresses`. */
 int router_rules_set_resolvers(struct nft *router, struct nft *host, const char *table,

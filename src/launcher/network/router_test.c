@@ -101,12 +101,12 @@ static void make_and_remove_many(void)
     make_many(&world, sandboxes, MANY);
     CHECK_EQUAL(count_links(&world.router->links), links + MANY);
     CHECK_EQUAL(count_networks(&world), MANY);
-    CHECK_EQUAL(try_fetch(&world, sandboxes[MANY - 1].inside, "203.0.113.10"), 200);
+    CHECK_EQUAL(try_fetch(&world, sandboxes[MANY - 1].inside, "25.0.113.10"), 200);
     for (int i = 0; i < MANY; i += 2)
         CHECK_EQUAL(network_set_policy(world.router, &sandboxes[i].network, &policy, &err), 0);
     CHECK_EQUAL(nft_count_elements(&world.router->filter, "burrow", "policies"), MANY / 2);
     CHECK_EQUAL(network_finish(world.router, &sandboxes[0].network, &err), 0); /* it lives */
-    CHECK_EQUAL(try_fetch(&world, sandboxes[0].inside, "203.0.113.10"), -EHOSTUNREACH);
+    CHECK_EQUAL(try_fetch(&world, sandboxes[0].inside, "25.0.113.10"), -EHOSTUNREACH);
     for (int i = 0; i < MANY; i++)
         (void) close(sandboxes[i].inside);
     for (int i = 0; i < MANY; i++)
@@ -173,7 +173,7 @@ static void restart(void)
     CHECK_EQUAL(send(connection, "x", 1, MSG_NOSIGNAL), 1);
     CHECK(sys_file_poll(connection, POLLIN, ANSWER_MS) > 0);
     CHECK_EQUAL(try_fetch(&world, one.inside, "10.9.9.9"), 200); /* the policy is still there */
-    CHECK_EQUAL(try_fetch(&world, one.inside, "203.0.113.10"), -EHOSTUNREACH);
+    CHECK_EQUAL(try_fetch(&world, one.inside, "25.0.113.10"), -EHOSTUNREACH);
     CHECK(network_connections(world.router, &network, &err) >= 1);
     /* A socket keeps the namespace too. */
     connection = fd_close(connection);
@@ -244,7 +244,7 @@ static void reuse_slot(void)
     CHECK_EQUAL(network_namespace_enter(world.internet), 0);
     listener = serve_socket(SOCK_STREAM, 82);
     network_namespace_return(world.host);
-    connection = connect_from(&world, one.inside, "203.0.113.10", 82);
+    connection = connect_from(&world, one.inside, "25.0.113.10", 82);
     server = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     CHECK(connection >= 0 && server >= 0);
     CHECK_EQUAL(network_set_policy(world.router, &one.network, &closed, &err), 0);
@@ -257,12 +257,12 @@ static void reuse_slot(void)
     CHECK_EQUAL(one.network.slot.number, spare.slot.number);
     CHECK(one.network.slot.mark != spare.slot.mark);
     CHECK_EQUAL(network_connections(world.router, &one.network, &err), 0);
-    CHECK_EQUAL(try_fetch(&world, one.inside, "203.0.113.10"), 200);
+    CHECK_EQUAL(try_fetch(&world, one.inside, "25.0.113.10"), 200);
     check_stale_connection(&world, &one.network, spare.slot.mark, server);
     /* Somebody who is late does no harm to the new owner. */
     CHECK_EQUAL(network_set_policy(world.router, &one.network, &closed, &err), 0);
     CHECK_EQUAL(network_finish(world.router, &spare, &err), 1);
-    CHECK_EQUAL(try_fetch(&world, one.inside, "203.0.113.10"), -EHOSTUNREACH);
+    CHECK_EQUAL(try_fetch(&world, one.inside, "25.0.113.10"), -EHOSTUNREACH);
     CHECK_EQUAL(count_networks(&world), 2);
     (void) two;
 }
@@ -335,7 +335,7 @@ static void remove_router(void)
     router_free(world.router);
     open_router(&world); /* and again from nothing */
     one = make_sandbox(&world);
-    CHECK_EQUAL(try_fetch(&world, one.inside, "203.0.113.10"), 200);
+    CHECK_EQUAL(try_fetch(&world, one.inside, "25.0.113.10"), 200);
 }
 
 static void the_router_goes_when_nobody_uses_it(void **state)
