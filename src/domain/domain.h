@@ -19,6 +19,7 @@
 #include "domain/vault.h"
 #include "objects/objects.h"
 #include "provider/provider.h"
+#include "share/share.h"
 #include "store/store.h"
 
 struct domain;
@@ -30,6 +31,7 @@ struct domain_options {
     const struct vault *vault;     /* borrowed; may be NULL: nothing is stored but on disks */
     struct objects *objects;       /* borrowed; NULL where `vault` is. Both end before the domain */
     const struct mounter *mounter; /* borrowed; may be NULL: buckets cannot be mounted */
+    struct shares *shares;         /* borrowed; may be NULL: nothing is counted (share.h) */
     const struct clock *clock;     /* borrowed */
     struct log *log;               /* borrowed, may be NULL */
     const char *node;              /* name of this machine, copied */

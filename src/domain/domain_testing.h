@@ -24,7 +24,8 @@
 #include "store/store_engine.h"
 #include "store/store_sqlite.h"
 
-#define WORLD_START_MS INT64_C(1800000000000)
+#define WORLD_DESCRIPTORS 20000
+#define WORLD_START_MS    INT64_C(1800000000000)
 
 /* What an agent does when it is asked. */
 enum agent_mood { AGENT_ANSWERS, AGENT_FAILS, AGENT_IS_SILENT };
@@ -43,6 +44,7 @@ struct world {
     struct provider_fake_options fake;
     struct domain *domain;
     struct domain_options options;
+    struct shares *shares; /* of one daemon's life, as the domain is */
     struct inside inside;
     struct loop_task turn;
     int opened, closed, lost;
@@ -306,6 +308,7 @@ static inline void world_open_as_is(struct world *world)
 {
     world->options.store = world->store;
     world->options.provider = world->provider;
+    world->options.shares = world->shares = shares_new(WORLD_DESCRIPTORS);
     world->opened = world->closed = 0;
     world->domain = domain_new(&world->options);
     domain_open(world->domain, world_on_open, world);
@@ -339,6 +342,7 @@ static inline void world_close(struct world *world)
     assert_int_equal(world->closed, 0);
     TURN_UNTIL(&world->loop, world->closed);
     assert_int_equal(world->closed, 1);
+    shares_free(TAKE_PTR(world->shares));
 }
 
 static inline void world_store_closed(void *context, const struct error *failure,

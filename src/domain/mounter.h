@@ -9,13 +9,15 @@
 
 #include "base/error.h"
 #include "base/id.h"
+#include "share/share.h"
 
 /* A part of a bucket. All texts may be NULL where they say nothing. */
 struct mounter_bucket {
-    bool is_foreign;    /* behind an S3 API that somebody else named; otherwise one of ours */
-    struct id owner;    /* of ours: each owner has buckets of its own */
-    const char *bucket; /* its name */
-    const char *prefix; /* of the keys: "" or "a/b/", no slash at the front */
+    bool is_foreign;          /* behind an S3 API that somebody else named; otherwise one of ours */
+    struct id owner;          /* of ours: each owner has buckets of its own */
+    struct share_asker asker; /* for serve: in whose name space and files are claimed */
+    const char *bucket;       /* its name */
+    const char *prefix;       /* of the keys: "" or "a/b/", no slash at the front */
     bool read_only;
 
     /* Foreign ones. */

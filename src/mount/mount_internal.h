@@ -29,7 +29,8 @@ struct mount_host {
     const struct clock *clock;
     struct mount_cache cache;
     struct mount_spool_room room;
-    int folder; /* owned */
+    struct shares *shares; /* borrowed; may be NULL */
+    int folder;            /* owned */
 };
 
 /* The next step of a request: `result` 0 or -errno; `answer` of a store's call, else NULL. */

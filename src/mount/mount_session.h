@@ -32,6 +32,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "mount/mount_call.h"
+#include "share/share.h"
 
 #define MOUNT_FRESH_MS      1000
 #define MOUNT_GRACE_MS      500
@@ -52,6 +53,7 @@ struct mount_host_options {
     const char *spool;         /* folder for files that are being written; made when missing */
     uint64_t spool_limit;      /* bytes of all of them */
     size_t cache_limit;        /* bytes of all blocks in memory */
+    struct shares *shares;     /* borrowed; may be NULL: nothing is counted */
     struct log *log;           /* borrowed, may be NULL */
     const struct clock *clock; /* borrowed */
 };

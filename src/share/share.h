@@ -74,7 +74,7 @@ void shares_free(struct shares *shares);
  * "event_streams=128,templates=0"; ERR_INVALID names what is wrong and lists the rows. */
 int shares_set_limits(struct shares *shares, const char *text, struct error *err);
 
-/* `ret_claim` must hold nothing. ERR_QUOTA or ERR_UNAVAILABLE, see above; then it holds nothing. */
+/* `ret_claim` must hold nothing. `shares` may be NULL, as in tests: then nothing is counted. ERR_QUOTA or ERR_UNAVAILABLE, see above; then it holds nothing. */
 int share_claim(struct shares *shares, const struct share_asker *asker, enum share share,
                 uint64_t amount, struct share_claim *ret_claim, struct error *err);
 
@@ -82,7 +82,7 @@ int share_claim(struct shares *shares, const struct share_asker *asker, enum sha
 void share_claim_anyway(struct shares *shares, const struct share_asker *asker, enum share share,
                         uint64_t amount, struct share_claim *ret_claim);
 
-/* More or less of what is held. Less is never refused; when more is, it stays as it was. */
+/* More or less of what is held; of a claim that holds nothing, nothing. Less is never refused; when more is, it stays as it was. */
 int share_claim_resize(struct share_claim *claim, uint64_t amount, struct error *err);
 
 /* Give back; a claim that holds nothing is fine. */

@@ -285,6 +285,7 @@ def metrics_are_prometheus_text_and_count():
         equal(grown["burrow_http_refused_total"], 1, "refused")
         equal(grown["burrow_http_connections_total"], 7, "connections")
         assert grown["burrow_uptime_seconds"] > 0 and "burrow_heap_bytes" in after
+        equal(after['burrow_share_limit_of_one{share="event_streams"}'], 64, "a share")
         assert any(name.startswith("burrow_info{version=") for name in after), after
 
 

@@ -19,6 +19,7 @@
 struct agents;
 struct auth;
 struct preview;
+struct shares;
 struct api_counters;
 struct idempotency;
 struct bridge_pool_ops;
@@ -29,6 +30,7 @@ struct api {
     struct agents *agents;   /* connections to sandboxes' agents */
     struct auth *auth;       /* accounts and logins; set by auth_new */
     struct preview *preview; /* NULL: no previews */
+    struct shares *shares;   /* NULL: nothing is counted (share/share.h) */
     const struct clock *clock;
     struct log *log;
     struct api_counters *counters;

@@ -4,6 +4,7 @@
 #include "base/auto.h"
 #include "domain/sandbox/sandboxes.h"
 #include "domain/workspace/workspace.h"
+#include "share/share.h"
 
 void metrics_add(struct text *out, const char *name, const char *type, const char *help,
                  double value)
@@ -196,4 +197,6 @@ void metrics_add_domain(struct text *out, const struct api *api)
     add_workspaces(out, api->domain, &counters);
     add_store(out, domain_store(api->domain));
     add_agents(out, api->agents);
+    if (api->shares)
+        shares_write_metrics(api->shares, out);
 }

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "domain/bucket/bucket_mount_internal.h"
 #include "domain/domain_internal.h"
+#include "domain/domain_share.h"
 
 /* --- down ------------------------------------------------------------------------------------ */
 
@@ -149,6 +150,7 @@ static void on_opened(void *context, const struct error *failure, uint32_t numbe
         return;
     }
     mount->number = number;
+    mount->bucket.asker = domain_asker_of(domain, &mount->bucket.owner);
     mount->session = mounter->serve(mounter->self, &mount->bucket, fuse, &err);
     if (!mount->session) {
         detach_unserved(domain, mount);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "api/agentpod/agentpod.h"
@@ -16,6 +17,7 @@
 #include "programs/burrow/host_memory.h"
 #include "programs/burrow/sandboxes.h"
 #include "provider/provider_local.h"
+#include "share/share.h"
 #include "store/store_sqlite.h"
 #include "sys/file/sys_file.h"
 
@@ -27,6 +29,8 @@
 #define POOL_REFRESH_MS 50
 #define PATH_SIZE       4096
 #define NODE_SIZE       64
+/* Enough that the rows of share.def are what limits one user, and not descriptors. */
+#define DESCRIPTORS_WANTED 16384
 
 /* --- ready ---------------------------------------------------------------------------------- */
 
@@ -137,6 +141,26 @@ static int open_store(struct control_plane *plane, const struct settings *settin
     return plane->store ? 0 : -1;
 }
 
+/* The limit was raised as far as it goes; what it is now is what there is. */
+static int open_shares(struct control_plane *plane, const struct settings *settings,
+                       struct error *err)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+        return error_set(err, ERR_INTERNAL, errno, "ask how many files may be open");
+    if (files.rlim_cur < DESCRIPTORS_WANTED)
+        LOG_WARNING(plane->log,
+                    "few files may be open, so that users get small parts of them; "
+                    "raise LimitNOFILE= of the unit, or `ulimit -n`",
+                    log_number("limit", (int64_t) files.rlim_cur),
+                    log_number("wanted", DESCRIPTORS_WANTED));
+    plane->shares = shares_new(files.rlim_cur);
+    if (shares_set_limits(plane->shares, settings->share_limits, err) < 0)
+        return error_wrap(err, "share-limits");
+    return 0;
+}
+
 static struct limits default_limits(const struct settings *settings)
 {
     return (struct limits){
@@ -173,6 +197,7 @@ static int open_domain(struct control_plane *plane, const struct settings *setti
     char node[NODE_SIZE] = "";
     struct domain_options options = {
         .store = plane->store,
+        .shares = plane->shares,
         .inside = agents_inside(plane->agents),
         .clock = clock_system(),
         .log = plane->log,
@@ -202,7 +227,7 @@ static int open_domain(struct control_plane *plane, const struct settings *setti
         return -1;
     plane->provider = options.provider;
     if (stored_state_open(&plane->stored, plane->loop, plane->log, settings, data, &plane->objects,
-                          plane->provider, options.inside, err) < 0) {
+                          plane->provider, options.inside, plane->shares, err) < 0) {
         if (options.provider)
             provider_close(TAKE_PTR(plane->provider), NULL, NULL);
         return -1;
@@ -293,6 +318,7 @@ static int open_api(struct control_plane *plane, const struct settings *settings
         .domain = plane->domain,
         .agents = plane->agents,
         .preview = plane->preview,
+        .shares = plane->shares,
         .clock = clock_system(),
         .log = plane->log,
         .idempotency = idempotency_new(plane->store, clock_system()),
@@ -327,7 +353,7 @@ int control_plane_open(struct control_plane *plane, struct loop *loop, struct lo
     (void) uv_timer_init(&loop->uv, &plane->tick);
     plane->tick.data = plane;
     loop_task_init(&plane->turn, control_plane_turn);
-    if (open_store(plane, settings, data, err) < 0 ||
+    if (open_shares(plane, settings, err) < 0 || open_store(plane, settings, data, err) < 0 ||
         object_stores_open(&plane->objects, loop, log, settings, err) < 0)
         return -1;
     plane->agents = agents_new(loop, log);
@@ -359,6 +385,7 @@ size_t control_plane_mounts(struct control_plane *plane,
 static void all_closed(struct control_plane *plane)
 {
     keyring_free(TAKE_PTR(plane->keyring));
+    shares_free(TAKE_PTR(plane->shares));
     forget_key(plane);
     free(TAKE_PTR(plane->backups));
     if (plane->closed)

@@ -35,6 +35,7 @@ struct control_plane {
     struct admission *admission; /* borrowed: told when callers can be known */
     struct keyring *keyring;
     struct store *store;
+    struct shares *shares;
     struct object_stores objects;
     struct agents *agents;
     struct stored_state stored;

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/spelling.h"
 #include "programs/burrow/setting.h"
+#include "share/share.h"
 #include "sys/network/sys_address.h"
 
 #define FIELD(name) offsetof(struct settings, name)
@@ -123,6 +124,12 @@ const struct setting settings_table[] = {
      "Likewise what the mirrors of workspaces hold in the object store.", NULL},
     {"quota-requests", SETTING_NUMBER, FIELD(quota_requests), "0", "N",
      "Likewise requests per minute.", NULL},
+    {"share-limits", SETTING_TEXT, FIELD(share_limits), "", "NAME=N,...",
+     "How much of what all users share one of them may hold, where the preset is not right, such "
+     "as "
+     "event_streams=128,spool_bytes=2G; 0 for no limit but that of all. docs/operations.md has the "
+     "names.",
+     NULL},
     {"preview-host", SETTING_TEXT, FIELD(preview_host), "localhost", "NAME",
      "Exposed ports are seen at http://PORT-ID-TOKEN.NAME; \"\" for no such names.", NULL},
     {"preview-listen", SETTING_TEXT, FIELD(preview_listen), "", "ADDRESS",
@@ -389,6 +396,16 @@ static int check_objects(const struct settings *settings, struct error *err)
     return 0;
 }
 
+/* Here, and not where they are used: a daemon that does not start is started again and again. */
+static int check_share_limits(const struct settings *settings, struct error *err)
+{
+    struct shares *shares = shares_new(0);
+    int r = shares_set_limits(shares, settings->share_limits, err);
+
+    shares_free(shares);
+    return r < 0 ? error_wrap(err, "share-limits") : 0;
+}
+
 int settings_check(const struct settings *settings, struct error *err)
 {
     const char *at = settings->listen;
@@ -409,7 +426,7 @@ int settings_check(const struct settings *settings, struct error *err)
         return error_set(err, ERR_INVALID, 0, "user, run-folder and cgroup must not be empty");
     if (!*settings->tls_certificate != !*settings->tls_key)
         return error_set(err, ERR_INVALID, 0, "tls-certificate and tls-key belong together");
-    return check_objects(settings, err);
+    return check_share_limits(settings, err) < 0 ? -1 : check_objects(settings, err);
 }
 
 void settings_done(struct settings *settings)

@@ -58,6 +58,7 @@ struct settings {
     uint64_t quota_snapshots;
     uint64_t quota_storage;
     uint64_t quota_requests;
+    char *share_limits;
     char *preview_host;
     char *preview_listen;
     char *trusted_proxies;

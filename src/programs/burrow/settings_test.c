@@ -237,6 +237,20 @@ static void an_s3_store_needs_all_of_its_settings(void **state)
     }
 }
 
+static void share_limits_name_shares(void **state)
+{
+    AUTO(settings) struct settings good = {0}, bad = {0};
+    struct error err = ERROR_INIT;
+
+    (void) state;
+    assert_int_equal(load(&good, WORDS("--share-limits", "templates=3,spool_bytes=2G"), NULL, NULL),
+                     0);
+    assert_int_equal(settings_check(&good, NULL), 0);
+    assert_int_equal(load(&bad, WORDS("--share-limits=template=3"), NULL, NULL), 0);
+    assert_int_equal(settings_check(&bad, &err), -1);
+    assert_non_null(strstr(err.message, "share-limits: there is no share 'template'; there are: "));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -246,6 +260,7 @@ int main(void)
         cmocka_unit_test(a_wrong_line_of_the_file_is_named),
         cmocka_unit_test(without_keys_only_local_listeners_are_accepted),
         cmocka_unit_test(an_s3_store_needs_all_of_its_settings),
+        cmocka_unit_test(share_limits_name_shares),
         cmocka_unit_test(certificate_and_key_belong_together),
         cmocka_unit_test(words_carry_all_settings_to_another_process),
         cmocka_unit_test(help_is_asked_for_in_two_ways),

@@ -25,11 +25,13 @@ static int stored_state_make_folder(struct data_folder *data, const struct setti
 }
 
 static int open_mounter(struct stored_state *state, struct loop *loop, struct log *log,
-                        const struct object_stores *stores, const char *spool, struct error *err)
+                        const struct object_stores *stores, const char *spool,
+                        struct shares *shares, struct error *err)
 {
     const struct mount_host_options host = {.spool = spool,
                                             .spool_limit = MOUNT_SPOOL,
                                             .cache_limit = MOUNT_CACHE,
+                                            .shares = shares,
                                             .log = log,
                                             .clock = clock_system()};
     struct bucket_mounter_options options = {
@@ -46,7 +48,7 @@ static int open_mounter(struct stored_state *state, struct loop *loop, struct lo
 int stored_state_open(struct stored_state *state, struct loop *loop, struct log *log,
                       const struct settings *settings, struct data_folder *data,
                       const struct object_stores *stores, struct provider *provider,
-                      const struct inside *inside, struct error *err)
+                      const struct inside *inside, struct shares *shares, struct error *err)
 {
     char spool[PATH_SIZE];
     const struct mover_options mover = {.loop = loop,
@@ -64,7 +66,7 @@ int stored_state_open(struct stored_state *state, struct loop *loop, struct log 
     if (stored_state_make_folder(data, settings, spool, err) < 0)
         return -1;
     state->mover = mover_new(&mover);
-    return open_mounter(state, loop, log, stores, spool, err);
+    return open_mounter(state, loop, log, stores, spool, shares, err);
 }
 
 const struct vault *stored_state_vault(const struct stored_state *state)

@@ -32,7 +32,7 @@ struct stored_state {
 int stored_state_open(struct stored_state *state, struct loop *loop, struct log *log,
                       const struct settings *settings, struct data_folder *data,
                       const struct object_stores *stores, struct provider *provider,
-                      const struct inside *inside, struct error *err);
+                      const struct inside *inside, struct shares *shares, struct error *err);
 
 /* NULL: not here. */
 const struct vault *stored_state_vault(const struct stored_state *state);
