@@ -155,6 +155,15 @@ static void write_host(const struct client_address_host *host, struct client_add
     (void) inet_ntop(host->family, network, ret_address->network, CLIENT_ADDRESS_SIZE);
 }
 
+bool client_address_is_of(const char *text, const char *network)
+{
+    const struct client_address_host host = host_of_hop(text, strlen(text));
+    struct client_address address;
+
+    write_host(&host, &address);
+    return strcmp(address.text, text) == 0 && strcmp(address.network, network) == 0;
+}
+
 /* The entries of all headers of that name, as one list. */
 static const char *forwarded_list(const struct http_request *request, char *ret_list, size_t size)
 {

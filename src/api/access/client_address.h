@@ -32,5 +32,8 @@ struct client_address {
     bool is_secure;                    /* TLS, up to the proxy when there is one */
 };
 
+/* Whether a client_address.text was of that client_address.network. */
+bool client_address_is_of(const char *text, const char *network);
+
 void client_address_find(const struct trusted_proxies *proxies, const struct http_request *request,
                          struct client_address *ret_address);

@@ -86,8 +86,14 @@ static void tries_of_one_ipv6_network_count_together(void **state)
     memcpy(first, found.network, sizeof(first));
     (void) find("", "[2001:db8:1:2:4::9]:80", NULL);
     assert_string_equal(first, found.network);
+    assert_true(client_address_is_of(found.text, first));
     (void) find("", "[2001:db8:1:3:4::9]:80", NULL);
     assert_string_not_equal(first, found.network);
+    assert_false(client_address_is_of(found.text, first));
+    assert_true(client_address_is_of("192.0.2.7", "192.0.2.7"));
+    assert_true(client_address_is_of("unix", "unix"));
+    assert_false(client_address_is_of("", "unix"));
+    assert_false(client_address_is_of("nonsense", "unix"));
     (void) find("", "192.0.2.7:1", NULL);
     assert_string_equal(found.network, "192.0.2.7");
 }

@@ -6,7 +6,6 @@
 #include "api/auth/auth_internal.h"
 #include "base/auto.h"
 #include "base/memory.h"
-#include "base/number.h"
 
 int auth_sign_up_from_text(const char *text, enum auth_sign_up *ret_sign_up, struct error *err)
 {
@@ -35,6 +34,7 @@ struct auth *auth_new(const struct auth_options *options)
     auth->passwords = passwords_new(options->api->loop, options->cost);
     throttle_init(&auth->addresses, AUTH_ADDRESS_BURST, AUTH_ADDRESS_A_MINUTE);
     throttle_init(&auth->names, AUTH_EMAIL_BURST, AUTH_EMAIL_A_MINUTE);
+    throttle_init(&auth->pairs, AUTH_PAIR_BURST, AUTH_PAIR_A_MINUTE);
     options->api->auth = auth;
     return auth;
 }
@@ -47,6 +47,7 @@ static void passwords_closed(void *context)
 
     throttle_done(&auth->addresses);
     throttle_done(&auth->names);
+    throttle_done(&auth->pairs);
     free(auth);
     if (closed)
         closed(closed_context);
@@ -74,23 +75,6 @@ void auth_client(const struct auth *auth, const struct http_request *request,
                  struct client_address *ret_from)
 {
     client_address_find(&auth->admission->proxies, request, ret_from);
-}
-
-int auth_take_try(struct http_request *request, const char *name, struct error *err)
-{
-    struct auth *auth = api_of(request)->auth;
-    struct client_address from;
-    uint64_t now = clock_monotonic_ns(auth->api->clock);
-    char text[NUMBER_TEXT_SIZE];
-    unsigned int seconds = 0;
-
-    auth_client(auth, request, &from);
-    if (throttle_take(&auth->addresses, from.network, now, &seconds) &&
-        (!name || throttle_take(&auth->names, name, now, &seconds)))
-        return 0;
-    (void) number_format(seconds, text);
-    (void) http_reply_header(request, "Retry-After", text);
-    return error_set(err, ERR_RATE_LIMITED, 0, "too many tries; wait %u s", seconds);
 }
 
 #define USER_SCHEMA                                                                                \

@@ -6,22 +6,31 @@
  * nobody. The first account is made from this machine or with the administrator's key, so that on a
  * fresh daemon no stranger is quicker.
  *
- * Tries are throttled by address and by email, wrong ones look all alike and take equally long. */
+ * Tries are throttled by address and by account, wrong ones look all alike and take equally long.
+ * Whoever is logged in already, or comes from where somebody is logged in as that user, has tries
+ * of his own: strangers who go on guessing lock out strangers. */
 #pragma once
 
+#include "api/access/client_address.h"
 #include "api/access/password.h"
+#include "api/access/throttle.h"
 #include "api/http/api.h"
+#include "domain/identity/owner.h"
 
 struct admission;
 struct auth;
 
 enum auth_sign_up { AUTH_SIGN_UP_FIRST, AUTH_SIGN_UP_OPEN, AUTH_SIGN_UP_CLOSED };
 
-/* Tries of one address, and for one email. */
+/* Tries of one address of strangers, and of all strangers for one account. */
 #define AUTH_ADDRESS_BURST    10
 #define AUTH_ADDRESS_A_MINUTE 10
 #define AUTH_EMAIL_BURST      20
 #define AUTH_EMAIL_A_MINUTE   20
+
+/* Of one address, or one login, that is known for the account: of at most LOGINS_PER_OWNER each. */
+#define AUTH_PAIR_BURST    10
+#define AUTH_PAIR_A_MINUTE 10
 
 struct auth_options {
     struct api *api;                   /* borrowed; its `auth` is set */
@@ -42,9 +51,22 @@ void auth_close(struct auth *auth, void (*done)(void *context), void *context);
 /* For others who make users. */
 struct passwords *auth_passwords(struct auth *auth);
 
-/* One more try to guess a password: by the client's address, and for `name` (an email or a user's
- * id; NULL: none). -1 with ERR_RATE_LIMITED, and the reply says when to come again. */
-int auth_take_try(struct http_request *request, const char *name, struct error *err);
+/* Where a try was counted. */
+#define AUTH_TRY_NAME (OWNER_EMAIL_MAX + CLIENT_ADDRESS_SIZE)
+struct auth_try {
+    struct throttle *throttles[2];
+    char names[2][AUTH_TRY_NAME];
+    size_t count;
+};
+
+/* One more try to guess a password: that of `owner`, or of nobody's account `name` (an email), or a
+ * try that is about no account (both NULL). -1 with ERR_RATE_LIMITED, and the reply says when to
+ * come again. `ret_try` may be NULL. */
+int auth_take_try(struct http_request *request, const struct owner *owner, const char *name,
+                  struct auth_try *ret_try, struct error *err);
+
+/* It was right: it does not count. */
+void auth_give_back_try(struct auth *auth, const struct auth_try *try);
 
 /* The table, with `api` as its context (borrowed). */
 struct http_mount auth_mount(struct api *api);

@@ -12,9 +12,10 @@ struct auth {
     struct api *api;
     const struct admission *admission;
     enum auth_sign_up sign_up;
-    struct passwords *passwords; /* owned */
-    struct throttle addresses, names;
-    bool is_first_under_way; /* somebody is becoming the administrator */
+    struct passwords *passwords;      /* owned */
+    struct throttle addresses, names; /* of strangers, each counted in both */
+    struct throttle pairs;            /* of a user and where somebody is logged in as him */
+    bool is_first_under_way;          /* somebody is becoming the administrator */
     void (*closed)(void *context);
     void *closed_context;
 };

@@ -12,15 +12,14 @@ struct sign_in {
     struct auth *auth;
     struct pending *pending;
     struct caller caller; /* who asks: nobody yet */
-    char *network;        /* owned: whose try it is */
-    char *program;        /* owned, may be NULL */
-    char *encoded;        /* owned, may be NULL: the password that was compared with */
-    struct id owner;      /* empty: nobody has that email */
+    struct auth_try try;
+    char *program;   /* owned, may be NULL */
+    char *encoded;   /* owned, may be NULL: the password that was compared with */
+    struct id owner; /* empty: nobody has that email */
 };
 
 static void sign_in_free(struct sign_in *sign_in)
 {
-    free(sign_in->network);
     free(sign_in->program);
     free(sign_in->encoded);
     free(sign_in);
@@ -57,7 +56,7 @@ static void sign_in_created(void *context, const struct error *failure, struct l
     sign_in->caller.owner = login->owner;
     sign_in->caller.credential = login->id;
     audit_add(api->domain, &sign_in->caller, "login.create", login->owner.text, NULL);
-    throttle_give_back(&sign_in->auth->addresses, sign_in->network, clock_monotonic_ns(api->clock));
+    auth_give_back_try(sign_in->auth, &sign_in->try);
     request = pending_take(sign_in->pending);
     if (request)
         auth_reply_login(request, owner, login, token);
@@ -85,7 +84,7 @@ static int sign_in_read_body(struct http_request *request, const struct json_pla
     struct api *api = api_of(request);
     const char *program = http_request_header(request, "user-agent");
     const char *email, *password;
-    struct client_address from;
+    struct auth_try try;
     const struct owner *owner;
     struct sign_in *sign_in;
 
@@ -94,10 +93,9 @@ static int sign_in_read_body(struct http_request *request, const struct json_pla
         return -1;
     if (!api->domain)
         return error_set(err, ERR_UNAVAILABLE, 0, "the daemon is starting or shutting down");
-    auth_client(api->auth, request, &from);
     owner = owner_find_email(api->domain, email);
     /* Counted by the owner, not by how the email is written. */
-    if (auth_take_try(request, owner ? owner->id.text : email, err) < 0) {
+    if (auth_take_try(request, owner, email, &try, err) < 0) {
         audit_add(api->domain, request_caller(request), "login.create", owner ? owner->id.text : "",
                   err);
         return -1;
@@ -105,7 +103,7 @@ static int sign_in_read_body(struct http_request *request, const struct json_pla
     sign_in = mem_alloc(sizeof(*sign_in));
     sign_in->auth = api->auth;
     sign_in->caller = *request_caller(request);
-    sign_in->network = mem_copy_text(from.network);
+    sign_in->try = try;
     sign_in->program = program ? mem_copy_text(program) : NULL;
     sign_in->pending = pending_new(request);
     if (owner) {

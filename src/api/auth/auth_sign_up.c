@@ -182,7 +182,7 @@ static int sign_up_read_body(struct http_request *request, const struct json_pla
     if (!api->domain)
         return error_set(err, ERR_UNAVAILABLE, 0, "the daemon is starting or shutting down");
     if (check_permission(api->auth, request, &is_first, err) < 0 ||
-        auth_take_try(request, NULL, err) < 0) {
+        auth_take_try(request, NULL, NULL, NULL, err) < 0) {
         audit_add(api->domain, request_caller(request), "user.signup", "", err);
         return -1;
     }

@@ -241,6 +241,96 @@ static void tries_are_counted_by_address(void **state)
     office_end(&office);
 }
 
+#define FROM(address) "X-Forwarded-For: " address "\r\n"
+
+/* Wrong tries from ever new addresses, until strangers have to wait. */
+static void flood(struct office *office)
+{
+    for (int i = 0; i < AUTH_EMAIL_BURST; i++) {
+        char from[64];
+
+        (void) snprintf(from, sizeof(from), FROM("203.0.113.%d"), i);
+        assert_int_equal(office_call(office, "POST", SIGN_IN, from, WRONG), 401);
+    }
+    assert_int_equal(office_call(office, "POST", SIGN_IN, FROM("198.51.100.1"), RIGHT), 429);
+}
+
+static void strangers_lock_out_nobody_who_is_known(void **state)
+{
+    const struct admission_options options = {.proxies = "127.0.0.1"};
+    struct office office;
+    char token[128], headers[512];
+
+    (void) state;
+    office_begin(&office, AUTH_SIGN_UP_OPEN, options);
+    assert_int_equal(office_call(&office, "POST", SIGN_UP, FROM("192.0.2.7"), EVE), 200);
+    assert_int_equal(office_call(&office, "POST", SIGN_UP, FROM("192.0.2.7"), ADA), 200);
+    office_field(&office, "token", token, sizeof(token));
+    flood(&office);
+    /* From where she is logged in, and from elsewhere with what she was given there. */
+    assert_int_equal(office_call(&office, "POST", SIGN_IN, FROM("192.0.2.7"), RIGHT), 200);
+    (void) snprintf(headers, sizeof(headers), FROM("198.51.100.1") "Cookie: burrow_session=%s\r\n",
+                    token);
+    assert_int_equal(office_call(&office, "POST", SIGN_IN, headers, RIGHT), 200);
+    office_end(&office);
+}
+
+static void who_is_known_cannot_guess_without_end(void **state)
+{
+    const struct admission_options options = {.proxies = "127.0.0.1"};
+    struct office office;
+    char token[128], headers[512];
+    int wrong = 0;
+
+    (void) state;
+    office_begin(&office, AUTH_SIGN_UP_OPEN, options);
+    assert_int_equal(office_call(&office, "POST", SIGN_UP, FROM("192.0.2.7"), ADA), 200);
+    office_field(&office, "token", token, sizeof(token));
+    while (office_call(&office, "POST", SIGN_IN, FROM("192.0.2.7"), WRONG) == 401)
+        wrong++;
+    assert_int_equal(wrong, AUTH_PAIR_BURST);
+    assert_int_equal(office.status, 429);
+    (void) snprintf(headers, sizeof(headers), "Authorization: Bearer %s\r\n", token);
+    for (wrong = 0; office_call(&office, "POST", SIGN_IN, headers, WRONG) == 401; wrong++) {
+    }
+    assert_int_equal(wrong, AUTH_PAIR_BURST);
+    assert_int_equal(office.status, 429);
+    /* Somebody else's login opens no tries of hers. */
+    assert_int_equal(office_call(&office, "POST", SIGN_UP, FROM("192.0.2.9"), EVE), 200);
+    office_field(&office, "token", token, sizeof(token));
+    flood(&office);
+    (void) snprintf(headers, sizeof(headers), FROM("192.0.2.9") "Authorization: Bearer %s\r\n",
+                    token);
+    assert_int_equal(office_call(&office, "POST", SIGN_IN, headers, RIGHT), 429);
+    office_end(&office);
+}
+
+/* For one key makes others. */
+static void all_keys_of_a_user_have_the_same_tries(void **state)
+{
+    static const char change[] =
+        "{\"password\":\"another password\",\"currentPassword\":\"wrong horse\"}";
+    struct office office;
+    struct owner *ada;
+    char path[128];
+    int wrong = 0;
+
+    (void) state;
+    office_begin(&office, AUTH_SIGN_UP_OPEN, plain);
+    assert_int_equal(office_call(&office, "POST", SIGN_UP, "", ADA), 200);
+    ada = owner_find_email(office.house.domain, "ada@example.org");
+    (void) snprintf(path, sizeof(path), "/burrow/v1/users/%s", ada->id.text);
+    for (int i = 0; i < 3; i++) {
+        (void) house_key(&office.house, ada, CALLER_WRITE);
+        while (office_call_with(&office, office.house.secret, "PATCH", path, change) == 403)
+            wrong++;
+        if (office.status != 429)
+            fail_msg("%s", office.reply);
+    }
+    assert_int_equal(wrong, AUTH_PAIR_BURST);
+    office_end(&office);
+}
+
 static void a_client_that_leaves_is_not_missed(void **state)
 {
     struct office office;
@@ -301,6 +391,9 @@ int main(void)
         cmocka_unit_test(behind_a_proxy_with_tls_the_cookie_is_bound_to_the_host),
         cmocka_unit_test(whatever_is_wrong_with_a_login_is_answered_alike),
         cmocka_unit_test(tries_are_counted_by_address),
+        cmocka_unit_test(strangers_lock_out_nobody_who_is_known),
+        cmocka_unit_test(who_is_known_cannot_guess_without_end),
+        cmocka_unit_test(all_keys_of_a_user_have_the_same_tries),
         cmocka_unit_test(a_client_that_leaves_is_not_missed),
         cmocka_unit_test(pages_of_named_origins_are_let_in_and_asked_before),
     };

@@ -134,7 +134,7 @@ static int user_change_begin(struct user_change *change, struct http_request *re
         return error_set(err, ERR_FORBIDDEN, 0, "only administrators give a first password");
     if (!change->old_password)
         return error_set(err, ERR_INVALID, 0, "a new password needs currentPassword");
-    if (auth_take_try(request, owner->id.text, err) < 0)
+    if (auth_take_try(request, owner, NULL, NULL, err) < 0)
         return -1;
     password_verify(auth_passwords(change->api->auth), change->old_password, owner->password,
                     verified, change);

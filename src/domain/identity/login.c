@@ -167,6 +167,19 @@ int login_check(struct domain *domain, const char *token, struct caller *caller,
     return 0;
 }
 
+void login_each(const struct domain *domain, const struct id *owner,
+                void (*each)(void *context, const struct login *login), void *context)
+{
+    int64_t now_ms = domain_wall_ms(domain);
+
+    LIST_EACH (&domain->logins->all, at) {
+        const struct login *login = CONTAINER_OF(at, struct login, link);
+
+        if (id_equal(&login->owner, owner) && !login->is_ended && now_ms < login->expires_ms)
+            each(context, login);
+    }
+}
+
 /* --- changes --------------------------------------------------------------------------------- */
 
 struct login_change {

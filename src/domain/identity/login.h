@@ -39,5 +39,9 @@ int login_check(struct domain *domain, const char *token, struct caller *caller,
 
 /* It opens nothing from the call on. `done` may be NULL, and is given neither login nor token. */
 void login_end(struct domain *domain, struct login *login, login_done *done, void *context);
+/* All of one owner that can still be used. */
+void login_each(const struct domain *domain, const struct id *owner,
+                void (*each)(void *context, const struct login *login), void *context);
+
 /* For the domain's own modules: the rows are gone, forget the logins. */
 void login_forget_all(struct domain *domain, const struct id *owner);
