@@ -7,6 +7,7 @@
 #include "api/native/handlers.h"
 #include "base/memory.h"
 #include "base/number.h"
+#include "domain/domain_share.h"
 #include "domain/event/event.h"
 #include "domain/sandbox/sandboxes.h"
 #include "net/http/sse.h"
@@ -42,6 +43,7 @@ static void write_event(struct json_writer *json, const struct event *event)
 struct events_following {
     struct http_request *request; /* NULL: gone, only the timer is left */
     struct event_follower *follower;
+    struct share_claim claim;
     struct deadline keep_alive;
 };
 
@@ -55,6 +57,7 @@ static void events_leave(struct events_following *following)
     if (following->follower)
         event_follower_close(TAKE_PTR(following->follower));
     following->request = NULL;
+    share_release(&following->claim);
     deadline_close(&following->keep_alive, following_gone);
 }
 
@@ -123,11 +126,14 @@ static void events_follow(struct http_request *request, const struct event_filte
 {
     struct api *api = api_of(request);
     struct events_following *following = mem_alloc(sizeof(*following));
+    const struct share_asker asker = domain_asker(api->domain, request_caller(request));
     struct error error = ERROR_INIT;
 
-    following->follower = event_follow(api->domain, request_caller(request), filter,
-                                       events_send_event, follow_ended, following, &error);
+    if (share_claim(api->shares, &asker, SHARE_EVENT_STREAMS, 1, &following->claim, &error) == 0)
+        following->follower = event_follow(api->domain, request_caller(request), filter,
+                                           events_send_event, follow_ended, following, &error);
     if (!following->follower) {
+        share_release(&following->claim);
         free(following);
         http_reply_error(request, &error);
         return;

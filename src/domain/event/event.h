@@ -27,8 +27,6 @@ struct event {
     const char *stream, *actor, *request, *type, *data; /* borrowed */
 };
 
-#define EVENT_FOLLOWERS_MAX 4096
-
 struct event_filter {
     const char *stream; /* NULL: everything the caller sees; copied */
     const char *type;   /* NULL: all; "sandbox.": all that begin so; copied */
@@ -39,8 +37,9 @@ struct event_follower;
 
 /* `each` is called from the loop, never from inside; return false to pause (the event counts as not
  * seen). `ended` once, when it cannot go on (ERR_UNAVAILABLE: closing; ERR_GONE: the cursor is
- * older than what is kept); the follower is gone then. NULL with ERR_UNAVAILABLE: too many, or
- * ERR_NOT_FOUND: the stream is none the caller sees. */
+ * older than what is kept); the follower is gone then. NULL with ERR_UNAVAILABLE: not open, or
+ * ERR_NOT_FOUND: the stream is none the caller sees. How many there may be is their owners' to
+ * count: streams and webhooks are claimed (share.h). */
 struct event_follower *event_follow(struct domain *domain, const struct caller *caller,
                                     const struct event_filter *filter,
                                     bool (*each)(void *context, const struct event *event),

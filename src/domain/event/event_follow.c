@@ -7,15 +7,34 @@
  * Those that read ask for their own part of the log, page by page. Those that are live share one
  * query, behind log->tail. The store answers in order: when a follower's last page comes, every
  * event that live followers were given was kept before that page was asked for, so it has seen
- * them; what it has seen beyond is known by its cursor, and skipped. */
+ * them; what it has seen beyond is known by its cursor, and skipped.
+ *
+ * A page for live followers is told in slices, each in a turn of its own: who has many followers, or
+ * makes many events, must not hold the loop. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/auto.h"
 #include "base/memory.h"
+#include "base/pool.h"
 #include "domain/event/event_log.h"
 
 #define PAGE_ROWS 200
+/* In one turn: to look whether an event is for a follower costs 1, to tell it WORK_OF_TELLING. That
+ * is 64 events told, some milliseconds. */
+#define WORK_PER_TURN   4096
+#define WORK_OF_TELLING 64
+
+/* A page that live followers are told. */
+struct event_news {
+    struct domain_task task; /* the next slice */
+    struct domain *domain;
+    struct pool pool; /* of all texts */
+    struct event *events;
+    size_t count, at;
+    struct event_follower *next; /* who is told events[at] next; NULL: all were */
+    bool is_whole;               /* the page was full: there may be more */
+};
 
 struct event_follower {
     struct domain_task task; /* `ended`, from the loop */
@@ -37,10 +56,19 @@ struct event_follower {
 
 /* --- the end --------------------------------------------------------------------------------- */
 
+static struct event_follower *follower_behind(const struct event_log *log, const struct list *link)
+{
+    return link->next == &log->followers ? NULL
+                                         : CONTAINER_OF(link->next, struct event_follower, link);
+}
+
 static void follower_free(struct event_follower *follower)
 {
+    struct event_news *news = follower->domain->events->news;
+
+    if (news && news->next == follower)
+        news->next = follower_behind(follower->domain->events, &follower->link);
     list_remove(&follower->link);
-    follower->domain->events->follower_count--;
     free(follower->stream);
     free(follower->type);
     free(follower);
@@ -107,17 +135,21 @@ static bool is_wanted(const struct event_follower *follower, const struct event 
            event_type_matches(follower->type, event->type);
 }
 
-/* One that says no keeps its cursor where it is. */
-static void event_follow_tell(struct event_follower *follower, const struct event *event)
+/* One that says no keeps its cursor where it is. Returns what it cost. */
+static unsigned int event_follow_tell(struct event_follower *follower, const struct event *event)
 {
+    bool wants;
+
     if (event->cursor <= follower->after)
-        return;
-    if (is_wanted(follower, event) && !follower->each(follower->context, event)) {
+        return 1;
+    wants = is_wanted(follower, event);
+    if (wants && !follower->each(follower->context, event)) {
         follower->is_live = false;
         follower->is_paused = true;
-        return;
+    } else {
+        follower->after = event->cursor;
     }
-    follower->after = event->cursor;
+    return wants ? WORK_OF_TELLING : 1;
 }
 
 static bool takes_more(const struct event_follower *follower)
@@ -157,7 +189,7 @@ static void on_part(void *context, const struct error *failure, const struct sto
     for (size_t i = 0; !failure && i < rows->count && takes_more(follower); i++) {
         struct event event = event_from_row(rows->rows[i]);
 
-        event_follow_tell(follower, &event);
+        (void) event_follow_tell(follower, &event);
     }
     log->telling--;
     if (!failure && takes_more(follower)) {
@@ -225,30 +257,97 @@ static void event_follow_read_on(struct event_follower *follower)
 
 /* --- live ------------------------------------------------------------------------------------ */
 
+static struct event event_copy(struct pool *pool, const struct event *event)
+{
+    struct event copy = *event;
+
+    copy.stream = pool_copy_text(pool, event->stream);
+    copy.actor = pool_copy_text(pool, event->actor);
+    copy.request = pool_copy_text(pool, event->request);
+    copy.type = pool_copy_text(pool, event->type);
+    copy.data = pool_copy_text(pool, event->data);
+    return copy;
+}
+
+/* Copied: the rows are the store's, and gone after its answer. */
+static struct event_news *event_news_new(struct domain *domain, const struct store_rows *rows)
+{
+    struct event_news *news = mem_alloc(sizeof(*news));
+
+    *news = (struct event_news){
+        .domain = domain, .count = rows->count, .is_whole = rows->count == PAGE_ROWS};
+    news->events = pool_alloc(&news->pool, rows->count * sizeof(*news->events));
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct event event = event_from_row(rows->rows[i]);
+
+        news->events[i] = event_copy(&news->pool, &event);
+    }
+    news->next = follower_behind(domain->events, &domain->events->followers);
+    return news;
+}
+
+static void event_news_end(struct event_news *news)
+{
+    struct domain *domain = news->domain;
+    bool is_whole = news->is_whole;
+
+    domain->events->news = NULL;
+    domain->events->is_reading = false;
+    pool_done(&news->pool);
+    free(news);
+    if (domain->events->is_stale || is_whole)
+        event_followers_read(domain);
+}
+
+/* As many as one turn may tell. */
+static void event_news_slice(struct event_news *news)
+{
+    struct event_log *log = news->domain->events;
+    unsigned int work = 0;
+
+    log->telling++;
+    for (; news->at < news->count; news->at++) {
+        while (news->next && work < WORK_PER_TURN) {
+            struct event_follower *follower = news->next;
+
+            news->next = follower_behind(log, &follower->link);
+            work += follower->is_live ? event_follow_tell(follower, &news->events[news->at]) : 1;
+        }
+        if (work >= WORK_PER_TURN)
+            break;
+        news->next = follower_behind(log, &log->followers);
+    }
+    log->telling--;
+    event_follow_sweep(news->domain);
+}
+
+static void event_news_go_on(struct domain_task *task)
+{
+    struct event_news *news = CONTAINER_OF(task, struct event_news, task);
+
+    event_news_slice(news);
+    if (news->at < news->count)
+        domain_defer(news->domain, &news->task, event_news_go_on);
+    else
+        event_news_end(news);
+}
+
 static void on_news(void *context, const struct error *failure, const struct store_rows *rows)
 {
     struct domain *domain = context;
     struct event_log *log = domain->events;
 
-    log->is_reading = false;
-    log->telling++;
-    for (size_t i = 0; !failure && i < rows->count; i++) {
-        struct event event = event_from_row(rows->rows[i]);
-
-        log->tail = event.cursor;
-        LIST_EACH (&log->followers, at) {
-            struct event_follower *follower = CONTAINER_OF(at, struct event_follower, link);
-
-            if (follower->is_live)
-                event_follow_tell(follower, &event);
-        }
+    if (failure || rows->count == 0) {
+        log->is_reading = false;
+        log->is_stale = log->is_stale || failure; /* the tick tries again */
+        if (!failure && log->is_stale)
+            event_followers_read(domain);
+        return;
     }
-    log->telling--;
-    event_follow_sweep(domain);
-    if (failure)
-        log->is_stale = true; /* the tick tries again */
-    else if (log->is_stale || rows->count == PAGE_ROWS)
-        event_followers_read(domain);
+    /* Whoever becomes live from here on has asked for its own last page behind this one. */
+    log->tail = rows->rows[rows->count - 1][STORE_EVENT_CURSOR].integer;
+    log->news = event_news_new(domain, rows);
+    domain_defer(domain, &log->news->task, event_news_go_on);
 }
 
 void event_followers_read(struct domain *domain)
@@ -297,8 +396,6 @@ static int event_follow_check(struct domain *domain, const struct caller *caller
         return -1;
     if (caller->scope == CALLER_NOBODY)
         return error_set(err, ERR_NOT_FOUND, 0, "there is nothing to follow");
-    if (domain->events->follower_count >= EVENT_FOLLOWERS_MAX)
-        return error_set(err, ERR_UNAVAILABLE, 0, "%d follow events already", EVENT_FOLLOWERS_MAX);
     if (filter->stream && !is_system && !domain_find_sandbox(domain, caller, filter->stream, err))
         return -1;
     return 0;
@@ -331,7 +428,6 @@ struct event_follower *event_follow(struct domain *domain, const struct caller *
     follower->ended = ended;
     follower->context = context;
     list_append(&domain->events->followers, &follower->link);
-    domain->events->follower_count++;
     event_follow_read_on(follower);
     return follower;
 }

@@ -7,15 +7,15 @@
 #include "domain/retention.h"
 
 struct event_log {
-    int64_t head;          /* cursor of the last event that is known to be kept */
-    int64_t trimmed;       /* cursor of the last one that is not kept any more; 0: none */
-    int64_t tail;          /* what live followers have seen */
-    bool is_reading;       /* a query for live followers is under way */
-    bool is_stale;         /* more was kept since it was asked */
-    struct list followers; /* of struct event_follower */
-    size_t follower_count;
-    unsigned int telling; /* followers are being called: none is freed */
-    struct retention old; /* those that go */
+    int64_t head;            /* cursor of the last event that is known to be kept */
+    int64_t trimmed;         /* cursor of the last one that is not kept any more; 0: none */
+    int64_t tail;            /* what live followers have seen */
+    bool is_reading;         /* a query for live followers is under way */
+    bool is_stale;           /* more was kept since it was asked */
+    struct list followers;   /* of struct event_follower */
+    unsigned int telling;    /* followers are being called: none is freed */
+    struct event_news *news; /* what live followers are being told; NULL: nothing */
+    struct retention old;    /* those that go */
 };
 
 /* Whether the cursor is one behind which events are missing. 0 is the beginning, whatever that is

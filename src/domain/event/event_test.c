@@ -351,26 +351,61 @@ static void closing_the_domain_ends_followers(void **state)
     unwatch(paused);
 }
 
-static void there_are_only_so_many_followers(void **state)
+static void on_noted(void *context, const struct error *failure,
+                     const struct store_receipt *receipt)
 {
-    struct world *world = *state;
-    struct watcher watcher = {.count = 0};
-    AUTO(free)
-    struct event_follower **followers =
-        mem_alloc_array(EVENT_FOLLOWERS_MAX, sizeof(struct event_follower *));
-    struct error err = ERROR_INIT;
+    assert_null(failure);
+    event_kept(context, receipt);
+}
 
-    for (size_t i = 0; i < EVENT_FOLLOWERS_MAX; i++)
-        followers[i] = event_follow(world->domain, &world->caller, &from_now, on_event, on_ended,
-                                    &watcher, &err);
-    assert_non_null(followers[EVENT_FOLLOWERS_MAX - 1]);
-    assert_null(
-        event_follow(world->domain, &world->caller, &from_now, on_event, on_ended, &watcher, &err));
-    assert_int_equal(err.code, ERR_UNAVAILABLE);
-    for (size_t i = 0; i < EVENT_FOLLOWERS_MAX; i++)
-        event_follower_close(followers[i]);
+/* Events, without a turn of the loop. */
+static void note_events(struct world *world, int count)
+{
+    struct store_transaction *change = store_begin(world->store);
+
+    for (int i = 0; i < count; i++)
+        event_add(world->domain, change, &world->caller, &world->caller.owner, "system",
+                  "test.noted", "{}");
+    domain_commit(world->domain, change, on_noted, world->domain);
+}
+
+static size_t told_to(struct watcher *const *crowd, size_t count)
+{
+    size_t told = 0;
+
+    for (size_t i = 0; i < count; i++)
+        told += crowd[i]->count;
+    return told;
+}
+
+static void news_for_many_is_told_over_several_turns(void **state)
+{
+    enum { CROWD = 300, EVENTS = 3 };
+    struct world *world = *state;
+    struct watcher *crowd[CROWD];
+    size_t told = 0, most = 0;
+
+    for (size_t i = 0; i < CROWD; i++)
+        crowd[i] = watch(world, &world->caller, &from_now);
+    crowd[3]->close_at_first = true;
     world_wait(world);
-    assert_int_equal(watcher.ended, 0);
+    note_events(world, EVENTS);
+    for (int turns = 0; turns < 2000 && told < EVENTS * (CROWD - 3) + 1; turns++) {
+        size_t before = told;
+
+        testing_turn(&world->loop);
+        told = told_to(crowd, CROWD);
+        most = told - before > most ? told - before : most;
+        if (before == 0 && told > 0) {
+            /* Who is next, and somebody later, leave while others are told. */
+            event_follower_close(TAKE_PTR(crowd[told]->follower));
+            event_follower_close(TAKE_PTR(crowd[CROWD - 1]->follower));
+        }
+    }
+    for (size_t i = 0; i < CROWD; i++)
+        unwatch(crowd[i]);
+    assert_int_equal(told, EVENTS * (CROWD - 3) + 1);
+    assert_in_range(most, 1, 128); /* testing_turn goes round twice */
 }
 
 /* --- pages ------------------------------------------------------------------------------------ */
@@ -553,7 +588,7 @@ int main(void)
         WORLD_TEST(one_may_close_itself_while_it_is_told),
         WORLD_TEST(nobody_misses_or_doubles_anything),
         WORLD_TEST(closing_the_domain_ends_followers),
-        WORLD_TEST(there_are_only_so_many_followers),
+        WORLD_TEST(news_for_many_is_told_over_several_turns),
         WORLD_TEST(pages_go_through_the_log),
         WORLD_TEST(a_page_that_is_not_seen_does_not_even_move_the_cursor),
         WORLD_TEST(the_log_of_one_that_is_gone_can_be_read),

@@ -1,0 +1,93 @@
+#!/usr/bin/python3
+"""One user's part of what all users share: where it ends, that it is said, that nobody else and no
+administrator is refused meanwhile, and that what is given back can be had again."""
+
+import json
+import os
+import sys
+from contextlib import ExitStack
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+
+from burrow import Burrow  # noqa: E402
+from http_raw import connect, request  # noqa: E402
+from program import wait_until  # noqa: E402
+from tap import equal, main, test  # noqa: E402
+
+NATIVE = "/burrow/v1"
+LIMITS = {"event_streams": 3}
+
+
+class Town:
+    """A daemon in which a user may have little, and two users."""
+
+    def __init__(self):
+        limits = ",".join(f"{name}={limit}" for name, limit in LIMITS.items())
+        self.server = Burrow("--share-limits", limits)
+
+    def __enter__(self):
+        self.server.__enter__()
+        self.ann, self.bob = self.user("ann"), self.user("bob")
+        return self
+
+    def __exit__(self, *reason):
+        self.server.__exit__(*reason)
+
+    def ask(self, key, method, path, body=None, headers=()):
+        headers = [*headers, ("Authorization", f"Bearer {key or self.server.key}")]
+        if body is not None:
+            headers.append(("Content-Type", "application/json"))
+            body = json.dumps(body).encode()
+        return request(self.server.address, method, path, headers, body or b"")
+
+    def call(self, key, method, path, body=None, headers=()):
+        answer = self.ask(key, method, path, body, headers)
+        assert 200 <= answer.status < 300, (method, path, answer.status, answer.body)
+        return json.loads(answer.body) if answer.body else None
+
+    def user(self, name):
+        user = self.call(None, "POST", f"{NATIVE}/users", {"name": name})
+        return self.call(None, "POST", f"{NATIVE}/keys", {"name": name, "user": user["id"]})["key"]
+
+    def figure(self, name, share):
+        text = self.ask(None, "GET", "/metrics").body.decode()
+        return next(float(line.split()[1]) for line in text.splitlines()
+                    if line.startswith(f'{name}{{share="{share}"}} '))
+
+    def held(self, share):
+        return self.figure("burrow_share_held", share)
+
+
+def refused(answer, share):
+    """The error names the share, and says what to do."""
+    equal(answer.status, 429, answer.body)
+    error = json.loads(answer.body)["error"]
+    equal(error["code"], "quota_exceeded", error)
+    assert error["message"].startswith(f"{share}: "), error
+    assert "; " in error["message"], error
+
+
+def stream(town, key):
+    connection = connect(town.server.address)
+    connection.send(f"GET {NATIVE}/events?stream=1 HTTP/1.1\r\nHost: localhost\r\n"
+                    f"Authorization: Bearer {key}\r\n\r\n".encode())
+    return connection
+
+
+@test
+def event_streams():
+    with Town() as town, ExitStack() as all_streams:
+        streams = []
+        for key in [town.ann] * LIMITS["event_streams"] + [town.bob, town.server.key]:
+            streams.append(all_streams.enter_context(stream(town, key)))
+            equal(streams[-1].response_head().status, 200, "a stream")
+        path = f"{NATIVE}/events?stream=1"
+        refused(town.ask(town.ann, "GET", path), "event_streams")
+        equal(town.held("event_streams"), 5, "held")
+        equal(town.figure("burrow_share_refused_total", "event_streams"), 1, "refused")
+        streams[0].close()
+        wait_until(lambda: town.held("event_streams") == 4, "the stream is given back")
+        equal(all_streams.enter_context(stream(town, town.ann)).response_head().status, 200, "again")
+
+
+main()
