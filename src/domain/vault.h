@@ -21,6 +21,7 @@
 #include "base/error.h"
 #include "base/id.h"
 #include "provider/provider.h"
+#include "share/share.h"
 
 #define VAULT_SUM_SIZE   32 /* SHA-256 */
 #define VAULT_LAYER_SIZE 65 /* an id of a layer in hex, with its NUL */
@@ -34,9 +35,22 @@ struct vault_progress {
 };
 typedef void vault_progressed(void *context, const struct vault_progress *progress);
 
+/* For whom something is done, and how soon. Owners take turns. */
+enum vault_haste {
+    VAULT_WAKE,  /* a sandbox is needed: before all else, and never refused */
+    VAULT_ASKED, /* somebody asked for it: ERR_QUOTA when its owner has asked for too much */
+    VAULT_LATER, /* behind what its owner asked for, and never refused */
+};
+
+struct vault_asker {
+    struct share_asker who;
+    enum vault_haste haste;
+};
+
 /* --- backups: one folder as a squashfs image -------------------------------------------------- */
 
 struct vault_archive {
+    struct vault_asker asker;
     struct disk_ref disk;
     const char *image;  /* the disk's; NULL: the provider's default */
     const char *folder; /* absolute, as the sandbox sees it */
@@ -58,6 +72,7 @@ typedef void vault_archive_done(void *context, const struct error *failure,
 /* The sandbox runs (hold a use). Its `folder` is made when missing and has exactly what the backup
  * has afterwards, or, after a failure, what it had before. */
 struct vault_restore {
+    struct vault_asker asker;
     const char *key;
     const uint8_t *sum; /* VAULT_SUM_SIZE bytes; NULL: the object's own decides */
     struct id sandbox;
@@ -79,7 +94,8 @@ typedef void vault_layer_done(void *context, const struct error *failure,
 
 /* A disk made of layers: the disk of a stopped sandbox `target`, which must not be there. */
 struct vault_fetch {
-    struct id target, owner;
+    struct vault_asker asker; /* whose layers they are, too */
+    struct id target;
     uint64_t disk_bytes; /* its limit; 0: none */
     /* What it begins as, instead of nothing; no id: nothing. It is what the layers below those here
      * would make. */
@@ -92,6 +108,7 @@ struct vault_fetch {
  */
 
 struct vault_sync {
+    struct vault_asker asker;
     struct disk_ref disk;
     const char *image;
     const char *folder;
@@ -137,9 +154,9 @@ struct vault {
                     vault_done *done, void *context);
 
     /* What differs from `base` (empty id: everything) as a layer of this owner. */
-    void (*store_disk)(void *self, const struct disk_ref *disk, const struct disk_ref *base,
-                       const struct id *owner, vault_progressed *progressed, vault_layer_done *done,
-                       void *context);
+    void (*store_disk)(void *self, const struct vault_asker *asker, const struct disk_ref *disk,
+                       const struct disk_ref *base, vault_progressed *progressed,
+                       vault_layer_done *done, void *context);
     /* On failure there is no such disk. */
     void (*fetch_disk)(void *self, const struct vault_fetch *what, vault_progressed *progressed,
                        vault_done *done, void *context);
@@ -149,10 +166,10 @@ struct vault {
     void (*restore_mirror)(void *self, const struct vault_mirror *what,
                            vault_progressed *progressed, vault_mirror_done *done, void *context);
 
-    void (*diff)(void *self, const struct disk_ref *newer, const struct disk_ref *older,
-                 vault_line *line, vault_done *done, void *context);
-    void (*measure)(void *self, const struct disk_ref *disk, vault_measure_done *done,
-                    void *context);
+    void (*diff)(void *self, const struct vault_asker *asker, const struct disk_ref *newer,
+                 const struct disk_ref *older, vault_line *line, vault_done *done, void *context);
+    void (*measure)(void *self, const struct vault_asker *asker, const struct disk_ref *disk,
+                    vault_measure_done *done, void *context);
 
     /* All objects whose keys begin with this prefix, page by page. */
     void (*remove_prefix)(void *self, const char *prefix, vault_done *done, void *context);

@@ -40,6 +40,7 @@ struct mover *mover_new(const struct mover_options *options)
         .remove_prefix = mover_remove_prefix,
     };
     list_init(&mover->works);
+    turns_init(&mover->turns, options->shares);
     return mover;
 }
 
@@ -61,7 +62,9 @@ static void work_cancel(struct work *work)
     report_cancel(&work->report);
     if (work->call)
         objects_cancel(work->call);
-    if (work->cancel)
+    if (turn_waits(&work->turn))
+        (void) work_goes_on(work);
+    else if (work->cancel)
         work->cancel(work);
 }
 
@@ -93,6 +96,7 @@ static void finish(struct loop_task *task)
 
     list_remove(&work->link);
     work->file = fd_close(work->file);
+    turn_end(&work->turn);
     work->finish(work, work->failed ? &work->failure : NULL);
     if (mover->is_closing && list_is_empty(&mover->works))
         tell_closed(mover);
@@ -111,6 +115,27 @@ bool work_begin(struct work *work, struct mover *mover,
     loop_task_init(&work->task, finish);
     list_append(&mover->works, &work->link);
     return work_goes_on(work);
+}
+
+static void work_has_turn(struct turn *turn)
+{
+    struct work *work = CONTAINER_OF(turn, struct work, turn);
+    TRACE_AS(&work->trace);
+
+    if (work_goes_on(work))
+        work->step(work);
+}
+
+void work_begin_in_turn(struct work *work, struct mover *mover, const struct vault_asker *asker,
+                        void (*when_over)(struct work *work, const struct error *failure),
+                        void (*cancel)(struct work *work), void (*step)(struct work *work))
+{
+    struct error err = ERROR_INIT;
+
+    work->step = step;
+    if (work_begin(work, mover, when_over, cancel) &&
+        turn_ask(&mover->turns, &work->turn, asker, work_has_turn, &err) < 0)
+        work_end(work, &err);
 }
 
 void work_run(struct work *work, const struct provider_disk_job *job, report_line *on_line,

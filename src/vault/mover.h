@@ -14,6 +14,9 @@
  * (MOVER_FETCHES_MAX) that the store has a thread for each and keepers are left for the rest.
  * Memory is bounded whatever is moved; lists of files (MOVER_LIST_MAX) are held in memory.
  *
+ * What needs a keeper is done in turns (turns.h), so that whoever asks for much waits for himself;
+ * an operation has its turn until it ends. More than the turns the launcher has never to do for us.
+ *
  * What a keeper tells is a stranger's word (it reads strangers' trees): lines have a limit, counts
  * are only counts, and sums are checked against what the store was given.
  *
@@ -48,8 +51,9 @@ struct mover_options { /* all borrowed; outlive the mover */
     struct provider *provider;
     struct objects *objects;
     const struct inside *inside;
-    const char *spool; /* a folder for files between steps; copied */
-    struct log *log;   /* may be NULL */
+    struct shares *shares; /* may be NULL */
+    const char *spool;     /* a folder for files between steps; copied */
+    struct log *log;       /* may be NULL */
 };
 
 struct mover *mover_new(const struct mover_options *options);

@@ -30,7 +30,9 @@ static void tell_progress(void *context, const char *line, size_t length)
 
 struct archive {
     struct work work;
-    char *key;
+    char *key, *image; /* owned; image may be NULL */
+    struct disk_ref disk;
+    struct text options; /* for its job */
     struct vault_archived archived;
     vault_archive_done *done;
 };
@@ -40,7 +42,9 @@ static void archive_finished(struct work *work, const struct error *failure)
     struct archive *archive = CONTAINER_OF(work, struct archive, work);
 
     archive->done(archive->work.context, failure, failure ? NULL : &archive->archived);
+    text_done(&archive->options);
     free(archive->key);
+    free(archive->image);
     free(archive);
 }
 
@@ -95,25 +99,24 @@ static void write_options(struct text *text, const struct vault_archive *what)
         text->overflowed = true;
 }
 
-static void archive_start(struct archive *archive, const struct vault_archive *what)
+static void archive_start(struct work *work)
 {
-    AUTO(text) struct text options = TEXT_INIT(OPTIONS_MAX);
-    AUTO(close) int input = -EBADF;
+    struct archive *archive = CONTAINER_OF(work, struct archive, work);
     struct provider_disk_job job = {
-        .kind = DISK_JOB_ARCHIVE, .on = what->disk, .image = what->image};
+        .kind = DISK_JOB_ARCHIVE, .on = archive->disk, .image = archive->image};
+    AUTO(close) int input = -EBADF;
 
-    write_options(&options, what);
-    if (options.overflowed) {
-        work_fail(&archive->work, ERR_TOO_LARGE, 0, "so many excludes");
+    if (archive->options.overflowed) {
+        work_fail(work, ERR_TOO_LARGE, 0, "so many excludes");
         return;
     }
-    archive->work.file = work_open_file(&archive->work);
-    input = work_open_bytes(&archive->work, options.data, options.length);
-    if (!work_goes_on(&archive->work))
+    work->file = work_open_file(work);
+    input = work_open_bytes(work, archive->options.data, archive->options.length);
+    if (!work_goes_on(work))
         return;
     job.input = input;
-    job.data = archive->work.file;
-    work_run(&archive->work, &job, tell_progress, archive_made);
+    job.data = work->file;
+    work_run(work, &job, tell_progress, archive_made);
 }
 
 void mover_archive(void *self, const struct vault_archive *what, vault_progressed *progressed,
@@ -121,12 +124,16 @@ void mover_archive(void *self, const struct vault_archive *what, vault_progresse
 {
     struct archive *archive = mem_alloc(sizeof(*archive));
 
-    archive->key = mem_copy_text(what->key);
-    archive->work.progressed = progressed;
-    archive->done = done;
-    archive->work.context = context;
-    if (work_begin(&archive->work, self, archive_finished, NULL))
-        archive_start(archive, what);
+    *archive = (struct archive){
+        .key = mem_copy_text(what->key),
+        .image = what->image ? mem_copy_text(what->image) : NULL,
+        .disk = what->disk,
+        .options = TEXT_INIT(OPTIONS_MAX),
+        .done = done,
+        .work = {.progressed = progressed, .context = context},
+    };
+    write_options(&archive->options, what);
+    work_begin_in_turn(&archive->work, self, &what->asker, archive_finished, NULL, archive_start);
 }
 
 /* --- restore --------------------------------------------------------------------------------- */
@@ -139,7 +146,9 @@ struct restore {
     uv_poll_t poll; /* on `tar`, until its first byte */
     bool is_polling;
     struct id sandbox;
-    char *folder;
+    char *key, *folder; /* owned */
+    uint8_t sum[VAULT_SUM_SIZE];
+    bool has_sum;
     int tar; /* owned: the end that is read */
     bool is_unpacked, is_extracted;
     bool unpack_failed, extract_failed;
@@ -154,6 +163,7 @@ static void restore_finished(struct work *work, const struct error *failure)
     restore->done(restore->work.context, failure);
     restore->tar = fd_close(restore->tar);
     free(restore->folder);
+    free(restore->key);
     free(restore);
 }
 
@@ -273,22 +283,32 @@ static void restore_got(void *context, const struct error *failure, const struct
         restore_unpack(restore);
 }
 
+static void restore_get(struct work *work)
+{
+    struct restore *restore = CONTAINER_OF(work, struct restore, work);
+
+    work->file = work_open_file(work);
+    if (work_goes_on(work))
+        work->call = objects_get_file(work->mover->objects, restore->key, work->file,
+                                      restore->has_sum ? restore->sum : NULL, restore_got, restore);
+}
+
 void mover_restore(void *self, const struct vault_restore *what, vault_progressed *progressed,
                    vault_done *done, void *context)
 {
-    struct mover *mover = self;
     struct restore *restore = mem_alloc(sizeof(*restore));
 
-    restore->sandbox = what->sandbox;
-    restore->folder = mem_copy_text(what->folder);
-    restore->tar = -EBADF;
-    restore->work.progressed = progressed;
-    restore->done = done;
-    restore->work.context = context;
-    if (!work_begin(&restore->work, mover, restore_finished, restore_cancel))
-        return;
-    restore->work.file = work_open_file(&restore->work);
-    if (work_goes_on(&restore->work))
-        restore->work.call = objects_get_file(mover->objects, what->key, restore->work.file,
-                                              what->sum, restore_got, restore);
+    *restore = (struct restore){
+        .sandbox = what->sandbox,
+        .key = mem_copy_text(what->key),
+        .folder = mem_copy_text(what->folder),
+        .has_sum = what->sum != NULL,
+        .tar = -EBADF,
+        .done = done,
+        .work = {.progressed = progressed, .context = context},
+    };
+    if (what->sum)
+        memcpy(restore->sum, what->sum, VAULT_SUM_SIZE);
+    work_begin_in_turn(&restore->work, self, &what->asker, restore_finished, restore_cancel,
+                       restore_get);
 }

@@ -7,23 +7,27 @@
  *     mover_sync.c      sync; mirror_past.c compares lists, mirror_contents.c puts contents,
  *                       mirror_doubts.c remembers what a sync that was cut off may have changed
  *     mover_mirror.c    restore_mirror
- *     report.c          a keeper job and its lines */
+ *     report.c          a keeper job and its lines
+ *     turns.c           who goes next */
 #pragma once
 
 #include "base/auto.h"
 #include "vault/mover.h"
 #include "vault/report.h"
+#include "vault/turns.h"
 
 /* One operation of the vault under way; the first member of each kind. */
 struct work {
     struct list link;
     struct mover *mover;
-    struct loop_task task;      /* its answer, from the loop */
-    struct trace_context trace; /* of whoever asked; it is answered as that */
-    struct report report;       /* of its job, if it has one */
-    struct objects_call *call;  /* of the store, under way; NULL: none */
-    int file;                   /* owned: what goes between the two; -EBADF */
-    uint64_t put_size;          /* of what is put, and its sum, borrowed: work_put */
+    struct loop_task task;           /* its answer, from the loop */
+    struct trace_context trace;      /* of whoever asked; it is answered as that */
+    struct turn turn;                /* until it is finished */
+    void (*step)(struct work *work); /* what it does when it is its turn */
+    struct report report;            /* of its job, if it has one */
+    struct objects_call *call;       /* of the store, under way; NULL: none */
+    int file;                        /* owned: what goes between the two; -EBADF */
+    uint64_t put_size;               /* of what is put, and its sum, borrowed: work_put */
     const uint8_t *put_sum;
     struct vault_progress progress;
     vault_progressed *progressed; /* may be NULL */
@@ -46,8 +50,9 @@ struct mover {
     char *spool; /* owned */
     struct log *log;
     struct vault vault;
-    struct list works; /* of work */
-    size_t fetching;   /* disks that layers are streamed to */
+    struct list works;  /* of work */
+    struct turns turns; /* of those that need a keeper */
+    size_t fetching;    /* disks that layers are streamed to */
     bool is_closing;
     void (*closed)(void *context);
     void *closed_context;
@@ -58,6 +63,12 @@ struct mover {
 bool work_begin(struct work *work, struct mover *mover,
                 void (*finish)(struct work *work, const struct error *failure),
                 void (*cancel)(struct work *work));
+
+/* work_begin, for what needs a keeper: `step` is taken when it is its turn, perhaps from inside the
+ * call. */
+void work_begin_in_turn(struct work *work, struct mover *mover, const struct vault_asker *asker,
+                        void (*finish)(struct work *work, const struct error *failure),
+                        void (*cancel)(struct work *work), void (*step)(struct work *work));
 
 /* It ends, with `failure` or NULL: finish is called from the loop. Only the first call counts. */
 void work_end(struct work *work, const struct error *failure);
@@ -104,17 +115,17 @@ void mover_archive(void *self, const struct vault_archive *what, vault_progresse
                    vault_archive_done *done, void *context);
 void mover_restore(void *self, const struct vault_restore *what, vault_progressed *progressed,
                    vault_done *done, void *context);
-void mover_store_disk(void *self, const struct disk_ref *disk, const struct disk_ref *base,
-                      const struct id *owner, vault_progressed *progressed, vault_layer_done *done,
-                      void *context);
+void mover_store_disk(void *self, const struct vault_asker *asker, const struct disk_ref *disk,
+                      const struct disk_ref *base, vault_progressed *progressed,
+                      vault_layer_done *done, void *context);
 void mover_fetch_disk(void *self, const struct vault_fetch *what, vault_progressed *progressed,
                       vault_done *done, void *context);
 void mover_sync(void *self, const struct vault_sync *what, vault_progressed *progressed,
                 vault_sync_done *done, void *context);
 void mover_restore_mirror(void *self, const struct vault_mirror *what, vault_progressed *progressed,
                           vault_mirror_done *done, void *context);
-void mover_diff(void *self, const struct disk_ref *newer, const struct disk_ref *older,
-                vault_line *line, vault_done *done, void *context);
-void mover_measure(void *self, const struct disk_ref *disk, vault_measure_done *done,
-                   void *context);
+void mover_diff(void *self, const struct vault_asker *asker, const struct disk_ref *newer,
+                const struct disk_ref *older, vault_line *line, vault_done *done, void *context);
+void mover_measure(void *self, const struct vault_asker *asker, const struct disk_ref *disk,
+                   vault_measure_done *done, void *context);
 void mover_remove_prefix(void *self, const char *prefix, vault_done *done, void *context);

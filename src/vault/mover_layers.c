@@ -41,6 +41,7 @@ static int read_layer(const char *line, size_t length, struct vault_layer *ret_l
 
 struct storing {
     struct work work;
+    struct provider_disk_job job;
     struct id owner;
     char key[KEY_SIZE];
     struct vault_layer layer;
@@ -96,24 +97,29 @@ static void storing_packed(void *context, const struct error *failure, const cha
             objects_head(storing->work.mover->objects, storing->key, storing_looked, storing);
 }
 
-void mover_store_disk(void *self, const struct disk_ref *disk, const struct disk_ref *base,
-                      const struct id *owner, vault_progressed *progressed, vault_layer_done *done,
-                      void *context)
+static void storing_pack(struct work *work)
+{
+    struct storing *storing = CONTAINER_OF(work, struct storing, work);
+
+    storing->job.data = work->file = work_open_file(work);
+    if (work_goes_on(work))
+        work_run(work, &storing->job, NULL, storing_packed);
+}
+
+void mover_store_disk(void *self, const struct vault_asker *asker, const struct disk_ref *disk,
+                      const struct disk_ref *base, vault_progressed *progressed,
+                      vault_layer_done *done, void *context)
 {
     struct storing *storing = mem_alloc(sizeof(*storing));
-    struct provider_disk_job job = {.kind = DISK_JOB_PACK, .on = *disk, .input = -EBADF};
 
-    storing->owner = *owner;
+    storing->job = (struct provider_disk_job){.kind = DISK_JOB_PACK, .on = *disk, .input = -EBADF};
+    if (base)
+        storing->job.base = *base;
+    storing->owner = asker->who.owner;
     storing->work.progressed = progressed;
     storing->done = done;
     storing->work.context = context;
-    if (!work_begin(&storing->work, self, storing_finished, NULL))
-        return;
-    if (base)
-        job.base = *base;
-    job.data = storing->work.file = work_open_file(&storing->work);
-    if (work_goes_on(&storing->work))
-        work_run(&storing->work, &job, NULL, storing_packed);
+    work_begin_in_turn(&storing->work, self, asker, storing_finished, NULL, storing_pack);
 }
 
 /* --- fetch ----------------------------------------------------------------------------------- */
@@ -126,7 +132,8 @@ struct fetching {
     struct vault_layer *layers;   /* owned */
     size_t count, sent, told;     /* all; in the pipe; unpacked */
     int pipe;                     /* owned: its end that the store writes to */
-    bool is_waiting;              /* for its turn */
+    bool is_waiting;              /* for a thread of the store, though it is its turn */
+    bool is_streaming;            /* one of mover->fetching */
     bool is_unpacking;            /* the keeper has not ended */
     bool has_disk;                /* there is one, half filled until the end */
     bool has_failed;
@@ -142,7 +149,7 @@ static void fetching_finished(struct work *work, const struct error *failure)
     struct fetching *fetching = CONTAINER_OF(work, struct fetching, work);
     struct mover *mover = work->mover;
 
-    mover->fetching -= !fetching->is_waiting;
+    mover->fetching -= fetching->is_streaming;
     LIST_EACH (&mover->works, at) {
         struct fetching *other = CONTAINER_OF(at, struct fetching, work.link);
 
@@ -347,6 +354,7 @@ static void start_copied(void *context, const struct error *failure, const char 
 static void stream_layers(struct fetching *fetching)
 {
     fetching->is_waiting = false;
+    fetching->is_streaming = true;
     fetching->work.mover->fetching++;
     if (fetching->job.on.id.text[0])
         work_run(&fetching->work, &fetching->job, NULL, start_copied);
@@ -354,14 +362,24 @@ static void stream_layers(struct fetching *fetching)
         unpack_layers(fetching);
 }
 
+static void fetching_has_turn(struct work *work)
+{
+    struct fetching *fetching = CONTAINER_OF(work, struct fetching, work);
+
+    if (work->mover->fetching < MOVER_FETCHES_MAX)
+        stream_layers(fetching);
+    else
+        fetching->is_waiting = true;
+}
+
 void mover_fetch_disk(void *self, const struct vault_fetch *what, vault_progressed *progressed,
                       vault_done *done, void *context)
 {
-    struct mover *mover = self;
     struct fetching *fetching = mem_alloc(sizeof(*fetching));
     struct error err = ERROR_INIT;
+    bool is_good = check_layers(what->layers, what->count, what->start.id.text[0], &err) == 0;
 
-    *fetching = (struct fetching){.owner = what->owner,
+    *fetching = (struct fetching){.owner = what->asker.who.owner,
                                   .job = {.kind = DISK_JOB_COPY,
                                           .on = what->start,
                                           .target = what->target,
@@ -369,18 +387,16 @@ void mover_fetch_disk(void *self, const struct vault_fetch *what, vault_progress
                                           .input = -EBADF,
                                           .data = -EBADF},
                                   .pipe = -EBADF,
-                                  .is_waiting = true,
                                   .done = done,
                                   .work = {.progressed = progressed, .context = context}};
-    if (!work_begin(&fetching->work, mover, fetching_finished, fetching_cancel))
-        return;
-    if (check_layers(what->layers, what->count, what->start.id.text[0], &err) < 0) {
-        work_end(&fetching->work, &err);
+    if (!is_good) {
+        if (work_begin(&fetching->work, self, fetching_finished, NULL))
+            work_end(&fetching->work, &err);
         return;
     }
     fetching->layers = mem_alloc_array(what->count + 1, sizeof(*what->layers));
     for (; fetching->count < what->count; fetching->count++)
         fetching->layers[fetching->count] = what->layers[fetching->count];
-    if (mover->fetching < MOVER_FETCHES_MAX)
-        stream_layers(fetching);
+    work_begin_in_turn(&fetching->work, self, &what->asker, fetching_finished, fetching_cancel,
+                       fetching_has_turn);
 }

@@ -9,6 +9,7 @@
 
 struct diff {
     struct work work;
+    struct provider_disk_job job;
     vault_line *line;
     vault_done *done;
 };
@@ -37,24 +38,29 @@ static void diff_done(void *context, const struct error *failure, const char *ou
     work_end(&diff->work, failure);
 }
 
-void mover_diff(void *self, const struct disk_ref *newer, const struct disk_ref *older,
-                vault_line *line, vault_done *done, void *context)
+static void diff_run(struct work *work)
+{
+    work_run(work, &CONTAINER_OF(work, struct diff, work)->job, diff_line, diff_done);
+}
+
+void mover_diff(void *self, const struct vault_asker *asker, const struct disk_ref *newer,
+                const struct disk_ref *older, vault_line *line, vault_done *done, void *context)
 {
     struct diff *diff = mem_alloc(sizeof(*diff));
-    struct provider_disk_job job = {
-        .kind = DISK_JOB_DIFF, .on = *newer, .base = *older, .input = -EBADF, .data = -EBADF};
 
+    diff->job = (struct provider_disk_job){
+        .kind = DISK_JOB_DIFF, .on = *newer, .base = *older, .input = -EBADF, .data = -EBADF};
     diff->line = line;
     diff->done = done;
     diff->work.context = context;
-    if (work_begin(&diff->work, self, diff_finished, NULL))
-        work_run(&diff->work, &job, diff_line, diff_done);
+    work_begin_in_turn(&diff->work, self, asker, diff_finished, NULL, diff_run);
 }
 
 /* --- measure --------------------------------------------------------------------------------- */
 
 struct measure {
     struct work work;
+    struct provider_disk_job job;
     uint64_t files, bytes;
     vault_measure_done *done;
 };
@@ -91,16 +97,21 @@ static void measure_done(void *context, const struct error *failure, const char 
     work_end(&measure->work, failure);
 }
 
-void mover_measure(void *self, const struct disk_ref *disk, vault_measure_done *done, void *context)
+static void measure_run(struct work *work)
+{
+    work_run(work, &CONTAINER_OF(work, struct measure, work)->job, NULL, measure_done);
+}
+
+void mover_measure(void *self, const struct vault_asker *asker, const struct disk_ref *disk,
+                   vault_measure_done *done, void *context)
 {
     struct measure *measure = mem_alloc(sizeof(*measure));
-    struct provider_disk_job job = {
-        .kind = DISK_JOB_MEASURE, .on = *disk, .input = -EBADF, .data = -EBADF};
 
+    measure->job = (struct provider_disk_job){
+        .kind = DISK_JOB_MEASURE, .on = *disk, .input = -EBADF, .data = -EBADF};
     measure->done = done;
     measure->work.context = context;
-    if (work_begin(&measure->work, self, measure_finished, NULL))
-        work_run(&measure->work, &job, NULL, measure_done);
+    work_begin_in_turn(&measure->work, self, asker, measure_finished, NULL, measure_run);
 }
 
 /* --- remove_prefix --------------------------------------------------------------------------- */

@@ -560,6 +560,16 @@ static struct sync *new_sync(const struct vault_sync *what)
     return sync;
 }
 
+static void sync_begin(struct work *work)
+{
+    struct sync *sync = CONTAINER_OF(work, struct sync, work);
+
+    if (sync->options.overflowed)
+        work_fail(work, ERR_TOO_LARGE, 0, "so many excludes");
+    else
+        get_file(sync, sync->manifest, past_got);
+}
+
 void mover_sync(void *self, const struct vault_sync *what, vault_progressed *progressed,
                 vault_sync_done *done, void *context)
 {
@@ -568,11 +578,5 @@ void mover_sync(void *self, const struct vault_sync *what, vault_progressed *pro
     sync->work.progressed = progressed;
     sync->done = done;
     sync->work.context = context;
-    if (!work_begin(&sync->work, self, sync_finished, sync_cancel))
-        return;
-    if (sync->options.overflowed) {
-        work_fail(&sync->work, ERR_TOO_LARGE, 0, "so many excludes");
-        return;
-    }
-    get_file(sync, sync->manifest, past_got);
+    work_begin_in_turn(&sync->work, self, &what->asker, sync_finished, sync_cancel, sync_begin);
 }

@@ -155,9 +155,10 @@ static struct answer store(struct stage *stage, const struct disk_ref *disk,
                            const struct disk_ref *base, const struct id *owner)
 {
     const struct vault *vault = mover_vault(stage->mover);
+    const struct vault_asker asker = {{.owner = *owner}, VAULT_LATER};
     struct answer answer = {.times = 0};
 
-    vault->store_disk(vault->self, disk, base, owner, NULL, on_layer, &answer);
+    vault->store_disk(vault->self, &asker, disk, base, NULL, on_layer, &answer);
     AWAIT(stage, &answer);
     return answer;
 }
@@ -167,8 +168,11 @@ static struct answer fetch_onto(struct stage *stage, const struct disk_ref *star
                                 const struct id *owner, const struct id *target)
 {
     const struct vault *vault = mover_vault(stage->mover);
-    const struct vault_fetch what = {
-        .target = *target, .owner = *owner, .start = *start, .layers = layers, .count = count};
+    const struct vault_fetch what = {.asker = {{.owner = *owner}, VAULT_WAKE},
+                                     .target = *target,
+                                     .start = *start,
+                                     .layers = layers,
+                                     .count = count};
     struct answer answer = {.times = 0};
 
     vault->fetch_disk(vault->self, &what, NULL, on_done, &answer);
@@ -303,17 +307,18 @@ static void differences_and_sizes_are_told(void **state)
     struct stage *stage = *state;
     const struct vault *vault = mover_vault(stage->mover);
     struct disk_ref older = new_disk(stage), newer = new_disk(stage);
+    const struct vault_asker asker = {{.owner = id_new()}, VAULT_ASKED};
     struct answer answer = {.lines = TEXT_INIT(4096)};
 
     run_shell("cd '%s' && echo 12345 > a && cp -a a '%s/a' && echo > '%s/b'",
               disk_path(stage, &older), disk_path(stage, &newer), disk_path(stage, &newer));
-    vault->diff(vault->self, &newer, &older, on_line, on_done, &answer);
+    vault->diff(vault->self, &asker, &newer, &older, on_line, on_done, &answer);
     AWAIT(stage, &answer);
     expect_ok(&answer);
     assert_string_equal(text_string(&answer.lines), "{\"added\":\"b\"}\n"); /* not the outcome */
     text_done(&answer.lines);
     answer = (struct answer){.times = 0};
-    vault->measure(vault->self, &newer, on_measured, &answer);
+    vault->measure(vault->self, &asker, &newer, on_measured, &answer);
     AWAIT(stage, &answer);
     expect_ok(&answer);
     assert_int_equal(answer.files, 2);
@@ -362,13 +367,13 @@ static void closing_answers_all_that_is_open(void **state)
     struct disk_ref disk = new_disk(stage);
     struct answer answers[3] = {{.times = 0}}, late = {.times = 0};
     struct vault_archive what = {.disk = disk, .folder = "/workspace", .key = "k"};
-    struct id owner = id_new();
+    const struct vault_asker asker = {{.owner = id_new()}, VAULT_ASKED};
     int closed = 0;
 
     fill(stage, &disk);
     vault->archive(vault->self, &what, NULL, on_archived, &answers[0]);
-    vault->store_disk(vault->self, &disk, NULL, &owner, NULL, on_layer, &answers[1]);
-    vault->measure(vault->self, &disk, on_measured, &answers[2]);
+    vault->store_disk(vault->self, &asker, &disk, NULL, NULL, on_layer, &answers[1]);
+    vault->measure(vault->self, &asker, &disk, on_measured, &answers[2]);
     mover_close(stage->mover, count_closed, &closed);
     assert_int_equal(answers[0].times, 0);
     TURN_UNTIL(&stage->loop, closed);
@@ -377,7 +382,7 @@ static void closing_answers_all_that_is_open(void **state)
         assert_true(!answers[i].failed || answers[i].failure.code == ERR_CANCELLED ||
                     answers[i].failure.code == ERR_UNAVAILABLE);
     }
-    vault->measure(vault->self, &disk, on_measured, &late);
+    vault->measure(vault->self, &asker, &disk, on_measured, &late);
     AWAIT(stage, &late);
     expect_code(&late, ERR_UNAVAILABLE);
 }

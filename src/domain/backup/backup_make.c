@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "domain/backup/backup_internal.h"
 #include "domain/domain_internal.h"
+#include "domain/domain_share.h"
 #include "domain/event/event.h"
 #include "domain/sandbox/sandbox_set.h"
 #include "domain/sandbox/sandbox_use.h"
@@ -247,6 +248,7 @@ static void archive_folder(void *context)
     const struct vault *vault = making->domain->options.vault;
     char key[BACKUP_KEY_SIZE];
     struct vault_archive what = {
+        .asker = {domain_asker_of(making->domain, &making->backup.owner), VAULT_ASKED},
         .disk = {DISK_OF_SNAPSHOT, making->snapshot},
         .image = making->sandbox->spec.image,
         .folder = making->backup.dir,

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "domain/backup/backup_internal.h"
 #include "domain/domain_internal.h"
+#include "domain/domain_share.h"
 #include "domain/sandbox/sandbox_set.h"
 #include "domain/sandbox/sandbox_use.h"
 #include "domain/sequence.h"
@@ -138,6 +139,7 @@ static void restore_folder(void *context)
     const struct vault *vault = restoring->domain->options.vault;
     char key[BACKUP_KEY_SIZE];
     const struct vault_restore what = {
+        .asker = {domain_asker_of(restoring->domain, &restoring->sandbox->owner), VAULT_ASKED},
         .key = key,
         .sum = restoring->sum,
         .sandbox = restoring->sandbox->id,

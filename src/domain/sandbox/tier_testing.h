@@ -68,14 +68,14 @@ static inline struct tier_answer *tier_answer(struct tiers *tiers, void *context
     return answer;
 }
 
-static inline void tier_store(void *self, const struct disk_ref *disk, const struct disk_ref *base,
-                              const struct id *owner, vault_progressed *progressed,
-                              vault_layer_done *done, void *context)
+static inline void tier_store(void *self, const struct vault_asker *asker,
+                              const struct disk_ref *disk, const struct disk_ref *base,
+                              vault_progressed *progressed, vault_layer_done *done, void *context)
 {
     struct tiers *tiers = self;
     struct tier_answer *answer = tier_answer(tiers, context);
 
-    (void) owner, (void) progressed;
+    (void) asker, (void) progressed;
     answer->number = tiers->stored++;
     tiers->disk = *disk;
     tiers->base = base ? *base : (struct disk_ref){.id.text = ""};

@@ -5,6 +5,7 @@
 #include "base/auto.h"
 #include "base/memory.h"
 #include "domain/domain_internal.h"
+#include "domain/domain_share.h"
 #include "domain/sandbox/sandbox_set.h"
 #include "domain/snapshot/snapshot_internal.h"
 #include "domain/snapshot/snapshot_set.h"
@@ -92,6 +93,8 @@ static struct disk_ref disk_of(const struct diff *diff, const struct snapshot *s
 static void run(struct diff *diff)
 {
     const struct vault *vault = diff->domain->options.vault;
+    const struct id *owner = diff->sandbox ? &diff->sandbox->owner : &diff->newer->owner;
+    const struct vault_asker asker = {domain_asker_of(diff->domain, owner), VAULT_ASKED};
     const struct disk_ref newer = disk_of(diff, diff->newer);
     const struct disk_ref older = disk_of(diff, diff->older);
     struct error err = ERROR_INIT;
@@ -99,7 +102,7 @@ static void run(struct diff *diff)
     if (!domain_is_open(diff->domain, &err))
         end(diff, &err);
     else
-        vault->diff(vault->self, &newer, &older, on_line, on_told, diff);
+        vault->diff(vault->self, &asker, &newer, &older, on_line, on_told, diff);
 }
 
 /* --- here ------------------------------------------------------------------------------------- */

@@ -12,6 +12,7 @@
 #include "base/crash_point.h"
 #include "base/memory.h"
 #include "domain/domain_internal.h"
+#include "domain/domain_share.h"
 #include "domain/event/event.h"
 #include "domain/sandbox/sandbox_wish.h"
 #include "domain/snapshot/snapshot_internal.h"
@@ -141,8 +142,10 @@ static void on_deleted(void *context, const struct error *failure)
 {
     struct fetch *fetch = context;
     const struct vault *vault = fetch->domain->options.vault;
-    const struct vault_fetch what = {.target = fetch->scratch,
-                                     .owner = fetch->snapshot->owner,
+    const struct vault_asker asker = {domain_asker_of(fetch->domain, &fetch->snapshot->owner),
+                                      VAULT_ASKED};
+    const struct vault_fetch what = {.asker = asker,
+                                     .target = fetch->scratch,
                                      .layers = fetch->disk.layers,
                                      .count = fetch->disk.count};
 

@@ -15,6 +15,7 @@
 #include "base/crash_point.h"
 #include "base/memory.h"
 #include "domain/domain_internal.h"
+#include "domain/domain_share.h"
 #include "domain/event/event.h"
 #include "domain/snapshot/snapshot_internal.h"
 #include "domain/snapshot/snapshot_set.h"
@@ -131,11 +132,12 @@ void snapshot_store(struct domain *domain, struct snapshot *snapshot,
                     struct snapshot_waiter *waiter)
 {
     const struct vault *vault = domain->options.vault;
+    const struct vault_asker asker = {domain_asker_of(domain, &snapshot->owner), VAULT_LATER};
     const struct disk_ref disk = {DISK_OF_SNAPSHOT, snapshot->id};
 
     list_append(&snapshot->waiters, &waiter->link);
     if (!snapshot->is_moving)
-        vault->store_disk(vault->self, &disk, NULL, &snapshot->owner, NULL, on_stored,
+        vault->store_disk(vault->self, &asker, &disk, NULL, NULL, on_stored,
                           moving_new(domain, snapshot));
 }
 

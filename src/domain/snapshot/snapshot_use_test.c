@@ -335,10 +335,13 @@ static void vault_tell(struct loop_task *task)
     vault->done(vault->context, NULL);
 }
 
-static void vault_diff(void *self, const struct disk_ref *newer, const struct disk_ref *older,
-                       vault_line *line, vault_done *done, void *context)
+static void vault_diff(void *self, const struct vault_asker *asker, const struct disk_ref *newer,
+                       const struct disk_ref *older, vault_line *line, vault_done *done,
+                       void *context)
 {
     struct fake_vault *vault = self;
+
+    assert_int_equal(asker->haste, VAULT_ASKED);
 
     vault->newer = *newer;
     vault->older = *older;

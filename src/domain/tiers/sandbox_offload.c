@@ -20,6 +20,7 @@
 
 #include "base/auto.h"
 #include "base/memory.h"
+#include "domain/domain_share.h"
 #include "domain/event/event.h"
 #include "domain/sandbox/expiry.h"
 #include "domain/sandbox/sandbox_set.h"
@@ -223,13 +224,15 @@ static void store_disk(void *context)
     struct offload *offload = context;
     const struct vault *vault = offload->wish->domain->options.vault;
     const struct sandbox *sandbox = offload->wish->sandbox;
+    const struct vault_asker asker = {domain_asker_of(offload->wish->domain, &sandbox->owner),
+                                      VAULT_LATER};
     const struct disk_ref copy = {DISK_OF_SNAPSHOT, offload->copy};
     const struct disk_ref here = {DISK_OF_SANDBOX, sandbox->id};
     const struct disk_ref base = {DISK_OF_SNAPSHOT,
                                   offload->base ? offload->base->id : offload->copy};
 
-    vault->store_disk(vault->self, offload->has_copy ? &copy : &here, offload->base ? &base : NULL,
-                      &sandbox->owner, NULL, on_disk_stored, offload);
+    vault->store_disk(vault->self, &asker, offload->has_copy ? &copy : &here,
+                      offload->base ? &base : NULL, NULL, on_disk_stored, offload);
 }
 
 static void on_offload_kept(void *context, const struct error *failure,

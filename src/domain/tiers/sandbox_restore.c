@@ -10,6 +10,7 @@
 
 #include "base/auto.h"
 #include "base/memory.h"
+#include "domain/domain_share.h"
 #include "domain/sandbox/sandbox_set.h"
 #include "domain/sandbox/sandbox_wish.h"
 #include "domain/snapshot/snapshot_internal.h"
@@ -140,11 +141,12 @@ static void fetch_layers(void *context)
     struct restore *restore = context;
     const struct sandbox *sandbox = restore->wish->sandbox;
     const struct vault *vault = restore->wish->domain->options.vault;
-    struct vault_fetch what = {.target = sandbox->id,
-                               .owner = sandbox->owner,
-                               .disk_bytes = sandbox->spec.limits.disk_bytes,
-                               .layers = restore->disk.layers,
-                               .count = restore->disk.count};
+    struct vault_fetch what = {
+        .asker = {domain_asker_of(restore->wish->domain, &sandbox->owner), VAULT_WAKE},
+        .target = sandbox->id,
+        .disk_bytes = sandbox->spec.limits.disk_bytes,
+        .layers = restore->disk.layers,
+        .count = restore->disk.count};
 
     if (restore->start) {
         what.start = (struct disk_ref){DISK_OF_SNAPSHOT, restore->start->id};

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "domain/domain_internal.h"
 #include "domain/domain_modules.h"
+#include "domain/domain_share.h"
 #include "domain/event/event.h"
 #include "domain/sandbox/sandbox_set.h"
 #include "domain/sandbox/sandbox_wish.h"
@@ -174,8 +175,9 @@ static void on_stored(void *context, const struct error *failure, const struct v
 static void store(struct squash *squash, struct disk_ref disk)
 {
     const struct vault *vault = squash->domain->options.vault;
+    const struct vault_asker asker = {domain_asker_of(squash->domain, &squash->owner), VAULT_LATER};
 
-    vault->store_disk(vault->self, &disk, NULL, &squash->owner, NULL, on_stored, squash);
+    vault->store_disk(vault->self, &asker, &disk, NULL, NULL, on_stored, squash);
 }
 
 /* --- fetched --------------------------------------------------------------------------------- */
@@ -197,8 +199,9 @@ static void on_fetched(void *context, const struct error *failure)
 static void fetch(struct squash *squash)
 {
     const struct vault *vault = squash->domain->options.vault;
-    const struct vault_fetch what = {.target = squash->scratch,
-                                     .owner = squash->owner,
+    const struct vault_asker asker = {domain_asker_of(squash->domain, &squash->owner), VAULT_LATER};
+    const struct vault_fetch what = {.asker = asker,
+                                     .target = squash->scratch,
                                      .layers = squash->disk.layers,
                                      .count = squash->disk.count};
 

@@ -15,6 +15,7 @@
 #include "base/number.h"
 #include "domain/backup/backup.h"
 #include "domain/domain_internal.h"
+#include "domain/domain_share.h"
 #include "domain/event/event.h"
 #include "domain/identity/owner.h"
 #include "domain/sandbox/sandbox_quota.h"
@@ -268,6 +269,7 @@ static void on_snapshot(void *context, const struct error *failure,
     const struct sandbox *sandbox = first_order(run)->sandbox;
     char manifest[WORKSPACE_KEY_SIZE];
     const struct vault_sync what = {
+        .asker = {domain_asker_of(run->domain, &sandbox->owner), VAULT_LATER},
         .disk = {DISK_OF_SNAPSHOT, run->snapshot},
         .image = sandbox->spec.image,
         .folder = folder_of(sandbox),

@@ -55,6 +55,7 @@ int stored_state_open(struct stored_state *state, struct loop *loop, struct log 
                                         .provider = provider,
                                         .objects = stores->objects,
                                         .inside = inside,
+                                        .shares = shares,
                                         .spool = spool,
                                         .log = log};
 
