@@ -9,7 +9,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
 from burrow import Burrow  # noqa: E402
-from http_raw import get, request  # noqa: E402
+from http_raw import connect, get, request  # noqa: E402
 from program import PATIENCE, wait_until  # noqa: E402
 from tap import equal, main, test  # noqa: E402
 
@@ -185,13 +185,47 @@ def scopes_are_walls():
             equal(ask(server, method, path, body, key).status, status, f"{method} {path} {body}")
 
 
+# What nginx sends for `location / { proxy_pass http://127.0.0.1:PORT; }`, whoever asked it.
+LIKE_NGINX = """POST /api/auth/sign-up/email HTTP/1.0\r
+Host: {address}\r
+Connection: close\r
+Content-Length: {length}\r
+User-Agent: curl/7.88.1\r
+Accept: */*\r
+Content-Type: application/json\r
+\r
+{body}"""
+
+
+@test
+def loopback_makes_nobody_the_administrator():
+    with Burrow() as server:
+        wait_until_ready(server)
+        equal(ask(server, "GET", "/api/auth/signup-status").json,
+              {"enabled": False, "signupEnabled": False, "isFirstUser": False}, "what is told")
+        answer = ask(server, "POST", "/api/auth/sign-up/email", ADA)
+        equal((answer.status, answer.json["code"]), (403, "SIGNUP_DISABLED"), "on this machine")
+        assert "burrow user create" in answer.json["message"], answer.json
+        with connect(server.address) as connection:
+            body = json.dumps(ADA)
+            connection.send(LIKE_NGINX.format(address=server.address, length=len(body),
+                                              body=body).encode())
+            equal(connection.response().status, 403, "through a proxy on this machine")
+    with Burrow("--sign-up", "open") as server:
+        wait_until_ready(server)
+        answer = ask(server, "POST", "/api/auth/sign-up/email", ADA)
+        equal((answer.status, answer.json["user"]["role"]), (200, "user"), "where everybody may")
+        answer = ask(server, "POST", "/api/auth/sign-up/email", EVE, server.key)
+        equal((answer.status, answer.json["user"]["role"]), (200, "admin"), "with the key")
+
+
 @test
 def the_seeds_way_in_works_with_a_jar_of_cookies():
     with Burrow() as server:
         wait_until_ready(server)
-        status = ask(server, "GET", "/api/auth/signup-status").json
+        status = ask(server, "GET", "/api/auth/signup-status", key=server.key).json
         equal(status["signupEnabled"], True, "signupEnabled")
-        answer = ask(server, "POST", "/api/auth/sign-up/email", ADA)
+        answer = ask(server, "POST", "/api/auth/sign-up/email", ADA, server.key)
         equal(answer.status, 200, f"status: {answer.json}")
         equal(answer.json["user"]["email"], ADA["email"], "email")
         answer = ask(server, "POST", "/api/auth/sign-in/email",

@@ -13,6 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 
 from burrow import Burrow, run_burrow  # noqa: E402
 from http_raw import connect, get, request  # noqa: E402
+from program import wait_until  # noqa: E402
 from tap import equal, main, test  # noqa: E402
 
 
@@ -135,23 +136,62 @@ def with_keys_any_host_is_answered():
         equal(host_status(server, "public.example", "/health"), 200, "status")
 
 
+class Terminal:
+    """The daemon with a terminal as its stdout, in place of the one that was started with a log."""
+
+    def __init__(self, server):
+        self.controller, terminal = pty.openpty()
+        self.shown = b""
+        self.process = subprocess.Popen(
+            [server.path(), *server.arguments], stdin=subprocess.DEVNULL, stdout=terminal,
+            stderr=subprocess.DEVNULL, env=server.environment)
+        os.close(terminal)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+        os.close(self.controller)
+
+    def read_until(self, mark):
+        while mark not in self.shown:
+            self.shown += os.read(self.controller, 4096)
+        return self.shown.decode()
+
+
 @test
 def a_person_at_a_terminal_is_shown_the_key_once():
     with Burrow() as server:
         server.stop()
         os.unlink(os.path.join(server.data, "keys/admin"))
-        controller, terminal = pty.openpty()
-        with subprocess.Popen([server.path(), *server.arguments], stdin=subprocess.DEVNULL,
-                              stdout=terminal, stderr=subprocess.DEVNULL,
-                              env=server.environment) as process:
-            os.close(terminal)
-            shown = b""
-            while b"url  " not in shown:
-                shown += os.read(controller, 4096)
-            process.terminate()
-        os.close(controller)
-        with open(os.path.join(server.data, "keys/admin"), "rb") as file:
-            equal(shown.count(b"key  " + file.read().strip()), 1, f"times it was shown: {shown!r}")
+        with Terminal(server) as terminal:
+            shown = terminal.read_until(b"url  ")
+        with open(os.path.join(server.data, "keys/admin"), encoding="ascii") as file:
+            equal(shown.count("key  " + file.read().strip()), 1, f"times it was shown: {shown!r}")
+
+
+@test
+def a_person_at_a_terminal_is_shown_a_token_for_the_first_account():
+    person = {"name": "Ada", "email": "ada@example.org", "password": "correct horse"}
+    path = "/api/auth/sign-up/email"
+    with Burrow() as server:
+        assert "burrow_first_" not in server.log(), "a log was told"
+        server.stop()
+        with Terminal(server) as terminal:
+            token = re.search(r"^first  (burrow_first_[0-9a-f]{64})\r?$",
+                              terminal.read_until(b"within 24 hours"), re.MULTILINE)[1]
+            for headers, status in (([], 403), ([("Authorization", f"Bearer {token}")], 200),
+                                    ([("Authorization", f"Bearer {token}")], 403)):
+                answer = request(server.address, "POST", path,
+                                 [("Host", server.address), *headers], json.dumps(person).encode())
+                equal(answer.status, status, f"status with {headers}: {answer.body}")
+        with Terminal(server) as terminal:
+            terminal.read_until(b"url  ")
+            wait_until(lambda: get(server.address, "/ready").status == 200, "it is open")
+            shown = terminal.shown
+        assert b"burrow_first_" not in shown, shown
 
 
 @test

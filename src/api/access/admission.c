@@ -90,15 +90,6 @@ static bool is_allowed_host(const struct admission *admission, const struct url_
     return false;
 }
 
-bool admission_is_own_host(const struct admission *admission, struct http_request *request)
-{
-    const char *asked = http_request_host(request);
-    struct url_host host;
-
-    return url_host_parse(asked, strlen(asked), &host, NULL) == 0 &&
-           is_allowed_host(admission, &host);
-}
-
 /* Whether the page's origin is the very host and port that was asked. */
 static bool is_own_origin(const char *origin, const struct url_host *asked, bool secure)
 {

@@ -78,6 +78,3 @@ int admission_check_access(struct http_request *request, void *data, struct erro
 /* The same, for on_error: who may not, has as much as allowed or is too fast is in the audit log,
  * whoever found it out, here or in the domain. */
 void admission_note_denial(struct http_request *request, const struct error *error, void *data);
-
-/* Whether the request names this machine, or a host the operator named. */
-bool admission_is_own_host(const struct admission *admission, struct http_request *request);

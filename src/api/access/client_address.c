@@ -101,14 +101,6 @@ static bool is_proxy(const struct trusted_proxies *proxies, const struct client_
     return false;
 }
 
-static bool is_loopback(const struct client_address_host *host)
-{
-    static const uint8_t six[16] = {[15] = 1};
-
-    return host->family == AF_INET ? host->bytes[0] == 127
-                                   : host->family == AF_INET6 && memcmp(host->bytes, six, 16) == 0;
-}
-
 /* --- the way here ---------------------------------------------------------------------------- */
 
 /* The last entry of the list that is no proxy of ours. One that is not an address ends the search:
@@ -187,18 +179,6 @@ static const char *forwarded_list(const struct http_request *request, char *ret_
     return ret_list;
 }
 
-/* Whether some proxy says that it stands between. Nothing is believed of it but that. */
-static bool is_forwarded(const struct http_request *request)
-{
-    static const char *const names[] = {"x-forwarded-for", "forwarded", "x-real-ip", "via"};
-
-    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
-        if (http_request_header(request, names[i]))
-            return true;
-    }
-    return false;
-}
-
 void client_address_find(const struct trusted_proxies *proxies, const struct http_request *request,
                          struct client_address *ret_address)
 {
@@ -223,6 +203,4 @@ void client_address_find(const struct trusted_proxies *proxies, const struct htt
         ret_address->is_secure |= scheme && strcasecmp(scheme, "https") == 0;
     }
     write_host(&client, ret_address);
-    ret_address->is_local = !is_forwarded(request) &&
-                            (client.family == AF_UNSPEC ? request->is_local : is_loopback(&client));
 }

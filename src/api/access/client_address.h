@@ -2,7 +2,10 @@
  *
  * The peer of the connection, unless that is a proxy the operator named (setting trusted-proxies):
  * then the last address of X-Forwarded-For that is no such proxy. Everybody can write that header,
- * so from all others it is not looked at. The same holds for X-Forwarded-Proto. */
+ * so from all others it is not looked at. The same holds for X-Forwarded-Proto.
+ *
+ * An address is whom to count tries of and what to write into the audit log, never a proof: a proxy
+ * on this machine that says nothing of its clients makes all of them come from loopback. */
 #pragma once
 
 #include <stdbool.h>
@@ -28,7 +31,6 @@ int trusted_proxies_read(struct trusted_proxies *proxies, const char *text, stru
 struct client_address {
     char text[CLIENT_ADDRESS_SIZE];    /* without its port; "unix" for the local socket */
     char network[CLIENT_ADDRESS_SIZE]; /* whose tries are counted together: of IPv6 the /64 */
-    bool is_local;                     /* this machine, and nobody forwarded it */
     bool is_secure;                    /* TLS, up to the proxy when there is one */
 };
 

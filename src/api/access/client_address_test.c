@@ -24,7 +24,6 @@ static void the_peer_is_the_client(void **state)
     assert_string_equal(find("", "[2001:db8::1]:80", NULL), "2001:db8::1");
     assert_string_equal(find("", "[::ffff:192.0.2.7]:80", NULL), "192.0.2.7");
     assert_string_equal(find("", "unix:", NULL), "unix");
-    assert_true(found.is_local);
 }
 
 static void strangers_cannot_forward(void **state)
@@ -98,23 +97,6 @@ static void tries_of_one_ipv6_network_count_together(void **state)
     assert_string_equal(found.network, "192.0.2.7");
 }
 
-static void only_what_nobody_forwarded_is_local(void **state)
-{
-    (void) state;
-    (void) find("", "127.0.0.1:1", NULL);
-    assert_true(found.is_local);
-    (void) find("", "[::1]:1", NULL);
-    assert_true(found.is_local);
-    (void) find("", "127.0.0.1:1", ASKED("X-Forwarded-For", "127.0.0.1"));
-    assert_false(found.is_local);
-    (void) find("", "127.0.0.1:1", ASKED("Via", "1.1 proxy"));
-    assert_false(found.is_local);
-    (void) find("127.0.0.1", "127.0.0.1:1", ASKED("X-Forwarded-For", "127.0.0.1"));
-    assert_false(found.is_local);
-    (void) find("", "192.0.2.7:1", NULL);
-    assert_false(found.is_local);
-}
-
 static void malformed_proxies_are_refused(void **state)
 {
     static const char *const wrong[] = {"10.0.0.1/8", "proxy.example", "a,,b", "10.0.0.0/33"};
@@ -136,7 +118,6 @@ int main(void)
         cmocka_unit_test(a_trusted_proxy_is_believed_up_to_the_first_stranger),
         cmocka_unit_test(nonsense_in_the_list_ends_it),
         cmocka_unit_test(tries_of_one_ipv6_network_count_together),
-        cmocka_unit_test(only_what_nobody_forwarded_is_local),
         cmocka_unit_test(malformed_proxies_are_refused),
     };
 

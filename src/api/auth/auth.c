@@ -9,19 +9,22 @@
 
 int auth_sign_up_from_text(const char *text, enum auth_sign_up *ret_sign_up, struct error *err)
 {
-    static const char *const words[] = {
-        [AUTH_SIGN_UP_FIRST] = "first",
-        [AUTH_SIGN_UP_OPEN] = "open",
-        [AUTH_SIGN_UP_CLOSED] = "closed",
+    static const struct {
+        const char *text;
+        enum auth_sign_up sign_up;
+    } words[] = {
+        {"closed", AUTH_SIGN_UP_CLOSED},
+        {"first", AUTH_SIGN_UP_CLOSED},
+        {"open", AUTH_SIGN_UP_OPEN},
     };
 
     for (size_t i = 0; i < ARRAY_COUNT(words); i++) {
-        if (strcmp(words[i], text) == 0) {
-            *ret_sign_up = (enum auth_sign_up) i;
+        if (strcmp(words[i].text, text) == 0) {
+            *ret_sign_up = words[i].sign_up;
             return 0;
         }
     }
-    return error_set(err, ERR_INVALID, 0, "sign-up is first, open or closed");
+    return error_set(err, ERR_INVALID, 0, "sign-up is closed or open");
 }
 
 struct auth *auth_new(const struct auth_options *options)

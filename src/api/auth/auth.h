@@ -2,9 +2,10 @@
  * Auth): sign-up/email, sign-in/email, sign-out, get-session, signup-status.
  *
  * A login is a cookie (credential.h) or, as Authorization: Bearer, the token in the answer. Who may
- * make an account is a setting: only the first person, who becomes the administrator; anybody; or
- * nobody. The first account is made from this machine or with the administrator's key, so that on a
- * fresh daemon no stranger is quicker.
+ * make an account is a setting: nobody, or anybody, who becomes a plain user. As long as no
+ * administrator has a password, whoever shows the administrator's key, or the one-time token that
+ * the operator was shown, makes the first account and is the administrator. Nothing else is proof of
+ * that, least of all an address.
  *
  * Tries are throttled by address and by account, wrong ones look all alike and take equally long.
  * Whoever is logged in already, or comes from where somebody is logged in as that user, has tries
@@ -20,7 +21,13 @@
 struct admission;
 struct auth;
 
-enum auth_sign_up { AUTH_SIGN_UP_FIRST, AUTH_SIGN_UP_OPEN, AUTH_SIGN_UP_CLOSED };
+enum auth_sign_up { AUTH_SIGN_UP_CLOSED, AUTH_SIGN_UP_OPEN };
+
+/* The one-time token: a bearer that makes the first account and opens nothing else. */
+#define AUTH_FIRST_PREFIX CALLER_SECRET_PREFIX "first_"
+#define AUTH_FIRST_SIZE   (sizeof(AUTH_FIRST_PREFIX) + 64)
+#define AUTH_FIRST_HOURS  24
+#define AUTH_FIRST_NS     ((uint64_t) AUTH_FIRST_HOURS * 3600 * 1000000000)
 
 /* Tries of one address of strangers, and of all strangers for one account. */
 #define AUTH_ADDRESS_BURST    10
@@ -39,7 +46,7 @@ struct auth_options {
     struct password_cost cost;
 };
 
-/* "first", "open", "closed". Returns 0, or -1 with ERR_INVALID. */
+/* "closed", "open"; "first" is what closed was called. Returns 0, or -1 with ERR_INVALID. */
 int auth_sign_up_from_text(const char *text, enum auth_sign_up *ret_sign_up, struct error *err);
 
 struct auth *auth_new(const struct auth_options *options);
@@ -47,6 +54,11 @@ struct auth *auth_new(const struct auth_options *options);
 /* After the server has drained and before the domain is closed. `done` (may be NULL) when all is
  * gone. Accepts NULL. */
 void auth_close(struct auth *auth, void (*done)(void *context), void *context);
+
+/* A new one-time token, in place of the last one; kept as a hash, in memory. It is good until it is
+ * used, until AUTH_FIRST_HOURS are over, and until an administrator has a password. False: one has.
+ * The domain must be open. */
+bool auth_first_offer(struct auth *auth, char ret_token[static AUTH_FIRST_SIZE]);
 
 /* For others who make users. */
 struct passwords *auth_passwords(struct auth *auth);

@@ -4,6 +4,7 @@
 #include "api/access/admission.h"
 #include "api/access/throttle.h"
 #include "api/auth/auth.h"
+#include "base/encoding/sha256.h"
 #include "domain/identity/login.h"
 #include "domain/identity/owner.h"
 #include "json/json_write.h"
@@ -15,10 +16,23 @@ struct auth {
     struct passwords *passwords;      /* owned */
     struct throttle addresses, names; /* of strangers, each counted in both */
     struct throttle pairs;            /* of a user and where somebody is logged in as him */
+    uint8_t first_hash[SHA256_SIZE];  /* of the one-time token */
+    uint64_t first_until_ns;          /* 0: there is none */
     bool is_first_under_way;          /* somebody is becoming the administrator */
     void (*closed)(void *context);
     void *closed_context;
 };
+
+/* Whether this request may make the first account now. */
+enum auth_first {
+    AUTH_FIRST_NO,
+    AUTH_FIRST_STALE, /* it shows a one-time token that is not good, or not any more */
+    AUTH_FIRST_YES,
+};
+enum auth_first auth_first_check(struct auth *auth, struct http_request *request);
+
+/* The one-time token is used up. */
+void auth_first_end(struct auth *auth);
 
 /* Handlers, by the file they are in. */
 void auth_sign_in(struct http_request *request);     /* auth_sign_in.c */

@@ -19,52 +19,31 @@ struct sign_up {
 
 /* --- who may --------------------------------------------------------------------------------- */
 
-static void note_login(void *context, struct owner *owner)
+static int check_permission(struct auth *auth, struct http_request *request, bool *ret_is_first,
+                            struct error *err)
 {
-    bool *has_login = context;
+    enum auth_first first = auth_first_check(auth, request);
 
-    *has_login |= owner->is_admin && owner->password;
-}
-
-/* Nobody can log in as administrator yet. */
-static bool is_first_free(const struct auth *auth)
-{
-    bool has_login = false;
-
-    owner_each(auth->api->domain, note_login, &has_login);
-    return !has_login && !auth->is_first_under_way && auth->sign_up != AUTH_SIGN_UP_CLOSED;
-}
-
-/* This machine, by a name of its own (a page that was rebound to us has another), or the key. */
-static bool may_be_first(const struct auth *auth, struct http_request *request)
-{
-    struct client_address from;
-
-    auth_client(auth, request, &from);
-    return request_caller(request)->scope >= CALLER_ADMIN ||
-           (from.is_local && admission_is_own_host(auth->admission, request));
-}
-
-static int check_permission(const struct auth *auth, struct http_request *request,
-                            bool *ret_is_first, struct error *err)
-{
-    bool is_free = is_first_free(auth);
-
-    *ret_is_first = is_free && may_be_first(auth, request);
+    *ret_is_first = first == AUTH_FIRST_YES;
+    if (first == AUTH_FIRST_STALE)
+        return error_set(err, ERR_FORBIDDEN, 0,
+                         "this one-time token was used or is too old: the next start of `burrow "
+                         "serve` shows another, or show the administrator's key");
     if (*ret_is_first || auth->sign_up == AUTH_SIGN_UP_OPEN)
         return 0;
-    if (is_free)
-        return error_set(err, ERR_FORBIDDEN, 0,
-                         "the first account is made on the daemon's own machine, or with the "
-                         "administrator's key");
-    return error_set(err, ERR_FORBIDDEN, 0, "sign-up is closed; ask an administrator");
+    return error_set(
+        err, ERR_FORBIDDEN, 0,
+        "sign-up is closed: an administrator makes accounts with `burrow user create`, "
+        "or opens it to everybody with the setting sign-up=open; the first account is "
+        "made with the administrator's key, or the one-time token that `burrow serve` "
+        "shows at a terminal, as Authorization: Bearer");
 }
 
 void auth_get_sign_up(struct http_request *request)
 {
-    const struct auth *auth = api_of(request)->auth;
-    bool is_first = auth->api->domain && is_first_free(auth);
-    bool is_open = auth->sign_up == AUTH_SIGN_UP_OPEN || (is_first && may_be_first(auth, request));
+    struct auth *auth = api_of(request)->auth;
+    bool is_first = auth->api->domain && auth_first_check(auth, request) == AUTH_FIRST_YES;
+    bool is_open = auth->sign_up == AUTH_SIGN_UP_OPEN || is_first;
     char body[96];
 
     (void) snprintf(body, sizeof(body), "{\"enabled\":%s,\"signupEnabled\":%s,\"isFirstUser\":%s}",
@@ -124,6 +103,8 @@ static void owned(void *context, const struct error *failure, struct owner *owne
         sign_up_refuse(sign_up, failure);
         return;
     }
+    if (sign_up->is_first)
+        auth_first_end(sign_up->auth);
     login_create(domain, &sign_up->caller, owner, sign_up->program, logged_in, sign_up);
 }
 

@@ -10,16 +10,24 @@
 
 static const struct admission_options plain = {.hosts = ""};
 
+/* The administrator's key makes the first account. */
+static void sign_up_first(struct office *office)
+{
+    if (office_call_with(office, office->admin_key, "POST", SIGN_UP, ADA) != 200)
+        fail_msg("%s", office->reply);
+}
+
 static void the_first_person_becomes_the_administrator(void **state)
 {
     struct office office;
     char token[128];
 
     (void) state;
-    office_begin(&office, AUTH_SIGN_UP_FIRST, plain);
-    assert_int_equal(office_call(&office, "GET", "/api/auth/signup-status", "", NULL), 200);
-    assert_true(office_says(&office, "\"signupEnabled\":true"));
-    assert_int_equal(office_call(&office, "POST", SIGN_UP, "", ADA), 200);
+    office_begin(&office, AUTH_SIGN_UP_CLOSED, plain);
+    assert_int_equal(
+        office_call_with(&office, office.admin_key, "GET", "/api/auth/signup-status", NULL), 200);
+    assert_true(office_says(&office, "\"signupEnabled\":true,\"isFirstUser\":true"));
+    sign_up_first(&office);
     assert_true(office_says(&office, "\"email\":\"ada@example.org\""));
     assert_true(office_says(&office, "\"role\":\"admin\""));
     assert_true(office_says(&office, "Set-Cookie: burrow_session="));
@@ -31,34 +39,97 @@ static void the_first_person_becomes_the_administrator(void **state)
     office_field(&office, "token", token, sizeof(token));
     assert_int_equal(office_call_with(&office, token, "GET", "/burrow/v1/audit", NULL), 200);
     assert_true(office_says(&office, "user.signup"));
-    /* And nobody else. */
+    /* And nobody else, not even with the key. */
     assert_int_equal(office_call(&office, "POST", SIGN_UP, "", EVE), 403);
     assert_true(office_says(&office, "SIGNUP_DISABLED"));
+    assert_int_equal(office_call_with(&office, office.admin_key, "POST", SIGN_UP, EVE), 403);
     assert_int_equal(office_call(&office, "GET", "/api/auth/signup-status", "", NULL), 200);
     assert_true(office_says(&office, "\"signupEnabled\":false"));
     office_end(&office);
 }
 
-static void the_first_person_is_here_or_holds_the_key(void **state)
+/* The bytes that nginx sends for `proxy_pass http://127.0.0.1:PORT;`: nothing of the client is in
+ * them, and everything looks like this machine. */
+static int ask_like_nginx(struct office *office)
+{
+    struct raw raw = raw_connect(http_server_port(office->server, 0));
+    int status;
+
+    raw_send(&raw, &office->house.loop,
+             "POST " SIGN_UP " HTTP/1.0\r\nHost: 127.0.0.1:8787\r\nConnection: close\r\n"
+             "Content-Length: 67\r\nUser-Agent: curl/7.88.1\r\nAccept: */*\r\n"
+             "Content-Type: application/json\r\n\r\n" ADA);
+    TURN_UNTIL(&office->house.loop, raw_is_over(&raw));
+    status = (int) strtol(text_string(&raw.got) + strlen("HTTP/1.1 "), NULL, 10);
+    raw_close(&raw);
+    return status;
+}
+
+static void an_address_is_no_proof_of_being_the_administrator(void **state)
 {
     struct office office;
 
     (void) state;
-    office_begin(&office, AUTH_SIGN_UP_FIRST, plain);
-    /* Through some proxy, or by a name that was rebound to us. */
-    assert_int_equal(office_call(&office, "POST", SIGN_UP, "X-Forwarded-For: 1.1.1.1\r\n", ADA),
+    office_begin(&office, AUTH_SIGN_UP_CLOSED, plain);
+    assert_int_equal(office_call(&office, "POST", SIGN_UP, "", ADA), 403);
+    assert_true(office_says(&office, "SIGNUP_DISABLED"));
+    assert_true(office_says(&office, "burrow user create"));
+    assert_true(office_says(&office, "sign-up=open"));
+    assert_true(office_says(&office, "one-time token"));
+    assert_int_equal(office_call(&office, "POST", SIGN_UP, "Host: 127.0.0.1:8787\r\n", ADA), 403);
+    assert_int_equal(office_call(&office, "POST", SIGN_UP, "X-Forwarded-For: 127.0.0.1\r\n", ADA),
                      403);
-    assert_int_equal(office_call(&office, "POST", SIGN_UP, "Host: evil.example\r\n", ADA), 403);
-    assert_int_equal(office_call(&office, "POST", SIGN_UP, "Origin: https://evil.example\r\n", ADA),
-                     403);
+    assert_int_equal(ask_like_nginx(&office), 403);
+    /* Nor is a key of somebody else's, nor does a stranger learn that the place is free. */
+    (void) house_key(&office.house, house_owner(&office.house, "Eve", "e@b", false), CALLER_WRITE);
+    assert_int_equal(office_call_with(&office, office.house.secret, "POST", SIGN_UP, ADA), 403);
+    assert_int_equal(office_call(&office, "GET", "/api/auth/signup-status", "", NULL), 200);
+    assert_true(office_says(&office, "\"signupEnabled\":false,\"isFirstUser\":false"));
     assert_null(office.admin->password);
-    {
-        char headers[256];
+    office_end(&office);
+}
 
-        (void) snprintf(headers, sizeof(headers),
-                        "Host: box.example\r\nAuthorization: Bearer %s\r\n", office.admin_key);
-        assert_int_equal(office_call(&office, "POST", SIGN_UP, headers, ADA), 200);
-    }
+static void a_one_time_token_makes_the_first_account_once(void **state)
+{
+    char token[AUTH_FIRST_SIZE], other[AUTH_FIRST_SIZE];
+    struct office office;
+
+    (void) state;
+    office_begin(&office, AUTH_SIGN_UP_CLOSED, plain);
+    assert_true(auth_first_offer(office.api.auth, token));
+    assert_memory_equal(token, "burrow_first_", 13);
+    /* It opens nothing else, and a wrong one nothing at all. */
+    assert_int_equal(office_call_with(&office, token, "GET", "/burrow/v1/whoami", NULL), 401);
+    memcpy(other, token, sizeof(other));
+    other[AUTH_FIRST_SIZE - 2] ^= 1;
+    assert_int_equal(office_call_with(&office, other, "POST", SIGN_UP, ADA), 403);
+    assert_true(office_says(&office, "too old"));
+    /* An account that cannot be made does not use it up. */
+    assert_int_equal(
+        office_call_with(&office, token, "POST", SIGN_UP,
+                         "{\"name\":\"A\",\"email\":\"nonsense\",\"password\":\"long enough\"}"),
+        400);
+    assert_int_equal(office_call_with(&office, token, "POST", SIGN_UP, ADA), 200);
+    assert_true(office_says(&office, "\"role\":\"admin\""));
+    assert_int_equal(office_call_with(&office, token, "POST", SIGN_UP, EVE), 403);
+    assert_true(office_says(&office, "was used or is too old"));
+    assert_false(auth_first_offer(office.api.auth, other));
+    office_end(&office);
+}
+
+static void a_one_time_token_ends_with_its_day_and_with_the_next(void **state)
+{
+    char first[AUTH_FIRST_SIZE], second[AUTH_FIRST_SIZE];
+    struct office office;
+
+    (void) state;
+    office_begin(&office, AUTH_SIGN_UP_CLOSED, plain);
+    assert_true(auth_first_offer(office.api.auth, first));
+    assert_true(auth_first_offer(office.api.auth, second));
+    assert_int_equal(office_call_with(&office, first, "POST", SIGN_UP, ADA), 403);
+    clock_manual_advance(&office.house.clock, AUTH_FIRST_NS / 1000000);
+    assert_int_equal(office_call_with(&office, second, "POST", SIGN_UP, ADA), 403);
+    assert_null(office.admin->password);
     office_end(&office);
 }
 
@@ -66,13 +137,16 @@ static void two_that_are_first_at_once_are_not(void **state)
 {
     struct office office;
     struct raw one, two;
-    const char *request = "POST " SIGN_UP " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
-                          "Content-Length: 67\r\n\r\n" ADA;
+    char request[512];
     size_t good;
 
     (void) state;
     assert_int_equal(strlen(ADA), 67);
-    office_begin(&office, AUTH_SIGN_UP_FIRST, plain);
+    office_begin(&office, AUTH_SIGN_UP_CLOSED, plain);
+    (void) snprintf(request, sizeof(request),
+                    "POST " SIGN_UP " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                    "Authorization: Bearer %s\r\nContent-Length: 67\r\n\r\n" ADA,
+                    office.admin_key);
     one = raw_connect(http_server_port(office.server, 0));
     two = raw_connect(http_server_port(office.server, 0));
     raw_send(&one, &office.house.loop, request);
@@ -85,22 +159,40 @@ static void two_that_are_first_at_once_are_not(void **state)
     office_end(&office);
 }
 
-static void where_it_is_open_everybody_becomes_a_user_and_where_closed_nobody(void **state)
+static void where_it_is_open_everybody_becomes_a_plain_user(void **state)
 {
+    char token[AUTH_FIRST_SIZE];
     struct office office;
 
     (void) state;
     office_begin(&office, AUTH_SIGN_UP_OPEN, plain);
-    assert_int_equal(office_call(&office, "POST", SIGN_UP, "", ADA), 200);
-    assert_true(office_says(&office, "\"role\":\"admin\""));
     assert_int_equal(office_call(&office, "POST", SIGN_UP, "", EVE), 200);
     assert_true(office_says(&office, "\"role\":\"user\""));
     assert_int_equal(office_call(&office, "POST", SIGN_UP, "", EVE), 409);
     assert_true(office_says(&office, "USER_ALREADY_EXISTS"));
+    /* The first administrator shows a proof here, too. */
+    assert_true(auth_first_offer(office.api.auth, token));
+    assert_int_equal(office_call_with(&office, token, "POST", SIGN_UP, ADA), 200);
+    assert_true(office_says(&office, "\"role\":\"admin\""));
     office_end(&office);
-    office_begin(&office, AUTH_SIGN_UP_CLOSED, plain);
-    assert_int_equal(office_call(&office, "POST", SIGN_UP, "", ADA), 403);
-    office_end(&office);
+}
+
+static void what_was_called_first_is_closed(void **state)
+{
+    static const struct {
+        const char *text;
+        enum auth_sign_up sign_up;
+    } cases[] = {{"closed", AUTH_SIGN_UP_CLOSED},
+                 {"first", AUTH_SIGN_UP_CLOSED},
+                 {"open", AUTH_SIGN_UP_OPEN}};
+    enum auth_sign_up sign_up;
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        assert_int_equal(auth_sign_up_from_text(cases[i].text, &sign_up, NULL), 0);
+        assert_int_equal(sign_up, cases[i].sign_up);
+    }
+    assert_int_equal(auth_sign_up_from_text("anybody", &sign_up, NULL), -1);
 }
 
 static void what_is_no_account_is_refused(void **state)
@@ -133,8 +225,8 @@ static void a_person_logs_in_is_known_and_logs_out(void **state)
     char token[128], cookie[256];
 
     (void) state;
-    office_begin(&office, AUTH_SIGN_UP_FIRST, plain);
-    assert_int_equal(office_call(&office, "POST", SIGN_UP, "", ADA), 200);
+    office_begin(&office, AUTH_SIGN_UP_CLOSED, plain);
+    sign_up_first(&office);
     assert_int_equal(office_call(&office, "POST", SIGN_IN, "", RIGHT), 200);
     assert_true(office_says(&office, "Cache-Control: no-store"));
     office_field(&office, "token", token, sizeof(token));
@@ -218,8 +310,8 @@ static void tries_are_counted_by_address(void **state)
     int wrong = 0;
 
     (void) state;
-    office_begin(&office, AUTH_SIGN_UP_FIRST, plain);
-    assert_int_equal(office_call(&office, "POST", SIGN_UP, "", ADA), 200);
+    office_begin(&office, AUTH_SIGN_UP_CLOSED, plain);
+    sign_up_first(&office);
     clock_manual_advance(&office.house.clock, 3600 * 1000);
     /* Good ones do not count. */
     for (int i = 0; i < AUTH_ADDRESS_BURST + 5; i++) {
@@ -333,14 +425,18 @@ static void all_keys_of_a_user_have_the_same_tries(void **state)
 
 static void a_client_that_leaves_is_not_missed(void **state)
 {
+    char request[512];
     struct office office;
     struct raw raw;
 
     (void) state;
-    office_begin(&office, AUTH_SIGN_UP_FIRST, plain);
+    office_begin(&office, AUTH_SIGN_UP_CLOSED, plain);
     raw = raw_connect(http_server_port(office.server, 0));
-    raw_send(&raw, &office.house.loop,
-             "POST " SIGN_UP " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 67\r\n\r\n" ADA);
+    (void) snprintf(request, sizeof(request),
+                    "POST " SIGN_UP " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 67\r\n"
+                    "Authorization: Bearer %s\r\n\r\n" ADA,
+                    office.admin_key);
+    raw_send(&raw, &office.house.loop, request);
     raw_close(&raw);
     TURN_UNTIL(&office.house.loop, office.admin->password);
     assert_int_equal(office_call(&office, "POST", SIGN_IN, "", RIGHT), 200);
@@ -383,9 +479,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_person_becomes_the_administrator),
-        cmocka_unit_test(the_first_person_is_here_or_holds_the_key),
+        cmocka_unit_test(an_address_is_no_proof_of_being_the_administrator),
+        cmocka_unit_test(a_one_time_token_makes_the_first_account_once),
+        cmocka_unit_test(a_one_time_token_ends_with_its_day_and_with_the_next),
         cmocka_unit_test(two_that_are_first_at_once_are_not),
-        cmocka_unit_test(where_it_is_open_everybody_becomes_a_user_and_where_closed_nobody),
+        cmocka_unit_test(where_it_is_open_everybody_becomes_a_plain_user),
+        cmocka_unit_test(what_was_called_first_is_closed),
         cmocka_unit_test(what_is_no_account_is_refused),
         cmocka_unit_test(a_person_logs_in_is_known_and_logs_out),
         cmocka_unit_test(behind_a_proxy_with_tls_the_cookie_is_bound_to_the_host),

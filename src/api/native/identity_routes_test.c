@@ -29,7 +29,7 @@ static void an_administrator_makes_changes_and_removes_users(void **state)
     char id[64], key[128], path[128];
 
     (void) state;
-    office_begin(&office, AUTH_SIGN_UP_FIRST, plain);
+    office_begin(&office, AUTH_SIGN_UP_CLOSED, plain);
     make_user(&office, "eve", "write", id, key);
     (void) snprintf(path, sizeof(path), USERS "/%s", id);
     assert_int_equal(office_call_with(&office, office.admin_key, "GET", path, NULL), 200);
@@ -63,7 +63,7 @@ static void others_are_not_there_for_a_user(void **state)
     char eve[64], eve_key[128], bob[64], bob_key[128], path[128];
 
     (void) state;
-    office_begin(&office, AUTH_SIGN_UP_FIRST, plain);
+    office_begin(&office, AUTH_SIGN_UP_CLOSED, plain);
     make_user(&office, "eve", "write", eve, eve_key);
     make_user(&office, "bob", "write", bob, bob_key);
     assert_int_equal(office_call_with(&office, eve_key, "GET", USERS, NULL), 200);
@@ -93,7 +93,7 @@ static void a_new_password_needs_the_old_one(void **state)
     char id[64], key[128];
 
     (void) state;
-    office_begin(&office, AUTH_SIGN_UP_FIRST, plain);
+    office_begin(&office, AUTH_SIGN_UP_CLOSED, plain);
     make_user(&office, "eve", "write", id, key);
     assert_int_equal(
         office_call_with(&office, key, "PATCH", USERS "/me", "{\"password\":\"battery staple\"}"),
@@ -121,7 +121,7 @@ static void a_key_is_told_once_works_and_is_revoked(void **state)
     char id[64], key[128], made[128], made_id[64], path[128];
 
     (void) state;
-    office_begin(&office, AUTH_SIGN_UP_FIRST, plain);
+    office_begin(&office, AUTH_SIGN_UP_CLOSED, plain);
     make_user(&office, "eve", "write", id, key);
     assert_int_equal(office_call_with(&office, key, "POST", KEYS,
                                       "{\"name\":\"ci\",\"scope\":\"read\",\"expiresIn\":\"1h\"}"),
@@ -152,7 +152,7 @@ static void a_key_for_one_sandbox_sees_no_people(void **state)
     char key[128], body[256];
 
     (void) state;
-    office_begin(&office, AUTH_SIGN_UP_FIRST, plain);
+    office_begin(&office, AUTH_SIGN_UP_CLOSED, plain);
     sandbox = house_sandbox(&office.house, office.admin);
     (void) snprintf(body, sizeof(body), "{\"name\":\"k\",\"sandbox\":\"%s\"}", sandbox->id.text);
     assert_int_equal(office_call_with(&office, office.admin_key, "POST", KEYS, body), 201);
@@ -186,7 +186,7 @@ static void nonsense_about_keys_is_refused(void **state)
     struct office office;
 
     (void) state;
-    office_begin(&office, AUTH_SIGN_UP_FIRST, plain);
+    office_begin(&office, AUTH_SIGN_UP_CLOSED, plain);
     for (size_t i = 0; i < ARRAY_COUNT(wrong); i++) {
         if (office_call_with(&office, office.admin_key, "POST", KEYS, wrong[i]) != 400)
             fail_msg("row %zu: %s", i, office.reply);
@@ -210,7 +210,7 @@ static void lists_come_in_pages(void **state)
     int seen = 0;
 
     (void) state;
-    office_begin(&office, AUTH_SIGN_UP_FIRST, plain);
+    office_begin(&office, AUTH_SIGN_UP_CLOSED, plain);
     for (int i = 0; i < 5; i++) {
         (void) snprintf(body, sizeof(body), "{\"name\":\"user%d\"}", i);
         assert_int_equal(office_call_with(&office, office.admin_key, "POST", USERS, body), 201);
@@ -238,7 +238,7 @@ static void the_audit_log_names_who_did_what(void **state)
     char id[64], key[128];
 
     (void) state;
-    office_begin(&office, AUTH_SIGN_UP_FIRST, plain);
+    office_begin(&office, AUTH_SIGN_UP_CLOSED, plain);
     make_user(&office, "eve", "write", id, key);
     assert_int_equal(office_call_with(&office, key, "GET", "/burrow/v1/audit", NULL), 403);
     assert_int_equal(office_call_with(&office, office.admin_key, "GET", "/burrow/v1/audit", NULL),

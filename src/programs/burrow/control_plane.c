@@ -77,6 +77,7 @@ static void control_plane_ready(struct control_plane *plane)
     /* The first at once: mounts of sandboxes that run are brought back by it. */
     (void) uv_timer_start(&plane->tick, ticked, 0, TICK_MS);
     LOG_INFO(plane->log, plane->provider ? "sandboxes are ready" : "ready, without sandboxes");
+    plane->ready(plane->context);
 }
 
 static void forget_key(struct control_plane *plane)
@@ -334,8 +335,8 @@ static int open_api(struct control_plane *plane, const struct settings *settings
 
 int control_plane_open(struct control_plane *plane, struct loop *loop, struct log *log,
                        const struct settings *settings, struct data_folder *data,
-                       struct admission *admission, const char *key, void (*lost)(void *context),
-                       void *context, struct error *err)
+                       struct admission *admission, const char *key, void (*ready)(void *context),
+                       void (*lost)(void *context), void *context, struct error *err)
 {
     char backups[PATH_SIZE];
 
@@ -344,6 +345,7 @@ int control_plane_open(struct control_plane *plane, struct loop *loop, struct lo
         .loop = loop,
         .log = log,
         .admission = admission,
+        .ready = ready,
         .lost = lost,
         .context = context,
         .key = key ? mem_copy_text(key) : NULL,

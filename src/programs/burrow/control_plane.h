@@ -53,6 +53,7 @@ struct control_plane {
     struct loop_task turn;
     char *key;             /* owned: the administrator's, until it is in the store */
     const char *waits_for; /* static: what keeps it from being ready; NULL: nothing */
+    void (*ready)(void *context);
     void (*lost)(void *context);
     void (*closed)(void *context);
     void *context;
@@ -60,13 +61,13 @@ struct control_plane {
     bool is_closing;
 };
 
-/* `lost` is called from the loop, at most once. `key` is copied; NULL without keys. Returns 0, or
+/* `ready` and `lost` are called from the loop, each at most once. `key` is copied; NULL without keys. Returns 0, or
  * -1 when what is on disk, or what the environment names, cannot be used; control_plane_close
  * cleans up then, too. */
 int control_plane_open(struct control_plane *plane, struct loop *loop, struct log *log,
                        const struct settings *settings, struct data_folder *data,
-                       struct admission *admission, const char *key, void (*lost)(void *context),
-                       void *context, struct error *err);
+                       struct admission *admission, const char *key, void (*ready)(void *context),
+                       void (*lost)(void *context), void *context, struct error *err);
 
 /* The tables of all dialects, at most CONTROL_PLANE_MOUNTS_MAX. Returns how many. */
 #define CONTROL_PLANE_MOUNTS_MAX 8

@@ -79,6 +79,21 @@ static void tell_key(const struct daemon *daemon)
         (void) printf("key  in %s/keys/admin\n", daemon->settings.data);
 }
 
+/* Whoever may see the key may make the first account: for programs that know passwords, not keys. */
+static void tell_first(void *context)
+{
+    struct daemon *daemon = context;
+    char token[AUTH_FIRST_SIZE];
+
+    if (daemon->settings.no_auth || !isatty(STDOUT_FILENO) ||
+        !auth_first_offer(daemon->plane.auth, token))
+        return;
+    (void) printf("first  %s\n       makes the first account, once, within %d hours\n", token,
+                  AUTH_FIRST_HOURS);
+    (void) fflush(stdout);
+    explicit_bzero(token, sizeof(token));
+}
+
 static int open_admission(struct daemon *daemon, struct error *err)
 {
     const struct admission_options options = {
@@ -304,8 +319,8 @@ static int serve_start(struct daemon *daemon, struct error *err)
         return error_set(err, ERR_INTERNAL, r, "start the loop");
     daemon->loop_runs = true;
     if (control_plane_open(&daemon->plane, &daemon->loop, daemon->log, &daemon->settings,
-                           &daemon->data, &daemon->admission, daemon->key, launcher_lost, daemon,
-                           err) < 0)
+                           &daemon->data, &daemon->admission, daemon->key, tell_first,
+                           launcher_lost, daemon, err) < 0)
         return -1;
     forget_key(daemon);
     if (open_router(daemon, err) < 0 || open_server(daemon, err) < 0 ||
