@@ -22,10 +22,49 @@
 
 /* --- its environment ------------------------------------------------------------------------- */
 
+/* What it gets of ours, by name or by the beginning of names. Root's own variables
+ * (keys of other programs, sockets of agents, libraries to load) are no business of it. */
+static const struct {
+    const char *text;
+    bool is_beginning;
+} passed_on[] = {
+    {"BURROW_", true}, /* settings; tests' crash points and missing features */
+    {"TZ", false},
+    {"TMPDIR", false},        /* SQLite's, for what it sorts */
+    {"SSL_CERT_FILE", false}, /* authorities that stores and webhooks are trusted by */
+    {"SSL_CERT_DIR", false},
+    {"RES_OPTIONS", false}, /* how names are resolved */
+    {"LOCALDOMAIN", false},
+    {"UV_THREADPOOL_SIZE", false},
+    {"MALLOC_", true},
+    {"GLIBC_TUNABLES", false},
+    {"ASAN_OPTIONS", false}, /* builds with sanitizers or counters */
+    {"LSAN_OPTIONS", false},
+    {"TSAN_OPTIONS", false},
+    {"UBSAN_OPTIONS", false},
+    {"GCOV_PREFIX", true},
+};
+
 static bool is_ours(const char *variable)
 {
     return strncmp(variable, FD_VARIABLE, strlen(FD_VARIABLE)) == 0 ||
            strncmp(variable, AGENTS_VARIABLE, strlen(AGENTS_VARIABLE)) == 0;
+}
+
+static bool is_passed_on(const char *variable)
+{
+    size_t length = strcspn(variable, "=");
+
+    if (is_ours(variable))
+        return false;
+    for (size_t i = 0; i < ARRAY_COUNT(passed_on); i++) {
+        size_t known = strlen(passed_on[i].text);
+
+        if (strncmp(variable, passed_on[i].text, known) == 0 &&
+            (passed_on[i].is_beginning || length == known))
+            return true;
+    }
+    return false;
 }
 
 static void make_environment(const struct daemon_child *daemon, struct text *agents,
@@ -38,7 +77,7 @@ static void make_environment(const struct daemon_child *daemon, struct text *age
     *ret_environment = mem_alloc_array(count + 3, sizeof(char *));
     count = 0;
     for (char **at = environ; *at; at++) {
-        if (!is_ours(*at))
+        if (is_passed_on(*at))
             (*ret_environment)[count++] = *at;
     }
     text_format(fd, FD_VARIABLE "%d", DAEMON_SOCKET_FD);

@@ -5,7 +5,8 @@
  *     BURROW_LAUNCHER_FD=3
  *     BURROW_AGENTS=/run/burrow/serve/agents
  *
- * in place of what had these names. When it dies the next one is started after a pause that doubles
+ * in place of what had these names; of the launcher's own environment it gets what a table names
+ * (BURROW_* and a few that libraries read), and nothing else. When it dies the next one is started after a pause that doubles
  * from DAEMON_PAUSE_MIN_MS to DAEMON_PAUSE_MAX_MS and begins anew once it lived for
  * DAEMON_STEADY_MS. A daemon that exits by itself with 0 was asked to end, and one that exits with
  * DAEMON_REFUSED will not do better the next time: then `over` is called. */

@@ -125,6 +125,23 @@ def settings_reach_the_daemon_from_every_source():
 
 
 @test
+def the_daemon_has_walls_of_its_own_and_no_variables_of_root():
+    need_launcher()
+    given = {"ROOTS_SECRET": "x", "LD_LIBRARY_PATH": "/nowhere", "TZ": "UTC", "BURROW_AGENTS": "/nowhere"}
+    with Service("--stock", "0", environment=given) as service:
+        pid = service.daemon_pid
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            variables = dict(line.split("=", 1) for line in file.read().decode().split("\0") if line)
+        owner = os.stat(f"/proc/{pid}/environ").st_uid
+        kept = status_of(pid)
+    equal({"ROOTS_SECRET", "LD_LIBRARY_PATH", "PATH", "HOME"} & set(variables), set(), "variables of root")
+    equal((variables["TZ"], variables["BURROW_AGENTS"]), ("UTC", f"{service.run}/serve/agents"), "variables")
+    equal(kept["NoNewPrivs"], "1", "no new privileges")
+    if "san" not in os.environ.get("BURROW_BUILD", ""):
+        equal((kept["Seccomp"], owner), ("2", 0), "filter, owner of its memory in /proc: it is not dumpable")
+
+
+@test
 def a_user_that_is_missing_or_root_is_refused_with_status_2():
     if os.geteuid() != 0:
         skip("root")

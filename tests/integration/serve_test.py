@@ -354,4 +354,13 @@ def the_openapi_document_has_every_dialect_and_every_route_answers():
                 assert answer.status != 404, f"{method} {path}: {answer}"
 
 
+@test
+def it_has_walls_also_without_sandboxes():
+    with Burrow("--no-auth") as server:
+        with open(f"/proc/{server.pid}/status", encoding="ascii") as file:
+            kept = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+    if "san" not in os.environ.get("BURROW_BUILD", ""):
+        equal((kept["NoNewPrivs"], kept["Seccomp"]), ("1", "2"), "no new privileges, filter")
+
+
 main()

@@ -262,6 +262,14 @@ int seccomp_filter_init_keeper(struct seccomp_filter *filter)
     return compile(&compiler, filter);
 }
 
+int seccomp_filter_init_daemon(struct seccomp_filter *filter)
+{
+    struct compiler compiler = {.walls = SECCOMP_WALLS_ALL & ~SECCOMP_WALL_BIT(UNKNOWN)};
+
+    compiler.rules = seccomp_profile_daemon_rules(&compiler.rule_count);
+    return compile(&compiler, filter);
+}
+
 int seccomp_filter_load(const struct seccomp_filter *filter)
 {
     struct sock_fprog program = {

@@ -93,6 +93,10 @@ int seccomp_filter_init(struct seccomp_filter *filter, uint32_t walls);
  */
 int seccomp_filter_init_keeper(struct seccomp_filter *filter);
 
+/* The same for the daemon (daemon_profile.def): the calls of its table are refused and all others go to
+ * the kernel. The daemon loads it into itself, in its only thread; those it starts have it, too. */
+int seccomp_filter_init_daemon(struct seccomp_filter *filter);
+
 /* Where a keeper's child has the program when it loads the filter; closed by exec. */
 #define KEEPER_PROGRAM_FD 5
 

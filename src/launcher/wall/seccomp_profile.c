@@ -117,6 +117,14 @@ static const struct seccomp_rule keeper_rules[] = {
 #include "launcher/wall/keeper_profile.def"
 };
 
+/* Walls have a switch in sandboxes only: which one a row here is of says nothing. */
+#define REFUSE(call, answer, why)         DENY(KERNEL, call, answer, why)
+#define REFUSE_IF(call, answer, why, ...) DENY_IF(KERNEL, call, answer, why, __VA_ARGS__)
+
+static const struct seccomp_rule daemon_rules[] = {
+#include "launcher/wall/daemon_profile.def"
+};
+
 static const struct {
     const char *text;
     const char *keeps_out;
@@ -136,6 +144,12 @@ const struct seccomp_rule *seccomp_profile_keeper_rules(size_t *ret_count)
 {
     *ret_count = ARRAY_COUNT(keeper_rules);
     return keeper_rules;
+}
+
+const struct seccomp_rule *seccomp_profile_daemon_rules(size_t *ret_count)
+{
+    *ret_count = ARRAY_COUNT(daemon_rules);
+    return daemon_rules;
 }
 
 uint32_t seccomp_rule_action(const struct seccomp_rule *rule, uint32_t walls)

@@ -1,4 +1,4 @@
-/* The rows of the two system call profiles, for the compiler in seccomp.c and for documents.
+/* The rows of the three system call profiles, for the compiler in seccomp.c and for documents.
  *
  * Several rows may name one call: the first whose tests all hold answers, a row without tests
  * always holds. A call whose rows all fail, or that has none, is ENOSYS. */
@@ -36,9 +36,10 @@ struct seccomp_rule {
     const char *reason;
 };
 
-/* All rows of a sandbox's profile and of a keeper's, in the order of the table. Static. */
+/* All rows of a sandbox's profile, of a keeper's and of the daemon's, in the order of the table. Static. */
 const struct seccomp_rule *seccomp_profile_rules(size_t *ret_count);
 const struct seccomp_rule *seccomp_profile_keeper_rules(size_t *ret_count);
+const struct seccomp_rule *seccomp_profile_daemon_rules(size_t *ret_count);
 
 /* What `rule` answers when its tests hold, as the value of a seccomp return instruction: a row of a
  * wall that is off allows. */

@@ -14,6 +14,7 @@
 #include "net/outbound/outbound.h"
 #include "programs/burrow/command.h"
 #include "programs/burrow/control_plane.h"
+#include "programs/burrow/daemon_walls.h"
 #include "programs/burrow/data_folder.h"
 #include "programs/burrow/serve_root.h"
 #include "programs/burrow/settings.h"
@@ -307,6 +308,8 @@ static int serve_start(struct daemon *daemon, struct error *err)
         return -1;
     if (serve_root_is_wanted(&daemon->settings))
         return serve_root(&daemon->settings, err);
+    if (daemon_walls_raise(daemon->settings.core_dumps, err) < 0)
+        return -1;
     daemon->log = open_log(&daemon->settings);
     raise_descriptor_limit(daemon->log);
     if (data_folder_open(&daemon->data, daemon->settings.data, err) < 0)

@@ -45,6 +45,8 @@ const struct setting settings_table[] = {
      "Serve without sandboxes, as happens anyway unless started by root.", NULL},
     {"user", SETTING_TEXT, FIELD(user), "burrow", "NAME",
      "Whom the daemon runs as when started by root; the launcher stays root.", NULL},
+    {"core-dumps", SETTING_BOOLEAN, FIELD(core_dumps), "false", "",
+     "Leave a core when the daemon crashes, and let its user look into it: it holds keys.", NULL},
     {"run-folder", SETTING_TEXT, FIELD(run_folder), "/run/burrow", "DIR",
      "The folder for what lasts until the next boot; best on a tmpfs.", NULL},
     {"cgroup", SETTING_TEXT, FIELD(cgroup), "burrow", "NAME",

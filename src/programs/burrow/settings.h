@@ -17,6 +17,7 @@ struct settings {
     char *listen; /* owned, like every text here */
     char *data;
     bool no_auth;
+    bool core_dumps;
     char *allowed_hosts;
     char *tls_certificate;
     char *tls_key;
