@@ -113,12 +113,13 @@ static void guest_failed(struct stream *stream, int error)
 static const struct stream_events guest_events = {
     .on_data = guest_data, .on_end = guest_end, .on_failure = guest_failed};
 
-static void guest_shuts_down(struct http_guest *guest, bool now)
+static void guest_shuts_down(struct http_guest *guest, enum http_leave how, const char *reason)
 {
     struct guest *self = CONTAINER_OF(guest, struct guest, guest);
 
-    text_append(&self->web->told, now ? "now " : "please ");
-    if (now)
+    (void) reason;
+    text_append(&self->web->told, how == HTTP_LEAVE_POLITELY ? "please " : "now ");
+    if (how != HTTP_LEAVE_POLITELY)
         stream_close(self->stream, guest_closed);
 }
 
@@ -141,7 +142,7 @@ static void take_over(struct http_request *request)
     guest->stream = stream;
     guest->web = web;
     stream_set_owner(stream, guest, &guest_events);
-    http_guest_enter(&guest->guest, server, guest_shuts_down);
+    http_guest_enter(&guest->guest, server, NULL, guest_shuts_down);
     text_append_bytes(&web->told, text_string(&pending), pending.length);
 }
 
