@@ -359,6 +359,7 @@ static inline void world_free(struct world *world)
 
     if (world->domain)
         world_close(world);
+    shares_free(TAKE_PTR(world->shares)); /* of a test that closed the domain by itself */
     store_close(world->store, world_store_closed, &is_closed);
     TURN_UNTIL(&world->loop, is_closed);
     while ((link = list_first(&world->silent))) {
