@@ -25,8 +25,9 @@
 #define NOBODY    65534
 #define SHOWN     160 /* of a path in a message */
 
-/* The disk is looked at once in so many bytes. */
-#define LOOK_EVERY ((uint64_t) 16 << 20)
+/* The disk is looked at once in so many bytes. An entry weighs something even when it is empty. */
+#define LOOK_EVERY   ((uint64_t) 16 << 20)
+#define ENTRY_WEIGHT ((uint64_t) 4096)
 
 struct image_tree {
     int folder; /* borrowed */
@@ -38,7 +39,8 @@ struct image_tree {
     int file;                    /* owned: the file that is written */
     struct tar_entry entry;      /* of that file; its texts are not kept */
     struct tar_attributes attributes;
-    uint64_t look; /* when `counts->bytes` is so much */
+    uint64_t weight; /* of all that was written */
+    uint64_t look;   /* when that is so much */
 };
 
 /* --- failures ------------------------------------------------------------------------------- */
@@ -57,6 +59,8 @@ static int refuse(const struct image_tree *tree, enum err_code code, int system,
 
 static int fail(const struct image_tree *tree, int system, struct error *err)
 {
+    if (system == -E2BIG)
+        return refuse(tree, ERR_TOO_LARGE, 0, "the image has too many files", err);
     if (system == -ELOOP || system == -ENOTDIR)
         return refuse(tree, ERR_INVALID, 0, "its way leads through something that is no folder",
                       err);
@@ -70,9 +74,9 @@ static int open_folder(int at, const char *name)
     return sys_file_open(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 }
 
-/* A folder that is there, or is made in place of what is there. Without an entry of its own it is
- * root's, like Docker makes it. */
-static int take_folder(int at, const char *name, bool make)
+/* A folder that is there, or is made in place of what is there and counted in `made`. Without an
+ * entry of its own it is root's, like Docker makes it. */
+static int take_folder(int at, const char *name, bool make, uint64_t *made)
 {
     struct stat status;
     bool was_there = fstatat(at, name, &status, AT_SYMLINK_NOFOLLOW) == 0;
@@ -84,6 +88,7 @@ static int take_folder(int at, const char *name, bool make)
             return -errno;
         if (mkdirat(at, name, 0755) < 0)
             return -errno;
+        (*made)++;
     }
     folder = open_folder(at, name);
     /* What was there below is gone, and this is something new. */
@@ -111,9 +116,11 @@ static int open_parent(const struct image_tree *tree, const char *path, bool mak
 
         memcpy(name, path, (size_t) (slash - path));
         name[slash - path] = '\0';
-        next = take_folder(here, name, make);
+        next = take_folder(here, name, make, &tree->counts->entries);
         (void) fd_close(here);
         here = next;
+        if (here >= 0 && tree->counts->entries > tree->limits->entries)
+            return -E2BIG;
         path = slash + 1;
     }
     *ret_name = path;
@@ -180,6 +187,7 @@ static int make_folder(const struct image_tree *tree, int parent, const char *na
 {
     AUTO(close) int folder = -EBADF;
     struct stat status;
+    uint64_t made = 0; /* this one is counted as an entry */
     int r;
 
     if (*name && fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
@@ -188,7 +196,7 @@ static int make_folder(const struct image_tree *tree, int parent, const char *na
         if (r < 0)
             return r;
     }
-    folder = *name ? take_folder(parent, name, true) : open_folder(tree->folder, ".");
+    folder = *name ? take_folder(parent, name, true, &made) : open_folder(tree->folder, ".");
     if (folder < 0)
         return folder;
     return dress_open(folder, parent, *name ? name : ".", entry, entry->attributes);
@@ -309,6 +317,24 @@ static int take_entry(struct image_tree *tree, const struct tar_entry *entry)
     }
 }
 
+/* Whether enough would be left. */
+static bool has_space(struct image_tree *tree, uint64_t added)
+{
+    struct statvfs status;
+
+    tree->weight += added;
+    if (tree->weight < tree->look)
+        return true;
+    tree->look = tree->weight + LOOK_EVERY;
+    return fstatvfs(tree->folder, &status) < 0 ||
+           (uint64_t) status.f_bavail * status.f_frsize >= tree->limits->free;
+}
+
+static int refuse_full(const struct image_tree *tree, struct error *err)
+{
+    return refuse(tree, ERR_NO_SPACE, ENOSPC, "the disk would become too full", err);
+}
+
 static int on_entry(void *owner_of_it, const struct tar_entry *entry, struct error *err)
 {
     struct image_tree *tree = owner_of_it;
@@ -317,24 +343,14 @@ static int on_entry(void *owner_of_it, const struct tar_entry *entry, struct err
     if (r == -EXDEV)
         return refuse(tree, ERR_INVALID, 0, "its path leads out of the image", err);
     if (++tree->counts->entries > tree->limits->entries)
-        return refuse(tree, ERR_TOO_LARGE, 0, "the image has too many files", err);
+        return fail(tree, -E2BIG, err);
     if (entry->size > tree->limits->bytes)
         return refuse(tree, ERR_TOO_LARGE, 0, "the image is too large", err);
+    if (!has_space(tree, ENTRY_WEIGHT + entry->attributes->bytes.length))
+        return refuse_full(tree, err);
     if (r == 0)
         r = take_entry(tree, entry);
     return r < 0 ? fail(tree, r, err) : 0;
-}
-
-/* Whether enough would be left. */
-static bool has_space(struct image_tree *tree)
-{
-    struct statvfs status;
-
-    if (tree->counts->bytes < tree->look)
-        return true;
-    tree->look = tree->counts->bytes + LOOK_EVERY;
-    return fstatvfs(tree->folder, &status) < 0 ||
-           (uint64_t) status.f_bavail * status.f_frsize >= tree->limits->free;
 }
 
 static int on_bytes(void *owner_of_it, const char *bytes, size_t length, struct error *err)
@@ -345,8 +361,8 @@ static int on_bytes(void *owner_of_it, const char *bytes, size_t length, struct 
     tree->counts->bytes += length;
     if (tree->counts->bytes > tree->limits->bytes)
         return refuse(tree, ERR_TOO_LARGE, 0, "the image is too large", err);
-    if (!has_space(tree))
-        return refuse(tree, ERR_NO_SPACE, ENOSPC, "the disk would become too full", err);
+    if (!has_space(tree, length))
+        return refuse_full(tree, err);
     if (tree->file < 0)
         return 0; /* of a mark */
     r = sys_file_write_full(tree->file, bytes, length);

@@ -19,8 +19,9 @@
 #include "base/auto.h"
 #include "base/error.h"
 
-/* Of one import: bytes of files and entries, all layers together, and what must stay free on the
- * disk: the pool may be a sparse file on it, which must never find it full. */
+/* Of one import: bytes of files, and entries with the folders that are made on the way to them, all
+ * layers together, and what must stay free on the disk: the pool may be a sparse file on it, which
+ * must never find it full. */
 #define IMAGE_BYTES_MAX   ((uint64_t) 64 << 30)
 #define IMAGE_ENTRIES_MAX ((uint64_t) 4 << 20)
 #define IMAGE_FREE_MIN    ((uint64_t) 2 << 30)

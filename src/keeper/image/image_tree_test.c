@@ -121,7 +121,7 @@ static void marks_become_what_overlay_knows(void **state)
     assert_int_equal(fstatat(top, "kept", &status, 0), 0);
     assert_true(S_ISREG(status.st_mode));
     assert_int_equal(fstatat(top, ".wh..wh.aufs", &status, 0), -1);
-    assert_int_equal(counts.entries, 11);
+    assert_int_equal(counts.entries, 13);
 }
 
 static void files_have_owner_mode_and_time_and_later_ones_win(void **state)
@@ -189,6 +189,31 @@ static void bombs_are_stopped_by_each_limit(void **state)
     }
 }
 
+/* Files without a byte, and folders that no entry names, take room on a disk all the same. */
+static void empty_files_and_unnamed_folders_are_limited_too(void **state)
+{
+    static const struct {
+        const char *path;
+        struct image_limits limits;
+        enum err_code code;
+    } cases[] = {
+        {"a/b/c/d/e", {.bytes = 100, .entries = 3}, ERR_TOO_LARGE},
+        {"f/g/h/i/j", {.bytes = 100, .entries = 5}, ERR_NONE},
+        {"k", {.bytes = 100, .entries = 10, .free = UINT64_MAX}, ERR_NO_SPACE},
+    };
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        AUTO(text) struct text tar = TEXT_INIT(1 << 20);
+        struct image_counts counts = {0};
+        struct error err = ERROR_INIT;
+
+        add(&tar, TAR_FILE, cases[i].path, "");
+        (void) unpack(&tar, 512, &cases[i].limits, &counts, &err);
+        assert_int_equal(err.code, cases[i].code);
+    }
+}
+
 static void what_is_cut_off_is_refused_and_nothing_at_all_is_an_empty_layer(void **state)
 {
     struct image_limits limits = PLENTY;
@@ -213,6 +238,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(files_have_owner_mode_and_time_and_later_ones_win, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(bombs_are_stopped_by_each_limit, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(empty_files_and_unnamed_folders_are_limited_too, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(
             what_is_cut_off_is_refused_and_nothing_at_all_is_an_empty_layer, set_up, tear_down),
     };
