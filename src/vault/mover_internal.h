@@ -67,7 +67,7 @@ bool work_begin(struct work *work, struct mover *mover,
 /* work_begin, for what needs a keeper: `step` is taken when it is its turn, perhaps from inside the
  * call. */
 void work_begin_in_turn(struct work *work, struct mover *mover, const struct vault_asker *asker,
-                        void (*finish)(struct work *work, const struct error *failure),
+                        void (*when_over)(struct work *work, const struct error *failure),
                         void (*cancel)(struct work *work), void (*step)(struct work *work));
 
 /* It ends, with `failure` or NULL: finish is called from the loop. Only the first call counts. */
