@@ -327,6 +327,7 @@ static void say_plan(struct fuzz *fuzz, struct input *input)
         .image = "host",
         .flags = flags & 3,
         .network = flags & 4 ? NETWORK_NAT : NETWORK_NONE,
+        .owner = argument & 64 ? the_host.boxes[0].id : (struct id){""},
         .limits = make_limits(argument & 31 ? (argument & 31) << 3 : 0),
     };
     AUTO(close) int fd = -EBADF;

@@ -9,6 +9,7 @@
 #include "base/auto.h"
 #include "launcher/cgroup/cgroup_freeze.h"
 #include "launcher/cgroup/cgroup_stats.h"
+#include "launcher/cgroup/cgroup_weight.h"
 #include "launcher/network/network_policy.h"
 #include "launcher/network/network_socket.h"
 #include "launcher/service_fuzz_host.h"
@@ -41,11 +42,38 @@ int cgroup_limits_check(const struct limits *limits, struct error *err)
     return 0;
 }
 
-int cgroup_set_limits(const struct cgroup *cgroup, const struct limits *limits, struct error *err)
+int cgroup_set_limits(const struct cgroup *cgroup, const struct limits *before,
+                      const struct limits *limits, struct error *err)
 {
     (void) cgroup;
+    (void) before;
     must(cgroup_limits_check(limits, NULL) == 0);
     return host_fails(NULL, err) ? -1 : 0;
+}
+
+int cgroup_set_weight(const struct cgroup *cgroup, uint32_t weight, struct error *err)
+{
+    (void) cgroup;
+    must(weight >= 1 && weight <= CGROUP_WEIGHT_FULL);
+    return host_fails(NULL, err) ? -1 : 0;
+}
+
+int cgroup_weight(const struct cgroup *cgroup, uint32_t *ret_weight, struct error *err)
+{
+    (void) cgroup;
+    *ret_weight = CGROUP_WEIGHT_FULL;
+    return host_fails(NULL, err) ? -1 : 0;
+}
+
+uint64_t cgroup_cpu_used(const struct cgroup *cgroup)
+{
+    return (uint8_t) cgroup->id.text[0] * UINT64_C(1000000);
+}
+
+uint64_t cgroup_host_cpu_used(const struct cgroup_host *host)
+{
+    (void) host;
+    return UINT64_C(1) << 40;
 }
 
 /* Groups are not filled in by our sandbox_start, so every sandbox answers for all of them. */

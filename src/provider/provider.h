@@ -63,6 +63,8 @@ struct provider_spec {
     const char *hostname; /* [a-z0-9][a-z0-9._-]{0,63} */
     const char *image;    /* NULL: the provider's default */
     struct limits limits;
+    struct id
+        owner; /* or none: of one owner's sandboxes all share one part of CPUs that are short */
     enum network_mode network;
     const struct network_rule *rules;
     size_t rule_count;

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/encoding/sha256.h"
 #include "provider/provider_local.h"
 
 /* The codec checks characters; here only the length, which must fit before anything is copied. */
@@ -44,6 +45,22 @@ static int plan_binds(const struct provider_spec *spec, struct wire_plan *plan, 
     return 0;
 }
 
+/* The launcher learns which sandboxes belong together, and not to whom. */
+static struct id name_owner(const struct id *owner)
+{
+    static const char purpose[] = "burrow owner of CPU time";
+    struct sha256 sha;
+    uint8_t digest[SHA256_SIZE];
+
+    if (!owner->text[0])
+        return (struct id){""};
+    sha256_init(&sha);
+    sha256_add(&sha, purpose, sizeof(purpose));
+    sha256_add(&sha, owner->text, ID_LENGTH);
+    sha256_finish(&sha, digest);
+    return id_from_bytes(digest);
+}
+
 int provider_local_plan(const struct provider_spec *spec, const char *image,
                         struct wire_plan *ret_plan, struct error *err)
 {
@@ -56,6 +73,7 @@ int provider_local_plan(const struct provider_spec *spec, const char *image,
         ret_plan->flags |= WIRE_BIT(WIRE_PLAN_HOLD_ORIGIN);
     ret_plan->network = spec->network;
     ret_plan->limits = spec->limits;
+    ret_plan->owner = name_owner(&spec->owner);
     if (copy_text(ret_plan->hostname, sizeof(ret_plan->hostname), spec->hostname, "hostname", err) <
             0 ||
         copy_text(ret_plan->image, sizeof(ret_plan->image), spec->image ?: image, "image", err) <

@@ -13,7 +13,7 @@
 #include "model/network_rule.h"
 #include "wire/wire_body.h"
 
-#define WIRE_PLAN_VERSION 2
+#define WIRE_PLAN_VERSION 3
 #define WIRE_PLAN_MAX     8192 /* bytes */
 #define WIRE_RULES_MAX    64
 #define WIRE_BINDS_MAX    16
@@ -59,6 +59,7 @@ WIRE_LIST(bind, WIRE_BINDS_MAX);
     F(S, FLAGS, flags, plan_flag, "")                                                              \
     F(S, RECORD, origin, disk, "whose disk its own begins as a copy of; none: it is empty")        \
     F(S, RECORD, limits, limits, "")                                                               \
+    F(S, ID_OR_NONE, owner, , "any name; those of one name share one part of CPUs that are short") \
     F(S, ENUM, network, network_mode, "")                                                          \
     F(S, LIST, rules, rule, "only with nat; the first that matches decides")                       \
     F(S, LIST, binds, bind, "no place twice or inside another; not in /dev, /proc or /sys")

@@ -63,6 +63,8 @@ void wire_plan_print(const struct wire_plan *plan, struct text *text)
         text_format(text, "%-10s%s %s\n", "origin", wire_disk_set_words[plan->origin.set],
                     plan->origin.id.text);
     print_limits(text, &plan->limits);
+    if (plan->owner.text[0])
+        text_format(text, "%-10s%s\n", "owner", plan->owner.text);
     print_line(text, "network", wire_network_mode_words[plan->network]);
     for (size_t i = 0; i < plan->rules.count; i++)
         print_rule(text, &plan->rules.items[i]);

@@ -13,6 +13,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 
 # pylint: disable=wrong-import-position
 from bomb_lab import BombLab, expect_answers, held
+from control_plane import NATIVE, ControlPlane
+from launcher import need_launcher
 from program import wait_until
 from tap import equal, main, skip, test
 
@@ -56,6 +58,63 @@ def many_burners_leave_a_sandbox_with_one_its_share():
                     for box, before in zip((greedy, modest), first)]
         share = used[1] / sum(used)
         equal(share > 2 / 17, True, f"share of the one: {share:.2f}")
+
+
+SPIN = "for i in 1 2; do nohup sh -c 'while :; do :; done' >/dev/null 2>&1 & done"
+
+
+def group_file(plane, box, *names):
+    """The first of these files that a sandbox's own group has, as a number."""
+    for group in plane.groups():
+        for name in names:
+            path = os.path.join(group, name)
+            if os.path.basename(group) == box and os.path.exists(path):
+                with open(path, encoding="ascii") as file:
+                    return int(file.read().split()[1 if name == "cpu.stat" else 0])
+    skip("controllers that divide and count CPU time")
+    return 0
+
+
+def weight(plane, box):
+    return group_file(plane, box, "cpu.weight", "cpu.shares")
+
+
+def used(plane, box):
+    return group_file(plane, box, "cpuacct.usage", "cpu.stat")
+
+
+@test
+def an_owner_with_many_sandboxes_has_the_part_of_one():
+    need_launcher()
+    with ControlPlane("--stock", "2") as plane:
+        many, one = plane.user("many"), plane.user("one")
+        greedy = [plane.create(f"greedy-{i}", key=many)["id"] for i in range(6)]
+        modest = plane.create("modest", key=one)["id"]
+        full = weight(plane, modest)
+
+        def is_fair():
+            return sum(weight(plane, box) for box in greedy) <= 1.5 * weight(plane, modest)
+
+        def share_of_one():
+            first = [used(plane, box) for box in (modest, *greedy)]
+            time.sleep(1)
+            taken = [used(plane, box) - before for box, before in zip((modest, *greedy), first)]
+            return taken[0] / max(1, sum(taken))
+
+        equal(is_fair(), False, "before anybody uses anything all weigh the same")
+        for number in range(6):
+            plane.execute(f"greedy-{number}", SPIN, key=many)
+        plane.execute("modest", SPIN, key=one)
+        wait_until(is_fair, "six sandboxes weigh as much as one")
+        equal(weight(plane, modest), full, "who has one sandbox is left alone")
+        wait_until(lambda: share_of_one() > 0.35, "one beside six has more than a third")
+        plane.kill_hard("launcher", "daemon")
+        equal(is_fair(), True, "weights outlive a launcher")
+        last = plane.create("greedy-last", key=many)["id"]
+        equal(weight(plane, last) < full / 2, True, "a new one has the weight of its owner's others")
+        for number in range(6):
+            plane.call("DELETE", f"{NATIVE}/sandboxes/greedy-{number}", key=many)
+        wait_until(lambda: weight(plane, last) == full, "what is not used is given back")
 
 
 main()

@@ -162,7 +162,7 @@ static int command_memory(struct lab *lab, char **words, size_t count, struct te
         return error_set(err, ERR_INVALID, 0, "memory ID BYTES");
     box->plan.limits.memory_bytes = (uint64_t) bytes;
     text_append(answer, "{}");
-    return cgroup_set_limits(&box->sandbox.cgroup, &box->plan.limits, err);
+    return cgroup_set_limits(&box->sandbox.cgroup, NULL, &box->plan.limits, err);
 }
 
 /* --- the network ---------------------------------------------------------------------------- */

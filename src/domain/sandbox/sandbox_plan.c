@@ -31,6 +31,7 @@ void sandbox_plan_init(struct sandbox_plan *plan, const struct sandbox *sandbox)
     *plan = (struct sandbox_plan){.spec = {.id = sandbox->id,
                                            .image = spec->image,
                                            .limits = spec->limits,
+                                           .owner = sandbox->owner,
                                            .network = spec->network.mode,
                                            .rules = spec->rules.items,
                                            .rule_count = spec->rules.count,

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "launcher/cgroup/cgroup_file.h"
 #include "launcher/cgroup/cgroup_internal.h"
+#include "launcher/cgroup/cgroup_weight.h"
 #include "sys/file/sys_file.h"
 
 static const enum cgroup_part parts[] = {CGROUP_WHOLE, CGROUP_AGENT, CGROUP_WORK};
@@ -150,7 +151,8 @@ int cgroup_create_rest(const struct cgroup *cgroup, const struct limits *limits,
 
     if (cgroup_limits_check(limits, err) == 0 &&
         make_from(cgroup, count_v2(host), host->count, &made, err) == 0 &&
-        cgroup_set_limits(cgroup, limits, err) == 0)
+        cgroup_set_weight(cgroup, CGROUP_WEIGHT_FULL, err) == 0 &&
+        cgroup_set_limits(cgroup, NULL, limits, err) == 0)
         return 0;
     remove_made(cgroup, made);
     return -1;

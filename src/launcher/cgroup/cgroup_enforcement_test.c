@@ -58,14 +58,14 @@ static void a_raised_memory_limit_takes_effect(void **state)
     needs(real, CGROUP_MEMORY);
     assert_killed(run_eater(real, &cgroup, 64));
     limits.memory_bytes = 160 * MEGABYTE;
-    if (cgroup_set_limits(&cgroup, &limits, &err) < 0)
+    if (cgroup_set_limits(&cgroup, NULL, &limits, &err) < 0)
         fail_msg("%s", err.message);
     assert_ended_well(run_eater(real, &cgroup, 64));
     limits.memory_bytes = 0;
-    assert_int_equal(cgroup_set_limits(&cgroup, &limits, &err), 0);
+    assert_int_equal(cgroup_set_limits(&cgroup, NULL, &limits, &err), 0);
     assert_ended_well(run_eater(real, &cgroup, 192));
     limits.memory_bytes = 48 * MEGABYTE;
-    if (cgroup_set_limits(&cgroup, &limits, &err) < 0)
+    if (cgroup_set_limits(&cgroup, NULL, &limits, &err) < 0)
         fail_msg("%s", err.message);
     assert_killed(run_eater(real, &cgroup, 64));
 }
@@ -146,7 +146,7 @@ static void a_raised_process_limit_takes_effect(void **state)
     (void) real_start(real, &cgroup, CGROUP_WORK, fork_all);
     assert_true(grows_beyond(real, 1, 0));
     limits.pids = 60;
-    assert_int_equal(cgroup_set_limits(&cgroup, &limits, NULL), 0);
+    assert_int_equal(cgroup_set_limits(&cgroup, NULL, &limits, NULL), 0);
     real->shared[1] = 0;
     (void) real_start(real, &cgroup, CGROUP_WORK, fork_all);
     assert_true(grows_beyond(real, 1, 0));
@@ -176,7 +176,7 @@ static void set_cpu(const struct cgroup *cgroup, uint32_t millis)
 {
     struct error err = ERROR_INIT;
 
-    if (cgroup_set_limits(cgroup, &(struct limits){.cpu_millis = millis}, &err) < 0)
+    if (cgroup_set_limits(cgroup, NULL, &(struct limits){.cpu_millis = millis}, &err) < 0)
         fail_msg("%s", err.message);
 }
 

@@ -61,6 +61,13 @@ static void v1_memory(const struct limits *limits, enum cgroup_part part, char *
         (void) snprintf(ret_value, VALUE_SIZE, "-1");
 }
 
+static void v1_sockets(const struct limits *limits, enum cgroup_part part, char *ret_value)
+{
+    uint64_t memory = limits->memory_bytes ? memory_of(limits, part) : CGROUP_SOCKETS_MAX;
+
+    format(ret_value, memory < CGROUP_SOCKETS_MAX ? memory : CGROUP_SOCKETS_MAX);
+}
+
 /* v1 limits the sum of memory and swap. */
 static void v1_swap(const struct limits *limits, enum cgroup_part part, char *ret_value)
 {
@@ -149,8 +156,8 @@ static const struct setting {
     {CGROUP_SWAP, CGROUP_V1, CGROUP_WHOLE, "memory.memsw.limit_in_bytes", v1_swap},
     {CGROUP_MEMORY, CGROUP_V1, CGROUP_WORK, "memory.limit_in_bytes", v1_memory},
     {CGROUP_SWAP, CGROUP_V1, CGROUP_WORK, "memory.memsw.limit_in_bytes", v1_swap},
-    {CGROUP_MEMORY, CGROUP_V1, CGROUP_WHOLE, V1_SOCKETS, v1_memory},
-    {CGROUP_MEMORY, CGROUP_V1, CGROUP_WORK, V1_SOCKETS, v1_memory},
+    {CGROUP_MEMORY, CGROUP_V1, CGROUP_WHOLE, V1_SOCKETS, v1_sockets},
+    {CGROUP_MEMORY, CGROUP_V1, CGROUP_WORK, V1_SOCKETS, v1_sockets},
     {CGROUP_PIDS, CGROUP_V1, CGROUP_WHOLE, "pids.max", pids},
     {CGROUP_PIDS, CGROUP_V1, CGROUP_WORK, "pids.max", pids},
     {CGROUP_CPU, CGROUP_V1, CGROUP_WORK, "cpu.shares", v1_shares},
@@ -177,8 +184,18 @@ int cgroup_limits_check(const struct limits *limits, struct error *err)
     return 0;
 }
 
+static bool is_set(const struct setting *setting, const struct limits *before, const char *value)
+{
+    char old[VALUE_SIZE];
+
+    if (!before)
+        return false;
+    setting->value(before, setting->part, old);
+    return strcmp(old, value) == 0;
+}
+
 static int apply_one(const struct cgroup *cgroup, const struct setting *setting,
-                     const struct limits *limits)
+                     const struct limits *before, const struct limits *limits)
 {
     const struct cgroup_hierarchy *hierarchy = cgroup_serving(cgroup->host, setting->controller);
     char value[VALUE_SIZE];
@@ -187,6 +204,8 @@ static int apply_one(const struct cgroup *cgroup, const struct setting *setting,
     if (!hierarchy || hierarchy->version != setting->version)
         return 0;
     setting->value(limits, setting->part, value);
+    if (is_set(setting, before, value))
+        return 0;
     result = cgroup_write(hierarchy, cgroup, setting->part, setting->file, value);
     return result == -ENOENT && strcmp(setting->file, V1_SOCKETS) == 0 ? 0 : result;
 }
@@ -194,7 +213,8 @@ static int apply_one(const struct cgroup *cgroup, const struct setting *setting,
 /* v1 insists at every moment that memory <= memory + swap and that no child's quota is above its
  * parent's. Whether raising or lowering, one of the two orders is refused (-EINVAL): what was
  * refused is tried again when the others are set. */
-int cgroup_set_limits(const struct cgroup *cgroup, const struct limits *limits, struct error *err)
+int cgroup_set_limits(const struct cgroup *cgroup, const struct limits *before,
+                      const struct limits *limits, struct error *err)
 {
     const struct setting *refused[ARRAY_COUNT(settings)];
     size_t refused_count = 0;
@@ -202,7 +222,7 @@ int cgroup_set_limits(const struct cgroup *cgroup, const struct limits *limits, 
     if (cgroup_limits_check(limits, err) < 0)
         return -1;
     for (size_t i = 0; i < ARRAY_COUNT(settings); i++) {
-        int result = apply_one(cgroup, &settings[i], limits);
+        int result = apply_one(cgroup, &settings[i], before, limits);
 
         if (result == -EINVAL)
             refused[refused_count++] = &settings[i];
@@ -212,7 +232,7 @@ int cgroup_set_limits(const struct cgroup *cgroup, const struct limits *limits, 
     }
     for (size_t i = refused_count; i > 0; i--) {
         const struct setting *setting = refused[i - 1];
-        int result = apply_one(cgroup, setting, limits);
+        int result = apply_one(cgroup, setting, before, limits);
 
         if (result < 0)
             return error_set(err, cgroup_error_code(result), result, "set %s of %s", setting->file,

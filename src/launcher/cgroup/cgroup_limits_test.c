@@ -2,6 +2,7 @@
  * cgroup_enforcement_test.c. */
 #include "launcher/cgroup/cgroup_limits.h"
 #include "launcher/cgroup/cgroup_test_kit.h"
+#include "launcher/cgroup/cgroup_weight.h"
 
 static const char *const v2_mounts[] = {"35 25 0:30 / %s/v2 rw - cgroup2 cgroup2 rw", NULL};
 
@@ -21,6 +22,7 @@ static const char *const v2_files[] = {
     "v2/burrow/" SANDBOX "/memory.max",
     "v2/burrow/" SANDBOX "/memory.swap.max",
     "v2/burrow/" SANDBOX "/pids.max",
+    "v2/burrow/" SANDBOX "/cpu.weight",
     "v2/burrow/" SANDBOX "/cpu.max",
     "v2/burrow/" SANDBOX "/agent/cpu.weight",
     "v2/burrow/" SANDBOX "/work/cpu.weight",
@@ -31,6 +33,7 @@ static const char *const v2_files[] = {
 
 static const char *const v1_files[] = {
     "cpu/burrow/cgroup.procs",
+    "cpu/burrow/" SANDBOX "/cpu.shares",
     "cpu/burrow/" SANDBOX "/cpu.cfs_quota_us",
     "cpu/burrow/" SANDBOX "/agent/cpu.shares",
     "cpu/burrow/" SANDBOX "/work/cpu.shares",
@@ -84,7 +87,7 @@ static void assert_limits_write(void (*make_host)(struct fake *fake), const stru
     host = fake_open(&fake);
     assert_int_equal(cgroup_adopt(host, &(struct id){SANDBOX}, &cgroup, &complete, &err), 0);
     assert_true(complete);
-    if (cgroup_set_limits(&cgroup, limits, &err) < 0)
+    if (cgroup_set_limits(&cgroup, NULL, limits, &err) < 0)
         fail_msg("%s", err.message);
     for (size_t i = 0; i < count; i++)
         assert_file_holds(&fake, expected[i].path, expected[i].content);
@@ -121,8 +124,8 @@ static void v1_gets_the_same_in_its_words(void **state)
         {"memory/burrow/" SANDBOX "/memory.limit_in_bytes", "536870912"},
         {"memory/burrow/" SANDBOX "/memory.memsw.limit_in_bytes", "603979776"},
         {"memory/burrow/" SANDBOX "/work/memory.limit_in_bytes", "520093696"},
-        {"memory/burrow/" SANDBOX "/memory.kmem.tcp.limit_in_bytes", "536870912"},
-        {"memory/burrow/" SANDBOX "/work/memory.kmem.tcp.limit_in_bytes", "520093696"},
+        {"memory/burrow/" SANDBOX "/memory.kmem.tcp.limit_in_bytes", "268435456"},
+        {"memory/burrow/" SANDBOX "/work/memory.kmem.tcp.limit_in_bytes", "268435456"},
         {"memory/burrow/" SANDBOX "/work/memory.memsw.limit_in_bytes", "587202560"},
         {"pids/burrow/" SANDBOX "/pids.max", "256"},
         {"pids/burrow/" SANDBOX "/work/pids.max", "240"},
@@ -144,6 +147,7 @@ static void no_limit_is_said_so(void **state)
     static const struct expected v1[] = {
         {"memory/burrow/" SANDBOX "/memory.limit_in_bytes", "-1"},
         {"memory/burrow/" SANDBOX "/work/memory.memsw.limit_in_bytes", "-1"},
+        {"memory/burrow/" SANDBOX "/memory.kmem.tcp.limit_in_bytes", "268435456"},
         {"pids/burrow/" SANDBOX "/pids.max", "max"},
         {"cpu/burrow/" SANDBOX "/work/cpu.cfs_quota_us", "-1"},
     };
@@ -151,6 +155,53 @@ static void no_limit_is_said_so(void **state)
     (void) state;
     assert_limits_write(v2_host, &none, v2, ARRAY_COUNT(v2));
     assert_limits_write(v1_host, &none, v1, ARRAY_COUNT(v1));
+}
+
+static void what_is_so_already_is_not_written(void **state)
+{
+    struct limits more = usual;
+    struct fake fake;
+    AUTO(cgroup_host) struct cgroup_host *host = NULL;
+    struct cgroup cgroup;
+    struct error err = ERROR_INIT;
+
+    (void) state;
+    more.pids = 512;
+    v2_host(&fake);
+    host = fake_open(&fake);
+    assert_int_equal(cgroup_adopt(host, &(struct id){SANDBOX}, &cgroup, NULL, &err), 0);
+    assert_int_equal(cgroup_set_limits(&cgroup, &usual, &more, &err), 0);
+    assert_file_holds(&fake, "v2/burrow/" SANDBOX "/pids.max", "512");
+    assert_file_holds(&fake, "v2/burrow/" SANDBOX "/memory.max", "");
+    assert_file_holds(&fake, "v2/burrow/" SANDBOX "/cpu.max", "");
+    assert_int_equal(cgroup_set_limits(&cgroup, NULL, &more, &err), 0);
+    assert_file_holds(&fake, "v2/burrow/" SANDBOX "/memory.max", "536870912");
+    remove_scratch(fake.root);
+}
+
+static void assert_weight(void (*make_host)(struct fake *fake), const char *file, const char *text)
+{
+    struct fake fake;
+    AUTO(cgroup_host) struct cgroup_host *host = NULL;
+    struct cgroup cgroup;
+    struct error err = ERROR_INIT;
+    uint32_t weight = 0;
+
+    make_host(&fake);
+    host = fake_open(&fake);
+    assert_int_equal(cgroup_adopt(host, &(struct id){SANDBOX}, &cgroup, NULL, &err), 0);
+    assert_int_equal(cgroup_set_weight(&cgroup, 7, &err), 0);
+    assert_file_holds(&fake, file, text);
+    assert_int_equal(cgroup_weight(&cgroup, &weight, &err), 0);
+    assert_int_equal(weight, 7);
+    remove_scratch(fake.root);
+}
+
+static void a_weight_is_the_same_in_both_versions(void **state)
+{
+    (void) state;
+    assert_weight(v2_host, "v2/burrow/" SANDBOX "/cpu.weight", "7");
+    assert_weight(v1_host, "cpu/burrow/" SANDBOX "/cpu.shares", "70");
 }
 
 static void small_limits_keep_half_for_work(void **state)
@@ -224,7 +275,7 @@ static void a_file_that_is_missing_is_named(void **state)
     assert_int_equal(unlink(path), 0);
     host = fake_open(&fake);
     assert_int_equal(cgroup_adopt(host, &(struct id){SANDBOX}, &cgroup, NULL, NULL), 0);
-    assert_int_equal(cgroup_set_limits(&cgroup, &usual, &err), -1);
+    assert_int_equal(cgroup_set_limits(&cgroup, NULL, &usual, &err), -1);
     assert_int_equal(err.code, ERR_NOT_FOUND);
     assert_non_null(strstr(err.message, "pids.max"));
     remove_scratch(fake.root);
@@ -236,6 +287,8 @@ int main(void)
         cmocka_unit_test(v2_gets_limits_reserves_and_weights),
         cmocka_unit_test(v1_gets_the_same_in_its_words),
         cmocka_unit_test(no_limit_is_said_so),
+        cmocka_unit_test(what_is_so_already_is_not_written),
+        cmocka_unit_test(a_weight_is_the_same_in_both_versions),
         cmocka_unit_test(small_limits_keep_half_for_work),
         cmocka_unit_test(swap_may_be_unlimited),
         cmocka_unit_test(limits_out_of_range_are_refused),

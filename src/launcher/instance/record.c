@@ -49,6 +49,8 @@ static void print(const struct record *record, const char *boot, struct text *te
     if (record->has_ended)
         text_format(text, "ended %u\nvalue %u\n", (unsigned int) record->ending.kind,
                     record->ending.value);
+    if (record->owner.text[0])
+        text_format(text, "\nowner %s\n", record->owner.text);
     while (text->length < RECORD_SIZE)
         text_append_char(text, '\n');
 }
@@ -143,15 +145,31 @@ static int take_line(const char *key, const char *value, const char *boot, struc
     return r < 0 ? r : take_number(key, number, record);
 }
 
+/* Behind the first empty line, where launchers before it do not look: they find their sandboxes too. */
+static int take_owner(const char *rest, struct record *record)
+{
+    static const char key[] = "owner ";
+    char id[ID_SIZE] = "";
+
+    if (strncmp(rest, key, strlen(key)) != 0)
+        return 0;
+    rest += strlen(key);
+    memcpy(id, rest, strnlen(rest, ID_LENGTH));
+    if (!id_is_valid(id) || rest[ID_LENGTH] != '\n')
+        return -EINVAL;
+    memcpy(record->owner.text, id, ID_SIZE);
+    return 0;
+}
+
 static int parse(char *text, const char *boot, struct record *record)
 {
     char *line = strsep(&text, "\n");
+    int r = 0;
 
     if (!line || strcmp(line, RECORD_HEAD) != 0)
         return -EINVAL;
     while ((line = strsep(&text, "\n")) && *line) {
         char *value = strchr(line, ' ');
-        int r;
 
         if (!value)
             return -EINVAL;
@@ -160,7 +178,8 @@ static int parse(char *text, const char *boot, struct record *record)
         if (r < 0)
             return r;
     }
-    return *record->image ? 0 : -EINVAL;
+    r = text ? take_owner(text, record) : 0;
+    return r == 0 && *record->image ? 0 : -EINVAL;
 }
 
 int record_read(int folder, const char *boot, const struct id *id, struct record *ret_record)

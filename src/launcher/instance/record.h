@@ -17,6 +17,8 @@
  *         snapshot 0                  no sandbox at all: a snapshot that ends with this launcher
  *         ended    1                  only when it is over: how ...
  *         value    9                  ... and with which status or signal
+ *                                     behind an empty line, where earlier launchers do not look:
+ *         owner    ID                 whose part of the CPUs it has, if the daemon said
  *
  * A record is there from before the sandbox's first instruction until its exit was told and
  * everything of it is gone. It is written whole (the folder is on a tmpfs: this is about the death
@@ -48,6 +50,7 @@ struct record {
     bool was_told;
     bool is_held;
     bool is_snapshot;
+    struct id owner; /* or none */
 };
 
 /* The kernel's id of this boot. */

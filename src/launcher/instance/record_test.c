@@ -66,6 +66,7 @@ static void assert_same(const struct record *one, const struct record *other)
     assert_int_equal(one->was_told, other->was_told);
     assert_int_equal(one->is_held, other->is_held);
     assert_int_equal(one->is_snapshot, other->is_snapshot);
+    assert_string_equal(one->owner.text, other->owner.text);
 }
 
 static void a_record_is_read_as_it_was_written(void **state)
@@ -77,6 +78,7 @@ static void a_record_is_read_as_it_was_written(void **state)
     assert_int_equal(record_read(folder, BOOT, &record.id, &read), 0);
     assert_same(&read, &record);
     record.fresh = record.pooled = record.has_ended = record.keep_disk = record.was_told = true;
+    record.owner = id_new();
     record.ready = record.was_killed = record.is_held = record.is_snapshot = true;
     record.nat = false;
     record.ending = (struct ending){.kind = ENDED_SIGNAL, .value = 9};

@@ -98,6 +98,24 @@ int resident_thaw(struct resident *resident, struct error *err)
 
 /* --- limits ---------------------------------------------------------------------------------- */
 
+int resident_apply_limits(struct resident *resident, const struct limits *limits, struct error *err)
+{
+    struct disk_pool *pool = resident->all->site->host.pool;
+    const struct limits *before = resident->has_limits ? &resident->limits : NULL;
+    int r = cgroup_set_limits(&resident->sandbox.cgroup, before, limits, err);
+
+    /* After a failure some are the new ones. */
+    resident->has_limits = false;
+    if (r == 0 && disk_pool_is_limited(pool) &&
+        (!before || before->disk_bytes != limits->disk_bytes))
+        r = disk_pool_set_limit(pool, &resident->sandbox.id, limits->disk_bytes, err);
+    if (r < 0)
+        return -1;
+    resident->limits = *limits;
+    resident->has_limits = true;
+    return 0;
+}
+
 int resident_set_limits(struct resident *resident, const struct limits *limits, struct error *err)
 {
     struct residents *all = resident->all;
@@ -112,11 +130,7 @@ int resident_set_limits(struct resident *resident, const struct limits *limits, 
         return error_set(err, ERR_CONFLICT, 0,
                          "the sandbox uses %llu bytes of memory now, more than the new limit",
                          (unsigned long long) now.memory_bytes);
-    if (cgroup_set_limits(&resident->sandbox.cgroup, limits, err) < 0)
-        return -1;
-    if (disk_pool_is_limited(all->site->host.pool) &&
-        disk_pool_set_limit(all->site->host.pool, &resident->sandbox.id, limits->disk_bytes, err) <
-            0)
+    if (resident_apply_limits(resident, limits, err) < 0)
         return -1;
     resident->unenforced = plan_unenforced(limits, all->enforced);
     return 0;

@@ -8,6 +8,7 @@
 
 #include "base/auto.h"
 #include "base/memory.h"
+#include "launcher/cgroup/cgroup_weight.h"
 #include "launcher/network/network_policy.h"
 #include "launcher/network/network_socket.h"
 #include "launcher/residents/residents.h"
@@ -104,6 +105,7 @@ static void became_ready(struct event_source *source, uint32_t events)
     TRACE("launcher.sandbox.ready");
     resident->state = resident->record.pooled ? RESIDENT_POOLED : RESIDENT_RUNNING;
     resident->keep_disk = !resident->record.pooled;
+    resident_weigh_first(resident);
     resident->start_request = 0;
     all->hooks.started(all->hooks.context, request, resident, NULL);
 }
@@ -287,6 +289,10 @@ int residents_create(struct residents *all, const struct wire_plan *plan, uint64
     resident->had_disk = what.existing_disk;
     resident->record.fresh = !what.existing_disk || all->is_once;
     resident->record.nat = plan->network == NETWORK_NAT && !resident->record.pooled;
+    resident->record.owner = plan->owner;
+    resident->limits = plan->limits;
+    resident->has_limits = true;
+    resident->weight = CGROUP_WEIGHT_FULL;
     (void) snprintf(resident->record.image, sizeof(resident->record.image), "%s", plan->image);
     r = plan->origin.id.text[0] ? start_fork(resident, plan, err)
                                 : start(resident, plan, what, err);
@@ -342,13 +348,11 @@ static int apply_plan(struct resident *resident, const struct wire_plan *plan, s
 
     resident->record.pooled = resident->record.ready = false; /* neither, until all is done */
     resident->record.nat = plan->network == NETWORK_NAT;
+    resident->record.owner = plan->owner;
     resident->unenforced = plan_unenforced(&plan->limits, all->enforced);
     if (resident_write_record(resident, err) < 0 ||
-        cgroup_set_limits(&resident->sandbox.cgroup, &plan->limits, err) < 0 ||
+        resident_apply_limits(resident, &plan->limits, err) < 0 ||
         rename_machine(resident, plan->hostname, err) < 0)
-        return -1;
-    if (disk_pool_is_limited(all->site->host.pool) &&
-        disk_pool_set_limit(all->site->host.pool, &plan->id, plan->limits.disk_bytes, err) < 0)
         return -1;
     if (resident->record.nat && join_network(resident, plan, err) < 0)
         return -1;
@@ -370,6 +374,7 @@ int residents_assign(struct residents *all, const struct wire_plan *plan,
     TRACE("launcher.sandbox.assigned");
     resident->state = RESIDENT_RUNNING;
     resident->keep_disk = true;
+    resident_weigh_first(resident);
     *ret_resident = resident;
     return 0;
 }

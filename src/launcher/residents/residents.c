@@ -7,6 +7,7 @@
 #include "base/auto.h"
 #include "base/memory.h"
 #include "launcher/cgroup/cgroup_freeze.h"
+#include "launcher/cgroup/cgroup_weight.h"
 #include "launcher/fuse/fuse_mount.h"
 #include "sys/process/sys_process.h"
 
@@ -167,6 +168,7 @@ int residents_init(struct residents *all, struct error *err)
 
     list_init(&all->copies);
     all->network_ahead.fire = make_network_ahead;
+    all->weighing.fire = residents_weigh;
     if (r < 0)
         return error_set(err, ERR_INTERNAL, r, "read the id of this boot");
     all->enforced = find_enforced(all->site);
@@ -178,6 +180,7 @@ int residents_init(struct residents *all, struct error *err)
 void residents_done(struct residents *all)
 {
     event_timer_clear(&all->network_ahead);
+    event_timer_clear(&all->weighing);
     residents_forget_requests(all);
     residents_drop_copies(all);
     for (size_t i = 0; i < all->count; i++)
@@ -325,6 +328,17 @@ static void find_resources(struct resident *resident)
         resident->is_frozen = state.asked;
 }
 
+/* Those that nobody said an owner of have a part of their own, as before there were owners. */
+static void find_weight(struct resident *resident)
+{
+    const struct cgroup *cgroup = &resident->sandbox.cgroup;
+
+    if (resident->record.owner.text[0])
+        (void) cgroup_weight(cgroup, &resident->weight, NULL);
+    else if (cgroup_set_weight(cgroup, CGROUP_WEIGHT_FULL, NULL) == 0)
+        resident->weight = CGROUP_WEIGHT_FULL;
+}
+
 static int adopt_one(struct residents *all, const struct record *record, struct error *err)
 {
     static const struct ending unknown = {.kind = ENDED_UNKNOWN};
@@ -345,6 +359,9 @@ static int adopt_one(struct residents *all, const struct record *record, struct 
     resident->state = record->pooled ? RESIDENT_POOLED : RESIDENT_RUNNING;
     if (resident_watch_exit(resident, err) < 0)
         return -1;
+    find_weight(resident);
+    if (!all->weighing.is_set)
+        event_timer_set(all->loop, &all->weighing, 0);
     if (record->is_held) {
         resident->record.is_held = false;
         (void) resident_write_record(resident, NULL);

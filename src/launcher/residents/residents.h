@@ -15,7 +15,7 @@
  * porter has made its disk.
  *
  * Files: residents.c the table and adoption, resident_start.c, resident_end.c, resident_control.c,
- * resident_copy.c, resident_mount.c, residents_snapshot.c.
+ * resident_copy.c, resident_mount.c, resident_weight.c, residents_snapshot.c.
  * One thread; nothing blocks for longer than the kernel needs for one such step. */
 #pragma once
 
@@ -58,6 +58,10 @@ struct resident {
     bool teardown_failed;  /* the janitor failed, and tries again */
     bool teardown_gave_up; /* it failed more than once */
     uint32_t unenforced;
+    struct limits limits; /* as they were set last, where `has_limits` */
+    bool has_limits;
+    uint32_t weight;      /* beside the other sandboxes; 0: not known */
+    uint64_t cpu_seen_us; /* what it had used when weights were looked at last */
     uint64_t start_request;
     uint64_t pause_us; /* that the sandbox whose disk it began as a copy of stood still for it */
     uint64_t freeze_request;
@@ -107,6 +111,8 @@ struct residents {
     struct id *snapshots; /* owned; once: those that end with us */
     size_t snapshot_count;
     struct event_timer network_ahead; /* for the next sandbox, after the last start */
+    struct event_timer weighing;      /* while there are sandboxes: resident_weight.c */
+    uint64_t cpu_seen_us;             /* of all of them, when weights were looked at last */
     struct list copies;               /* of resident_copy: all that are under way */
     uint32_t enforced;                /* bits of enum limit */
     bool can_mount;                   /* what a daemon serves */
@@ -287,6 +293,15 @@ struct resident_copy {
  */
 int resident_copy_begin(struct resident_copy *copy, struct resident *source, bool hold,
                         struct error *err);
+
+/* Those limits that are not so already. */
+int resident_apply_limits(struct resident *resident, const struct limits *limits,
+                          struct error *err);
+
+/* It runs, and has its owner: it gets the weight that the others of this owner have. */
+void resident_weigh_first(struct resident *resident);
+/* Divide the CPUs among owners, and again in a second (owner_weight.h). */
+void residents_weigh(struct event_timer *timer);
 
 /* The sandbox has ended: nothing moves in it any more. */
 void resident_copy_source_ended(struct resident *resident);
