@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "launcher/cgroup/cgroup_host.h"
 #include "launcher/daemon_child.h"
 #include "launcher/service.h"
 #include "launcher/wall/process_limit_host.h"
@@ -17,6 +18,9 @@
 
 #define CGROUP_NAME_SIZE 65
 #define HOUSEKEEPING_MS  5000
+
+/* How long the janitor of a launcher that died may take to let go of its group, as of its folder. */
+#define CLAIM_MS 10000
 /* The router's rules are refreshed every so many times. */
 #define REFRESH_EVERY 6
 /* At the end, for those in the warm pool: how long they may take, and how often is looked. */
@@ -252,6 +256,8 @@ static int open_parts(struct launcher *launcher, struct error *err)
     if (site_open(&launcher->site, where, err) < 0)
         return -1;
     launcher->has_site = true;
+    if (cgroup_host_claim(launcher->site.cgroups, CLAIM_MS, err) < 0)
+        return -1;
     for (size_t i = 0; options->binds && options->binds[i]; i++) {
         if (bind_registry_add_word(launcher->site.binds, options->binds[i], err) < 0)
             return -1;

@@ -102,11 +102,27 @@ static int load_programs(struct site *site, const char *given, struct error *err
 
 /* --- parts ----------------------------------------------------------------------------------- */
 
+int site_open_ids(const char *run, struct id_range_table **ret_ids, struct error *err)
+{
+    struct id_range_options options = {.folder = SITE_IDS_FOLDER, .user = run};
+    AUTO(id_range_table) struct id_range_table *ids = NULL;
+    char earlier[PATH_MAX];
+
+    if (site_folder(run, err) < 0 || site_folder(SITE_RUN_DEFAULT, err) < 0 ||
+        join(earlier, sizeof(earlier), run, "ids", err) < 0 ||
+        id_range_table_open(&options, &ids, err) < 0)
+        return -1;
+    /* Launchers of earlier versions had a table in each run folder. */
+    if (strcmp(earlier, SITE_IDS_FOLDER) != 0 && id_range_import(ids, earlier, err) < 0)
+        return -1;
+    *ret_ids = TAKE_PTR(ids);
+    return 0;
+}
+
 static int open_disks(struct site *site, const struct site_options *options, struct error *err)
 {
     struct disk_pool_options pool = {.size = options->pool_size};
     struct cgroup_host_options groups = {.name = options->cgroup, .parent = options->cgroup_parent};
-    struct id_range_options ids = {0};
     char path[PATH_MAX];
 
     if (site_folder(options->data, err) < 0 || site_folder(options->run, err) < 0)
@@ -114,10 +130,7 @@ static int open_disks(struct site *site, const struct site_options *options, str
     if (join(path, sizeof(path), options->data, "pool", err) < 0 ||
         disk_pool_open(path, &pool, &site->host.pool, err) < 0)
         return -1;
-    if (join(path, sizeof(path), options->run, "ids", err) < 0)
-        return -1;
-    ids.folder = path;
-    if (id_range_table_open(&ids, &site->host.ids, err) < 0)
+    if (site_open_ids(options->run, &site->host.ids, err) < 0)
         return -1;
     if (join(site->network_folder, sizeof(site->network_folder), options->run, "network", err) < 0)
         return -1;

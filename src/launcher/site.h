@@ -29,6 +29,10 @@
 #define SITE_CGROUP_DEFAULT  "burrow"
 #define SITE_NETWORK_DEFAULT "burrow"
 
+/* Where the table of id ranges is, which all launchers of a host share: whatever run folders they
+ * have, no two sandboxes get the same ids. */
+#define SITE_IDS_FOLDER SITE_RUN_DEFAULT "/ids"
+
 /* The unit of the package that sandboxes live in, as a group. */
 #define SITE_CGROUP_UNIT "/system.slice/burrow-sandboxes.service"
 
@@ -65,6 +69,9 @@ struct site {
 int site_open(struct site *site, const struct site_options *options, struct error *err);
 
 void site_close(struct site *site);
+
+/* That table, for whom works in this run folder. The caller frees it. */
+int site_open_ids(const char *run, struct id_range_table **ret_ids, struct error *err);
 
 /* Make a network namespace for the next sandbox, unless there is one. Making it is a fifth of a
  * start's time, which nobody has to wait for then. 0.9 ms; a failure shows at that start. */

@@ -27,10 +27,10 @@ from launcher import Service, need_launcher  # noqa: E402
 from outpost import cgroup, groups_of, network_name, remove_groups  # noqa: E402
 from program import PATIENCE, clean_environment, program, wait_until  # noqa: E402
 from tap import Skip, equal, main, skip, test  # noqa: E402
+from traces import id_ranges  # noqa: E402
 
 MIB = 1 << 20
 SECONDS = PATIENCE
-ID_RANGE_TAKEN = 1
 
 
 @functools.lru_cache
@@ -90,7 +90,7 @@ class Site:
                                stdout=subprocess.PIPE, check=False).stdout.decode()
         found += [f"loop {line}" for line in loops.splitlines() if self.folder in line]
         found += [f"process {pid}" for pid in find_processes(self.folder)]
-        found += [f"id range of {name}" for name in self.id_ranges()]
+        found += [f"id range of {name}" for name in id_ranges(f"{self.folder}/run")]
         if os.path.isdir(f"{self.folder}/run"):
             found += [f"instance {name}" for name in os.listdir(f"{self.folder}/run")
                       if name.startswith("once-")]
@@ -98,16 +98,6 @@ class Site:
         if os.path.isdir(disks):
             found += [f"disk {name}" for name in os.listdir(disks)]
         return found
-
-    def id_ranges(self):
-        """Ids of sandboxes that have a range, from the table of 64-byte records."""
-        try:
-            with open(f"{self.folder}/run/ids/id-ranges", "rb") as file:
-                table = file.read()
-        except FileNotFoundError:
-            return []
-        records = [table[at:at + 64] for at in range(64, len(table), 64)]
-        return [record[:26].decode() for record in records if record[27] == ID_RANGE_TAKEN]
 
     def check_clean(self):
         wait_until(lambda: not self.left(), f"nothing is left, but {self.left()}")

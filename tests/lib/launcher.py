@@ -56,10 +56,15 @@ POOL_KIND = "BURROW_TEST_POOL"
 
 
 class Service(Program):
+    in_use = set()  # numbers of those that are there: two on one host share no names
+
     def __init__(self, *flags, data=None, environment=None):
         super().__init__("burrow", environment=environment)
         os.chmod(self.folder, 0o755)
-        self.cgroup = cgroup()
+        self.number = min(set(range(len(self.in_use) + 1)) - self.in_use)
+        self.in_use.add(self.number)
+        suffix = f"-{self.number}" if self.number else ""
+        self.cgroup, self.network = cgroup() + suffix, network_name() + suffix
         self.data, self.run = data or os.path.join(self.folder, "data"), os.path.join(self.folder, "run")
         self.address = f"127.0.0.1:{free_port()}"
         self.programs = os.path.join(self.folder, "programs")
@@ -68,7 +73,7 @@ class Service(Program):
         for name in PROGRAMS:
             shutil.copy(program(name), self.programs)
         self.arguments = ["serve", "--data", self.data, "--run-folder", self.run, "--cgroup",
-                          self.cgroup, "--network-name", network_name(), "--user", USER, "--pool-size",
+                          self.cgroup, "--network-name", self.network, "--user", USER, "--pool-size",
                           POOL_SIZE, "--listen", self.address, *flags]
         if os.environ.get(POOL_KIND) == "plain":
             self.make_plain_pool()
@@ -106,6 +111,7 @@ class Service(Program):
         self.end_sandboxes()
         wait_until(self.unmount, "the pool is unmounted")
         shutil.rmtree(self.folder, ignore_errors=True)
+        self.in_use.discard(self.number)
 
     def groups(self):
         """Our base groups and all beneath, the innermost first."""

@@ -9,7 +9,10 @@ import struct
 from host_mounts import pool_store
 from outpost import groups_of
 
-ID_RECORD, ID_LENGTH, ID_TAKEN = 64, 26, 1  # of the table of id ranges: id_range_internal.h
+# Of the table of id ranges, which all launchers of a host share: id_range_internal.h
+ID_TABLE = "/run/burrow/ids/id-ranges"
+ID_RECORD, ID_LENGTH, ID_TAKEN = 64, 26, 1
+ID_FORMAT = f"={ID_LENGTH}sxBIQQ"  # sandbox, state, owner, start of that, user
 INSTANCE_PARTS = {"record": "records", "socket": "agents"}
 
 
@@ -29,7 +32,7 @@ def traces(data, run, group):
         "disk": set(names_in(f"{store}/disks")),
         "snapshot": set(names_in(f"{store}/snapshots")),
         "trash": set(names_in(f"{store}/trash")),
-        "id range": _id_ranges(f"{run}/ids"),
+        "id range": id_ranges(run),
         "network": _networks(f"{run}/network/slots"),
     }
     for kind, part in INSTANCE_PARTS.items():
@@ -47,16 +50,25 @@ def _groups(group):
     return found
 
 
-def _id_ranges(folder):
-    found = set()
-    for name in names_in(folder):
-        with open(f"{folder}/{name}", "rb") as file:
+def _user_hash(run):
+    """As the table calls those who work in that run folder: FNV-1a."""
+    total = 0xcbf29ce484222325
+    for byte in run.encode():
+        total = (total ^ byte) * 0x100000001b3 % (1 << 64)
+    return total
+
+
+def id_ranges(run):
+    """Ids of the sandboxes that have a range, of those who work in that run folder."""
+    try:
+        with open(ID_TABLE, "rb") as file:
             table = file.read()
-        for at in range(ID_RECORD, len(table) - ID_RECORD + 1, ID_RECORD):
-            text, state = struct.unpack_from(f"{ID_LENGTH}sxB", table, at)
-            if state == ID_TAKEN:
-                found.add(text.decode("ascii"))
-    return found
+    except FileNotFoundError:
+        return set()
+    rows = [struct.unpack_from(ID_FORMAT, table, at)
+            for at in range(ID_RECORD, len(table) - ID_RECORD + 1, ID_RECORD)]
+    return {text.decode("ascii") for text, state, _, _, user in rows
+            if state == ID_TAKEN and user == _user_hash(run)}
 
 
 def _networks(folder):

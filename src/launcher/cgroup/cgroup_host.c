@@ -11,6 +11,7 @@
 #include "launcher/cgroup/cgroup_internal.h"
 #include "launcher/cgroup/cgroup_place.h"
 #include "sys/file/sys_file.h"
+#include "sys/file/sys_lock.h"
 
 /* What /proc may tell us at most; a host with many mounts has a long mountinfo. */
 #define SELF_CGROUP_MAX (64 << 10)
@@ -314,4 +315,16 @@ int cgroup_host_open(const struct cgroup_host_options *options, struct cgroup_ho
     open_hierarchies(host, options, layout);
     *ret_host = TAKE_PTR(host);
     return 0;
+}
+
+/* The lock is on the directory: it cannot be forgotten, and is not in anybody's run folder. */
+int cgroup_host_claim(const struct cgroup_host *host, int timeout_ms, struct error *err)
+{
+    if (!host->count ||
+        sys_lock_take(host->hierarchies[0].base, SYS_LOCK_EXCLUSIVE, timeout_ms) == 0)
+        return 0;
+    return error_set(err, ERR_CONFLICT, 0,
+                     "another launcher has its sandboxes in the group %s: give one of them another "
+                     "name by the setting cgroup (--cgroup NAME)",
+                     host->hierarchies[0].path);
 }

@@ -66,6 +66,11 @@ const char *cgroup_host_missing(const struct cgroup_host *host, enum cgroup_cont
 /* Where the base group that serves this controller is, NULL without one. Borrowed. */
 const char *cgroup_host_place(const struct cgroup_host *host, enum cgroup_controller controller);
 
+/* Be the only one who makes sandboxes beneath this base, as long as this process or a child that has
+ * the host open lives. Waits `timeout_ms` for one that is just dying. ERR_CONFLICT: another has it.
+ * Without any cgroups there is nothing to share. */
+int cgroup_host_claim(const struct cgroup_host *host, int timeout_ms, struct error *err);
+
 /* Take the base groups away where no sandbox is left in them. Opened hosts cannot create any more
  * afterwards, also those of other processes: for tests and for uninstalling. */
 void cgroup_host_remove_base(const struct cgroup_host *host);

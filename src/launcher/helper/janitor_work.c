@@ -108,6 +108,8 @@ static int finish_network(struct work *work, const struct id *id, bool cut, stru
     struct router *router;
     struct network network;
 
+    if (!work->site.router && !router_may_have(work->site.network_folder, id))
+        return 1;
     if (site_router(&work->site, &router, err) < 0)
         return -1;
     if (network_adopt(router, id, &network, err) < 0)

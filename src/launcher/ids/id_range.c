@@ -177,7 +177,7 @@ static int make_record(struct id_range_table *table, const struct id *sandbox, p
     if (r < 0)
         return error_set(err, ERR_NOT_FOUND, r, "the owner of the id range of %s", sandbox->text);
     *ret_record = (struct id_range_record){
-        .state = STATE_TAKEN, .owner = (uint32_t) owner, .owner_start = start};
+        .state = STATE_TAKEN, .owner = (uint32_t) owner, .owner_start = start, .user = table->user};
     memcpy(ret_record->sandbox, sandbox->text, ID_SIZE);
     return 0;
 }
@@ -317,7 +317,8 @@ static void append_entry(const struct id_range_table *table, uint32_t slot,
     entry = &entries->all[entries->count++];
     *entry = (struct id_range_entry){.range = range_of(table, slot),
                                      .owner = (pid_t) record->owner,
-                                     .owner_start = record->owner_start};
+                                     .owner_start = record->owner_start,
+                                     .user = record->user};
     memcpy(entry->sandbox.text, record->sandbox, ID_SIZE);
 }
 
@@ -392,6 +393,9 @@ int id_range_recover(struct id_range_table *table, id_range_is_gone is_gone, voi
     for (size_t i = 0; i < count; i++) {
         int r;
 
+        /* Its owner may be in another pid namespace, where pids mean others. */
+        if (entries[i].user && entries[i].user != table->user)
+            continue;
         if (owner_lives(&entries[i]) || !is_gone(context, &entries[i].sandbox))
             continue;
         r = release_seen(table, &entries[i], err);
@@ -401,4 +405,60 @@ int id_range_recover(struct id_range_table *table, id_range_is_gone is_gone, voi
     }
     *ret_released = released;
     return 0;
+}
+
+/* --- tables of earlier versions ---------------------------------------------------------------- */
+
+/* The very range that it has. A search from its home must come to it. */
+static int import_locked(struct id_range_table *table, const struct id_range_entry *entry)
+{
+    struct id_range_record record = {.state = STATE_TAKEN,
+                                     .owner = (uint32_t) entry->owner,
+                                     .owner_start = entry->owner_start,
+                                     .user = table->user};
+    uint32_t wanted = (entry->range.first - table->first) / ID_RANGE_SIZE, slot;
+    struct id_range_record found;
+    int r = id_range_read(table, wanted, &found, 1);
+
+    if (r < 0 || found.state == STATE_TAKEN)
+        return r;
+    for (slot = home_of(table, &entry->sandbox); r == 0 && slot != wanted;
+         slot = next_slot(table, slot)) {
+        r = id_range_read(table, slot, &found, 1);
+        if (r == 0 && found.state == STATE_NEVER)
+            r = id_range_write(table, slot, (struct id_range_record){.state = STATE_FREE});
+    }
+    memcpy(record.sandbox, entry->sandbox.text, ID_SIZE);
+    return r < 0 ? r : id_range_write(table, wanted, record);
+}
+
+static int import_entries(struct id_range_table *table, const struct id_range_entry *entries,
+                          size_t count, struct error *err)
+{
+    int r = 0;
+
+    if (id_range_lock(table, err) < 0)
+        return -1;
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        if (owner_lives(&entries[i]) && entries[i].range.first >= table->first &&
+            (entries[i].range.first - table->first) / ID_RANGE_SIZE < table->slots)
+            r = import_locked(table, &entries[i]);
+    }
+    sys_lock_release(table->file);
+    return r < 0 ? error_set(err, ERR_INTERNAL, r, "take over an earlier table of id ranges") : 0;
+}
+
+int id_range_import(struct id_range_table *table, const char *folder, struct error *err)
+{
+    struct id_range_options options = {.folder = folder, .etc = table->etc, .boot = table->boot};
+    AUTO(id_range_table) struct id_range_table *old = NULL;
+    AUTO(free) struct id_range_entry *entries = NULL;
+    size_t count;
+
+    if (access(folder, F_OK) < 0)
+        return 0;
+    if (id_range_table_open(&options, &old, err) < 0 ||
+        id_range_list(old, &entries, &count, err) < 0)
+        return error_wrap(err, "an earlier table of id ranges in %s", folder);
+    return import_entries(table, entries, count, err);
 }

@@ -8,6 +8,9 @@
  * somebody says so, or when recovery finds neither its owner process nor the sandbox. The place of
  * a range follows from the sandbox's id, so that it is found by looking at a few entries.
  *
+ * All launchers of a host use one table (SITE_IDS_FOLDER), whatever run folder they have. Each says
+ * which that is, and gives back what was taken for it: of the others' processes it knows nothing.
+ *
  * Entries are written whole, with a checksum, and survive the death of any process; one that does
  * not add up is never handed out. After a reboot no process of a sandbox lives, so a table of an
  * earlier boot is started afresh; that is also why nothing here waits for a disk.
@@ -46,6 +49,7 @@ struct id_range_options {
     const char *folder; /* absolute, trusted; made 0700 when missing, best on a tmpfs */
     uint32_t first;     /* multiples of ID_RANGE_SIZE; both 0: the defaults above */
     uint32_t end;       /* not included */
+    const char *user;   /* for whom ranges are taken: its run folder; NULL: nobody in particular */
 
     /* For tests; NULL: /etc, /proc/self and the kernel's boot id. */
     const char *etc;
@@ -88,6 +92,7 @@ struct id_range_entry {
     struct id_range range;
     pid_t owner;
     uint64_t owner_start; /* its start time, see sys_process_start_time */
+    uint64_t user;        /* a hash of whom it was taken for; 0: nobody in particular */
 };
 
 /* All ranges in use. The caller frees the array; NULL when empty. Takes up to a few milliseconds.
@@ -98,7 +103,11 @@ int id_range_list(struct id_range_table *table, struct id_range_entry **ret_entr
 /* Whether nothing of a sandbox exists any more (no process, no cgroup). */
 typedef bool (*id_range_is_gone)(void *context, const struct id *sandbox);
 
-/* Give back the ranges whose owner process has ended and whose sandbox `is_gone` calls gone. It is
- * asked without the lock held. Returns how many. */
+/* Give back the ranges whose owner process has ended and whose sandbox `is_gone` calls gone, but
+ * none of other users of the table. It is asked without the lock held. Returns how many. */
 int id_range_recover(struct id_range_table *table, id_range_is_gone is_gone, void *context,
                      size_t *ret_released, struct error *err);
+
+/* Take over the ranges that live sandboxes have by a table of an earlier version's, in `folder`; none
+ * when there is no such table. What is taken over already, or cannot be, is left out. */
+int id_range_import(struct id_range_table *table, const char *folder, struct error *err);

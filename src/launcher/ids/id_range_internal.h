@@ -28,7 +28,8 @@ struct id_range_record {
     uint8_t state;
     uint32_t owner;
     uint64_t owner_start;
-    uint64_t unused[2];
+    uint64_t user; /* see id_range_entry */
+    uint64_t unused;
     uint64_t checksum;
 };
 
@@ -48,7 +49,8 @@ struct id_range_table {
     uint32_t slots;
     struct id_range_reserved reserved;
     struct id_range_stamp stamps[ID_RANGE_STAMPS]; /* of what `reserved` was read from */
-    pid_t self; /* whose start time is known: reading it takes longer than all the rest */
+    uint64_t user; /* who takes ranges by this table; 0: nobody in particular */
+    pid_t self;    /* whose start time is known: reading it takes longer than all the rest */
     uint64_t self_start;
     char etc[PATH_MAX];
     char process[PATH_MAX];

@@ -247,6 +247,7 @@ int id_range_table_open(const struct id_range_options *options, struct id_range_
     AUTO(id_range_table) struct id_range_table *table = mem_alloc(sizeof(*table));
 
     table->file = -EBADF;
+    table->user = options->user ? id_range_checksum(options->user, strlen(options->user)) : 0;
     (void) snprintf(table->etc, sizeof(table->etc), "%s", options->etc ? options->etc : "/etc");
     (void) snprintf(table->process, sizeof(table->process), "%s",
                     options->process ? options->process : "/proc/self");

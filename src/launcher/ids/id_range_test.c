@@ -540,9 +540,82 @@ static void a_failing_call_changes_nothing(void **state)
     remove_scratch(place.folder);
 }
 
+/* --- one table for all launchers of a host ------------------------------------------------------ */
+
+static bool nothing_is_left(void *context, const struct id *sandbox)
+{
+    (void) context;
+    (void) sandbox;
+    return true;
+}
+
+static void launchers_share_ranges_and_give_back_their_own(void **state)
+{
+    struct place place;
+    AUTO(id_range_table) struct id_range_table *one = NULL, *other = NULL;
+    struct id ours = id_new(), theirs = id_new();
+    struct id_range range;
+    struct error err = ERROR_INIT;
+    size_t released = 0;
+
+    (void) state;
+    make_place(&place);
+    place.options.user = "/run/other";
+    take_and_die(&place, &theirs);
+    place.options.user = "/run/one";
+    take_and_die(&place, &ours);
+    one = open_table(&place);
+    assert_int_equal(id_range_take(one, &theirs, &range, &err), -1);
+    assert_int_equal(err.code, ERR_CONFLICT);
+    assert_int_equal(id_range_recover(one, nothing_is_left, NULL, &released, &err), 0);
+    assert_int_equal(released, 1);
+    assert_int_equal(id_range_find(one, &ours, &range, &err), -1);
+    assert_int_equal(id_range_find(one, &theirs, &range, &err), 0);
+    place.options.user = "/run/other";
+    other = open_table(&place);
+    assert_int_equal(id_range_recover(other, nothing_is_left, NULL, &released, &err), 0);
+    assert_int_equal(released, 1);
+    assert_int_equal(id_range_find(one, &theirs, &range, &err), -1);
+    remove_scratch(place.folder);
+}
+
+static void ranges_of_an_earlier_table_are_taken_over(void **state)
+{
+    struct place old, place;
+    AUTO(id_range_table) struct id_range_table *before = NULL, *table = NULL;
+    struct id living[6], dead = id_new();
+    struct id_range had[6], range;
+    struct error err = ERROR_INIT;
+
+    (void) state;
+    make_place(&old);
+    make_place(&place);
+    old.options.first = place.options.first = FIRST;
+    old.options.end = place.options.end = FIRST + 8 * ID_RANGE_SIZE;
+    before = open_table(&old);
+    for (size_t i = 0; i < ARRAY_COUNT(living); i++) {
+        living[i] = id_new();
+        had[i] = take(before, &living[i]);
+    }
+    take_and_die(&old, &dead);
+    table = open_table(&place);
+    for (int turn = 0; turn < 2; turn++)
+        assert_int_equal(id_range_import(table, old.run, &err), 0);
+    for (size_t i = 0; i < ARRAY_COUNT(living); i++) {
+        assert_int_equal(id_range_find(table, &living[i], &range, &err), 0);
+        assert_int_equal(range.first, had[i].first);
+    }
+    assert_int_equal(id_range_find(table, &dead, &range, &err), -1);
+    assert_int_equal(id_range_import(table, "/nonexistent/ids", &err), 0);
+    remove_scratch(old.folder);
+    remove_scratch(place.folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(launchers_share_ranges_and_give_back_their_own),
+        cmocka_unit_test(ranges_of_an_earlier_table_are_taken_over),
         cmocka_unit_test(a_range_is_taken_found_and_released),
         cmocka_unit_test(a_small_table_is_used_to_the_last_range),
         cmocka_unit_test(accounts_and_promised_ranges_are_avoided),

@@ -391,6 +391,18 @@ int router_open(const struct router_settings *settings, struct router **ret_rout
     return 0;
 }
 
+bool router_may_have(const char *state_folder, const struct id *id)
+{
+    AUTO(close) int state = sys_file_open(AT_FDCWD, state_folder, O_RDONLY | O_DIRECTORY, 0);
+    AUTO(close)
+    int taken = state < 0 ? state : sys_file_open(state, TAKEN_FOLDER, O_RDONLY | O_DIRECTORY, 0);
+    struct network_slot slot;
+
+    if (taken < 0)
+        return taken != -ENOENT;
+    return network_slot_find(taken, id, &slot) != -ENOENT;
+}
+
 static void count_slot(void *context, const struct network_slot *slot)
 {
     (void) slot;

@@ -21,10 +21,12 @@
 #pragma once
 
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/auto.h"
 #include "base/error.h"
+#include "base/id.h"
 #include "launcher/host/host_mounts.h"
 #include "launcher/network/router_resolver.h"
 
@@ -53,6 +55,10 @@ struct router_settings {
  * or -1. Takes about 5 ms; waits while another program does the same. */
 int router_open(const struct router_settings *settings, struct router **ret_router,
                 struct error *err);
+
+/* Whether a sandbox may have a network, by the state folder alone: where the router cannot be had,
+ * nobody could take anything of it down, and nothing was made. */
+bool router_may_have(const char *state_folder, const struct id *id);
 
 /* Close the handle. The router stays. Accepts NULL. The kernel may make us wait some milliseconds.
  */

@@ -152,7 +152,10 @@ static int make_uplink(struct router *router, const char *range, struct error *e
     result = add_veth_patiently(router, &veth);
     if (result == -EEXIST)
         return error_set(err, ERR_CONFLICT, 0,
-                         "the host has a network link named '%s' that is not ours", router->name);
+                         "the host has a network link named '%s' that is not ours, perhaps of "
+                         "another Burrow: choose another name by the setting network-name "
+                         "(--network-name NAME)",
+                         router->name);
     if (result < 0)
         return error_set(err, error_code_from_errno(result), result, "add network link '%s'",
                          router->name);

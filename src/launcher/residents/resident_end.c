@@ -181,9 +181,10 @@ static void taken_down(struct janitor_job *job, const struct error *failure)
     struct residents *all = resident->all;
 
     if (failure) {
-        LOG_WARNING(all->log, "a sandbox cannot be taken down yet",
-                    log_text("sandbox", resident->sandbox.id.text),
-                    log_text("reason", failure->message));
+        if (!resident->teardown_gave_up) /* else it was said twice, and nothing else will be */
+            LOG_WARNING(all->log, "a sandbox cannot be taken down yet",
+                        log_text("sandbox", resident->sandbox.id.text),
+                        log_text("reason", failure->message));
         note_failure(resident);
         resident_answer_killers(resident, true, failure);
         answer_failed_start(resident); /* it may take for ever: who asked has waited long enough */

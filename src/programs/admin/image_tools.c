@@ -1,8 +1,5 @@
 #include "programs/admin/image_tools.h"
 
-#include <limits.h>
-#include <stdio.h>
-
 #include "launcher/site.h"
 #include "launcher/wall/seccomp.h"
 
@@ -14,14 +11,7 @@ void image_tools_done(struct image_tools *tools)
 
 int image_tools_open_ids(const char *run, struct id_range_table **ret_ids, struct error *err)
 {
-    char path[PATH_MAX];
-    struct id_range_options options = {.folder = path};
-
-    if (site_folder(run, err) < 0)
-        return -1;
-    if (snprintf(path, sizeof(path), "%s/ids", run) >= (int) sizeof(path))
-        return error_set(err, ERR_INVALID, 0, "the path of the run folder is too long");
-    return id_range_table_open(&options, ret_ids, err);
+    return site_open_ids(run, ret_ids, err);
 }
 
 int image_tools_open(struct image_tools *tools, const char *run, struct error *err)

@@ -48,16 +48,16 @@ const struct setting settings_table[] = {
     {"core-dumps", SETTING_BOOLEAN, FIELD(core_dumps), "false", "",
      "Leave a core when the daemon crashes, and let its user look into it: it holds keys.", NULL},
     {"run-folder", SETTING_TEXT, FIELD(run_folder), "/run/burrow", "DIR",
-     "The folder for what lasts until the next boot; best on a tmpfs.", NULL},
+     "The folder for what lasts until the next boot; best on a tmpfs. One for each Burrow.", NULL},
     {"cgroup", SETTING_TEXT, FIELD(cgroup), "burrow", "NAME",
-     "The name of the group that holds those of all sandboxes.", NULL},
+     "The name of the group that holds those of all sandboxes. One for each Burrow.", NULL},
     {"cgroup-parent", SETTING_TEXT, FIELD(cgroup_parent), "", "GROUP",
      "Where that group goes, such as /system.slice/burrow-sandboxes.service, the unit that the "
      "package has for it; near the launcher's own group unless given.",
      NULL},
     {"network-name", SETTING_TEXT, FIELD(network_name), "burrow", "NAME",
      "The name of the network link and the nftables table of sandboxes with nat: at most 15 of "
-     "a-z, 0-9 and -.",
+     "a-z, 0-9 and -. One for each Burrow.",
      NULL},
     {"pool-size", SETTING_SIZE, FIELD(pool_size), "", "SIZE",
      "Space for all disks together, such as 100G; most of what is free unless given. It only "
