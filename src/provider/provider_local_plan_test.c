@@ -144,9 +144,30 @@ static void a_plan_can_be_printed(void **state)
     assert_int_equal(err.code, ERR_INVALID);
 }
 
+static void an_owner_is_named_and_not_told(void **state)
+{
+    struct provider_spec spec = plain_spec();
+    struct wire_plan plan, again, other;
+    struct error err = ERROR_INIT;
+
+    (void) state;
+    assert_int_equal(provider_local_plan(&spec, "host", &plan, &err), 0);
+    assert_string_equal(plan.owner.text, "");
+    spec.owner = id_new();
+    assert_int_equal(provider_local_plan(&spec, "host", &plan, &err), 0);
+    assert_int_equal(provider_local_plan(&spec, "host", &again, &err), 0);
+    assert_true(id_is_valid(plan.owner.text));
+    assert_string_equal(plan.owner.text, again.owner.text);
+    assert_string_not_equal(plan.owner.text, spec.owner.text);
+    spec.owner = id_new();
+    assert_int_equal(provider_local_plan(&spec, "host", &other, &err), 0);
+    assert_string_not_equal(plan.owner.text, other.owner.text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_owner_is_named_and_not_told),
         cmocka_unit_test(the_image_is_the_default_unless_named),
         cmocka_unit_test(an_origin_is_copied_and_none_is_none),
         cmocka_unit_test(texts_that_are_too_long_are_refused),

@@ -30,18 +30,19 @@ static void check_print(const struct wire_plan *plan)
 {
     AUTO(text) struct text text = TEXT_INIT(1 << 16);
     size_t flags = (size_t) __builtin_popcount(plan->flags);
-    size_t origins = plan->origin.id.text[0] != '\0';
+    size_t origins = plan->origin.id.text[0] != '\0', owners = plan->owner.text[0] != '\0';
 
     wire_plan_print(plan, &text);
     must(!text.overflowed);
     must(count_lines(text_string(&text)) ==
-         10 + flags + origins + plan->rules.count + plan->binds.count);
+         10 + flags + origins + owners + plan->rules.count + plan->binds.count);
 }
 
 /* What the launcher relies on, said without the codec. */
 static void check_meaning(const struct wire_plan *plan)
 {
     must(id_is_valid(plan->id.text));
+    must(!plan->owner.text[0] || id_is_valid(plan->owner.text));
     must(!strchr(plan->image, '/') && plan->image[0] != '.' && plan->image[0]);
     must(plan->rules.count <= WIRE_RULES_MAX && plan->binds.count <= WIRE_BINDS_MAX);
     must(plan->rules.count == 0 || plan->network == NETWORK_NAT);

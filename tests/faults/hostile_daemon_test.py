@@ -23,7 +23,9 @@ enter()
 
 from launcher import need_launcher  # noqa: E402
 from launcher_once import (  # noqa: E402
-    ALL_SEALS, ASSIGN, CREATE, DONE, EXITED, HELLO, KILL, LIST, LISTED, SANDBOX, SUBSCRIBE, Once,
+    ADOPT, ALL_SEALS, ASSIGN, ATTACH_MOUNT, CREATE, DELETE_SNAPSHOT, DETACH_MOUNT, DISK_USAGE, DONE,
+    EXITED, FREEZE, HELLO, INSPECT, KEEPER_JOB, KILL, LIMITS, LIST, LISTED, LIST_SNAPSHOTS,
+    OPEN_MOUNT, RECLAIM, ROLL_BACK, SANDBOX, SNAPSHOT, SOCKETS, STATS, SUBSCRIBE, SYNC, THAW, Once,
     bind, code_of, disk, limits, memfd, message, new_id, plan, text)
 from outpost import cgroup, folder, groups_of  # noqa: E402
 from program import wait_until  # noqa: E402
@@ -33,7 +35,8 @@ from traces import names_in, traces  # noqa: E402
 
 CONVERSATIONS = 300 if FULL else 30
 PACKETS = 40
-LAST_MESSAGE = 23  # one more than there is
+LAST_MESSAGE = INSPECT + 1  # one more than there is
+JOBS = 12  # kinds of keeper jobs, and one more
 DECOY = "burrow-decoy"  # in every path and name that must not be opened
 
 
@@ -82,8 +85,10 @@ def any_id(rng, known):
 
 def any_plan(rng, known):
     """Mostly a good one."""
-    data = plan(any_id(rng, known), flags=rng.choice((0, 0, 0, 1, 2)),
-                image=rng.choice(("host", "host", "host", "nothing")))
+    origin = any_disk(rng, known) if rng.random() < 0.2 else None
+    owner = rng.choice((bytes(26), any_id(rng, known).encode()))
+    data = plan(any_id(rng, known), flags=rng.choice((0, 0, 0, 1, 2, 4)), origin=origin, owner=owner,
+                network=rng.random() < 0.2, image=rng.choice(("host", "host", "host", "nothing")))
     if rng.random() < 0.2:
         at = rng.randrange(len(data))
         data = data[:at] + rng.randbytes(1) + data[at + 1:]
@@ -101,17 +106,20 @@ def any_body(rng, number, known):
     bodies = {
         HELLO: struct.pack("<HH", rng.randrange(3), rng.randrange(3)) + text("x"),
         LIST: rng.choice((bytes(26), sandbox)),
-        4: sandbox + struct.pack("<IQ", rng.randrange(1 << 22), rng.randrange(1 << 40)),
-        7: sandbox + bytes([rng.randrange(2), rng.randrange(34)]),
+        ADOPT: sandbox + struct.pack("<IQ", rng.randrange(1 << 22), rng.randrange(1 << 40)),
+        SOCKETS: sandbox + bytes([rng.randrange(2), rng.randrange(34)]),
         KILL: sandbox + bytes([rng.randrange(2)]),
-        11: sandbox + limits(memory=rng.choice((0, 1, 64 << 20, 1 << 49))),
-        13: sandbox + text("/mnt/x") + b"\1",
-        14: sandbox + bytes(4), 15: sandbox + bytes(4),
-        16: (bytes([rng.randrange(12)]) + any_disk(rng, known) + any_disk(rng, known)
+        LIMITS: sandbox + limits(memory=rng.choice((0, 1, 64 << 20, 1 << 49))),
+        OPEN_MOUNT: sandbox + text("/mnt/x") + b"\1",
+        ATTACH_MOUNT: sandbox + bytes(4), DETACH_MOUNT: sandbox + bytes(4),
+        KEEPER_JOB: (bytes([rng.randrange(JOBS)]) + any_disk(rng, known) + any_disk(rng, known)
              + rng.choice((bytes(26), new_id(rng).encode())) + bytes(8) + text(rng.choice(("", "host")))),
-        17: sandbox + any_id(rng, known).encode() + bytes([rng.randrange(2)]),
-        20: sandbox + any_id(rng, known).encode() + bytes(8),
-        21: any_disk(rng, known),
+        SNAPSHOT: sandbox + any_id(rng, known).encode() + bytes([rng.randrange(2)]),
+        LIST_SNAPSHOTS: rng.choice((bytes(26), sandbox)),
+        ROLL_BACK: sandbox + any_id(rng, known).encode() + bytes(8),
+        DISK_USAGE: any_disk(rng, known),
+        SYNC: bytes([rng.randrange(2)]),
+        INSPECT: bytes([rng.randrange(3)]) + bytes(26) + rng.choice((bytes(26), sandbox)),
     }
     return bodies.get(number, b"" if number in (SUBSCRIBE, CREATE, ASSIGN) else sandbox)
 
@@ -129,7 +137,7 @@ def converse(once, rng, descriptors):
         if number in (CREATE, ASSIGN):
             made = [any_plan(rng, known)]
         fds = made if made or rng.random() < 0.9 else descriptors.some(rng)
-        if number == 16:
+        if number == KEEPER_JOB:
             fds = rng.choices(descriptors.all, k=3)
         data = message(number, request, any_body(rng, number, known))
         if rng.random() < 0.03:
@@ -188,6 +196,7 @@ def hostile_plans(rng):
         "id in upper case": (plan(name.upper()), ALL_SEALS),
         "65535 rules": (plan(name, network=1, rules=b"\xff\xff"), ALL_SEALS),
         "65535 binds": (plan(name, binds=b"\xff\xff"), ALL_SEALS),
+        "an owner that is no id": (plan(name, owner=DECOY.encode().ljust(26, b"/")), ALL_SEALS),
         "rules without a network": (plan(name, rules=b"\1\0" + bytes(11)), ALL_SEALS),
         "all flags": (plan(name, flags=0xffffffff), ALL_SEALS),
         "other network": (plan(name, network=2), ALL_SEALS),
@@ -288,6 +297,89 @@ def a_daemon_that_never_reads_is_not_waited_for():
         while answers < min(sent, 100):  # and then it goes on where it stopped
             number, _, _ = once.receive()
             answers += number != EXITED
+    nothing_is_left()
+
+
+# Of a sandbox, and what is sent to bring it there.
+STATES = {"none": (), "running": (), "frozen": (FREEZE,), "pooled": (), "stopped": (KILL,)}
+KEEP_DISK = b"\0"
+
+
+# Of each kind of job what it is given (model/disk.h).
+JOB_PARTS = ((0, "on"), (1, "on"), (2, "on"), (3, "on target"), (4, "on base"), (5, "on"),
+             (5, "on base"), (6, "target"), (7, "on image"), (8, ""), (9, "on image"),
+             (10, "on image"))
+
+
+def begin(once, rng, state):
+    """The id of a new sandbox in that state."""
+    sandbox = new_id(rng)
+    if state == "none":
+        return sandbox
+    equal(once.ask_plan(CREATE, plan(sandbox, flags=int(state == "pooled")))[0], SANDBOX, state)
+    for number in STATES[state]:
+        body = sandbox.encode() + (KEEP_DISK if number == KILL else b"")
+        equal(code_of(once.ask(number, body)), "ok", f"it is made {state}")
+    return sandbox
+
+
+def orders(sandbox, snapshot):
+    """(what, number, body, plan): one of every kind, each of which is right in itself."""
+    box, other = sandbox.encode(), snapshot.encode()
+    found = [
+        ("adopt", ADOPT, box + struct.pack("<IQ", 1, 1)), ("sockets", SOCKETS, box + b"\0\1"),
+        ("freeze", FREEZE, box), ("thaw", THAW, box), ("limits", LIMITS, box + limits()),
+        ("no limits", LIMITS, box + limits(0, 0, 0, 0, 0, 0)), ("stats", STATS, box),
+        ("open a mount", OPEN_MOUNT, box + text("/mnt/x") + b"\0"),
+        ("attach a mount", ATTACH_MOUNT, box + struct.pack("<I", 1)),
+        ("detach a mount", DETACH_MOUNT, box + struct.pack("<I", 1)),
+        ("snapshot", SNAPSHOT, box + other + b"\1"), ("its own id", SNAPSHOT, box + box + b"\0"),
+        ("list snapshots", LIST_SNAPSHOTS, box), ("roll back", ROLL_BACK, box + other + bytes(8)),
+        ("usage", DISK_USAGE, disk(0, sandbox)), ("usage of a snapshot", DISK_USAGE, disk(1, sandbox)),
+        ("reclaim", RECLAIM, box), ("sync", SYNC, b"\1"), ("list", LIST, box),
+        ("inspect", INSPECT, b"\0" + bytes(26) + box), ("delete a snapshot", DELETE_SNAPSHOT, other),
+    ]
+    for job, parts in JOB_PARTS:
+        for one, base in ((disk(0, sandbox), disk(1, snapshot)), (disk(1, snapshot), disk(0, sandbox))):
+            for target in (snapshot[::-1][1:] + "a", sandbox):
+                if (job == 0 and one[0]) or (target == sandbox and one == disk(0, sandbox)):
+                    continue  # these are none, and end the conversation
+                found.append((f"job {job}", KEEPER_JOB, bytes([job])
+                              + (one if "on" in parts else disk(0))
+                              + (base if "base" in parts else disk(0))
+                              + (target.encode() if "target" in parts else bytes(26)) + bytes(8)
+                              + text("host" if "image" in parts else "")))
+    return found
+
+
+def give(once, number, body, nothing):
+    """The answer; a job gets the three descriptors it asks for, which are of nothing."""
+    if number not in (CREATE, ASSIGN):
+        return once.ask(number, body, [nothing] * 3 if number == KEEPER_JOB else ())
+    return once.ask_plan(number, body)
+
+
+@test
+def every_order_is_answered_in_every_state_of_a_sandbox():
+    need_launcher()
+    rng = random.Random(f"{SEED} orders")
+    nothing = os.open("/dev/null", os.O_RDWR)
+    with Once() as once:
+        once.greet()
+        for state in STATES:
+            sandbox, snapshot = begin(once, rng, state), new_id(rng)
+            for what, number, body in orders(sandbox, snapshot):
+                assert give(once, number, body, nothing), f"{what} for one that is {state} ended it all"
+            for flags, origin in ((0, None), (1, None), (2, None), (4, disk(0, sandbox)),
+                                  (0, disk(1, snapshot))):
+                for number in (CREATE, ASSIGN):
+                    for network in (0, 1):
+                        data = plan(sandbox, flags=flags, origin=origin, network=network,
+                                    owner=snapshot.encode())
+                        assert give(once, number, data, nothing), f"plan {flags} when {state}"
+            equal(once.ask(LIST, bytes(26))[0], LISTED, f"it goes on after {state}")
+            once.ask(KILL, sandbox.encode() + b"\1")
+    os.close(nothing)
     nothing_is_left()
 
 

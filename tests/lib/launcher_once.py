@@ -19,9 +19,10 @@ import subprocess
 from outpost import cgroup, folder, network_name
 from program import clean_environment, program
 
-VERSION, PLAN_VERSION = 3, 2
-HELLO, SUBSCRIBE, LIST, ADOPT, CREATE, ASSIGN, SOCKETS, FREEZE, THAW, KILL, LIMITS, STATS = \
-    range(1, 13)
+VERSION, PLAN_VERSION = 3, 3
+HELLO, SUBSCRIBE, LIST, ADOPT, CREATE, ASSIGN, SOCKETS, FREEZE, THAW, KILL, LIMITS, STATS, \
+    OPEN_MOUNT, ATTACH_MOUNT, DETACH_MOUNT, KEEPER_JOB, SNAPSHOT, DELETE_SNAPSHOT, \
+    LIST_SNAPSHOTS, ROLL_BACK, DISK_USAGE, RECLAIM, SYNC, INSPECT = range(1, 25)
 WELCOME, DONE, SUBSCRIBED, LISTED, SANDBOX, SOCKETS_MADE, STATS_READ, EXITED = \
     64, 66, 67, 68, 69, 70, 71, 96
 PACKET_MAX = 4096
@@ -52,11 +53,11 @@ def limits(memory=256 << 20, swap=0, pids=64, cpu=1000, disk=64 << 20, files=0):
 
 
 def plan(sandbox, hostname="box", image="host", flags=0, network=0, rules=None, binds=None,
-         version=PLAN_VERSION, origin=None, **limit):
+         version=PLAN_VERSION, origin=None, owner=bytes(26), **limit):
     """Bytes of a plan; `rules` and `binds` are bytes of lists, `origin` those of a disk."""
     return b"".join([struct.pack("<H", version), sandbox.encode(), text(hostname), text(image),
                      struct.pack("<I", flags), origin or disk(0), limits(**limit),
-                     bytes([network]), rules or b"\0\0", binds or b"\0\0"])
+                     owner, bytes([network]), rules or b"\0\0", binds or b"\0\0"])
 
 
 def disk(which, name=None):
