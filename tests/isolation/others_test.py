@@ -95,9 +95,38 @@ def a_link_planted_on_the_disk_leads_the_next_start_nowhere():
         box = lab.start(["links"], disk_of=box)
         equal(attack(box, "read_planted_link"), "read_planted_link succeeded")
         lab.stop(box, keep=True)
-        # ... with it, there is no such sandbox.
-        answer = lab.ask("start", "-", box.id)
-        equal("attach the image's parts: " in answer.get("error", ""), True, str(answer))
+        # ... with it, the link means a folder of the sandbox, which it has not.
+        box = lab.start([], disk_of=box)
+        equal(attack(box, "read_planted_link"), "read_planted_link refused ENOENT")
+        equal(box.run("ls -A /usr/local; touch /usr/local/x")["stdout"], "", "nothing is there")
+
+
+MOVED = "mv /var /srv/var && ln -s /srv/var /var"
+ODD = ("rm -r /var/usrlocal && mkfifo /var/usrlocal", "rm -r /var/usrlocal && ln -s usrlocal /var/usrlocal",
+       "rm -r /var/usrlocal && echo text > /var/usrlocal", "rm -r /var/usrlocal",
+       "rm -r /var/usrlocal && ln -s /proc/self/cwd /var/usrlocal", f"{MOVED} && rm -r /srv/var",
+       "rm -r /var && mkfifo /var", "rm -r /var && ln -s /../../../../.. /var")
+
+
+@test
+def a_var_that_is_no_folder_any_more_keeps_no_sandbox_from_starting():
+    with WallLab() as lab:
+        for odd in ODD:
+            box = lab.start([])
+            equal(box.run(odd)["exitCode"], 0, odd)
+            lab.stop(box, keep=True)
+            box = lab.start([], disk_of=box)
+            equal(box.run("ls -A /usr/local; echo alive")["stdout"], "alive\n", odd)
+            box.run("rm -rf /var; mkdir -p /var/usrlocal/bin")
+            lab.stop(box, keep=True)
+            box = lab.start([], disk_of=box)
+            equal(box.run("ls -A /usr/local")["stdout"], "bin\n", f"mended after: {odd}")
+            lab.stop(box)
+        box = lab.start([])
+        equal(box.run(f"echo mine > /usr/local/bin/mine && {MOVED}")["exitCode"], 0, MOVED)
+        lab.stop(box, keep=True)
+        box = lab.start([], disk_of=box)
+        equal(box.run("cat /usr/local/bin/mine")["stdout"], "mine\n", "it may be somewhere else")
 
 
 @test

@@ -17,6 +17,7 @@
 #include "base/auto.h"
 #include "launcher/image/image_ground.h"
 #include "sys/file/sys_file.h"
+#include "sys/file/sys_open_beneath.h"
 #include "sys/mount/sys_mount.h"
 #include "sys/mount/sys_mount_path.h"
 
@@ -267,13 +268,27 @@ static int attach_at(const struct child *child, int mount, int root, const char 
     return place < 0 ? place : sys_mount_attach(mount, place, "");
 }
 
-/* Show a folder of the root at another place of it, too. */
+/* A folder of the new root that may be shown elsewhere: its owner may have put it where he likes, by
+ * links that are followed within this root. */
+static int open_source(const struct child *child, int root, const char *path)
+{
+    if (CHILD_IS_OPEN(child, LINKS))
+        return open_place(child, root, path, false);
+    return sys_open_in_root(root, path, O_PATH | O_DIRECTORY, 0);
+}
+
+/* Show a folder of the root at another place of it, too. Where that is no folder any more an empty
+ * one is shown: the sandbox starts, and its owner can mend it. */
 static int bind_inside(const struct child *child, int root, const char *from, const char *to)
 {
     static const struct sys_mount_attributes change = {.set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};
-    AUTO(close) int source = open_place(child, root, from, false);
-    AUTO(close) int mount = source < 0 ? source : sys_mount_copy(source, "", false);
-    int r = mount < 0 ? mount : sys_mount_change(mount, "", &change);
+    static const struct sys_mount_attributes fixed = {.set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+                                                             MOUNT_ATTR_RDONLY};
+    AUTO(close) int source = open_source(child, root, from);
+    AUTO(close)
+    int mount =
+        source < 0 ? sys_mount_copy(AT_FDCWD, EMPTY, false) : sys_mount_copy(source, "", false);
+    int r = mount < 0 ? mount : sys_mount_change(mount, "", source < 0 ? &fixed : &change);
 
     return r < 0 ? r : attach_at(child, mount, root, to, false);
 }
