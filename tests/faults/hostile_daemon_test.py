@@ -303,6 +303,7 @@ def a_daemon_that_never_reads_is_not_waited_for():
 # Of a sandbox, and what is sent to bring it there.
 STATES = {"none": (), "running": (), "frozen": (FREEZE,), "pooled": (), "stopped": (KILL,)}
 KEEP_DISK = b"\0"
+UNPACK, UNARCHIVE, JOB_ENDED = 6, 8, 73
 
 
 # Of each kind of job what it is given (model/disk.h).
@@ -380,6 +381,55 @@ def every_order_is_answered_in_every_state_of_a_sandbox():
             equal(once.ask(LIST, bytes(26))[0], LISTED, f"it goes on after {state}")
             once.ask(KILL, sandbox.encode() + b"\1")
     os.close(nothing)
+    nothing_is_left()
+
+
+def inputs(rng):
+    """What a keeper may be given to read: {what: descriptor}."""
+    reading, writing = os.pipe()
+    os.close(writing)
+    return {
+        "nothing": memfd(b"", 0), "noise": memfd(rng.randbytes(9000), 0),
+        "a head of squashfs": memfd(b"hsqs" + rng.randbytes(3000), 0),
+        "a list of layers": memfd(b'{"layers":["' + b"x" * 3000, 0), "a closed pipe": reading,
+        "zeros without end": os.open("/dev/zero", os.O_RDONLY),
+        "a folder": os.open("/", os.O_RDONLY), "a path": os.open("/etc/passwd", os.O_PATH),
+        "only to be written": os.open("/dev/null", os.O_WRONLY), "an event": os.eventfd(0, os.EFD_NONBLOCK),
+        "a process": os.pidfd_open(os.getpid()),
+    }
+
+
+def give_job(once, job, sandbox, given, made):
+    """The number of the answer; nobody reads the report to its end."""
+    body = (bytes([job]) + disk(0) + disk(0) + (sandbox.encode() if job == UNPACK else bytes(26))
+            + bytes(8) + text(""))
+    reading, writing = os.pipe()
+    once.request += 1
+    once.send(message(KEEPER_JOB, once.request, body), [given, writing, made])
+    os.close(writing)
+    os.read(reading, 1)
+    os.close(reading)
+    while answer := once.receive():
+        if answer[1] == once.request:
+            return answer[0]
+    return None
+
+
+@test
+def keepers_are_fed_anything():
+    """And never end the conversation, nor leave the disk that they were to make."""
+    need_launcher()
+    rng = random.Random(f"{SEED} inputs")
+    with Once() as once:
+        once.greet()
+        for job in (UNPACK, UNARCHIVE):
+            for what, given in inputs(rng).items():
+                made = memfd(b"", 0)
+                number = give_job(once, job, new_id(rng), given, made)
+                assert number in (DONE, JOB_ENDED), f"job {job}, {what}: {number}"
+                equal(once.ask(LIST, bytes(26)), (LISTED, b"\0\0\0"), f"disks after {what}")
+                os.close(given)
+                os.close(made)
     nothing_is_left()
 
 

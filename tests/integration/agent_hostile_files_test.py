@@ -7,6 +7,7 @@ are full. The agent runs in namespaces of its own, with a fresh /var/backups.
 # timeout: 600
 """
 
+import ctypes
 import io
 import json
 import os
@@ -14,6 +15,7 @@ import shutil
 import sys
 import tarfile
 import tempfile
+import threading
 import urllib.parse
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
@@ -21,9 +23,13 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from agent import Init, can_unshare  # noqa: E402
 from git_server import git  # noqa: E402
 from http_raw import request  # noqa: E402
+from program import wait_until  # noqa: E402
+from soak import FULL  # noqa: E402
 from tap import equal, main, skip, test  # noqa: E402
 
-COUNTER = iter(range(1000))
+COUNTER = iter(range(100000))
+RACES = 3000 if FULL else 300
+AT_FDCWD, EXCHANGE = -100, 2  # of renameat2
 
 
 class Machine(Init):
@@ -159,6 +165,103 @@ def magic_links_are_followed_by_no_call():
     assert request(SHARED.address, "GET", archive, [], b"", 60.0).status >= 400, "export"
     assert import_tar(f"{folder}/out", ("new", tarfile.DIRTYPE, ""))[0] >= 400, "import"
     equal(sorted(os.listdir(folder)), ["file", "out"], "what is there")
+
+
+# --- names that change while a call runs ----------------------------------------------------------
+
+class Swapper(threading.Thread):
+    """Two names change places, over and over, until the block ends."""
+
+    def __init__(self, one, other):
+        super().__init__(daemon=True)
+        self.names = os.fsencode(one), os.fsencode(other)
+        self.turns, self.is_over = 0, False
+
+    def run(self):
+        exchange = ctypes.CDLL(None, use_errno=True).renameat2
+        while not self.is_over:
+            # One of them may just be moved away.
+            self.turns += exchange(AT_FDCWD, self.names[0], AT_FDCWD, self.names[1], EXCHANGE) == 0
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.is_over = True
+        self.join()
+
+
+def race(one, other, calls):
+    """Make the calls over and over while the names change places. {status: how often}"""
+    statuses = {}
+    with Swapper(one, other) as swapper:
+        wait_until(lambda: swapper.turns > 100, "names change places")
+        for number in range(RACES):
+            status = calls[number % len(calls)]()
+            statuses[status] = statuses.get(status, 0) + 1
+        assert swapper.turns > RACES, swapper.turns
+    return statuses
+
+
+@test
+def no_race_leads_to_the_entries_of_pid_1():
+    folder = fresh()
+    os.mkdir(f"{folder}/here")
+    put(f"{folder}/here/timerslack_ns", "mine")
+    put(f"{folder}/here/maps", "mine")
+    os.symlink("/proc/self", f"{folder}/there")
+    before = SHARED.shell("cat /proc/1/timerslack_ns")
+    read = []
+
+    def write():
+        return call("/api/write", path=f"{folder}/here/timerslack_ns", content="20000000000")[0]
+
+    def look():
+        status, document = call("/api/read", path=f"{folder}/here/maps")
+        read.append(document.get("content", "") if status == 200 else "")
+        return status
+
+    def upload():
+        return request(SHARED.address, "PUT", "/burrow/file?" + urllib.parse.urlencode(
+            {"path": f"{folder}/here/timerslack_ns"}), [], b"20000000000", 60.0).status
+
+    statuses = race(f"{folder}/here", f"{folder}/there", [write, look, upload])
+    equal(statuses.keys() > {200}, True, f"some came through, some met the link: {statuses}")
+    equal(set(read) - {"", "mine"}, set(), "what was read")
+    equal(SHARED.shell("cat /proc/1/timerslack_ns"), before, "timer slack")
+
+
+@test
+def no_race_leads_an_import_or_a_move_out_of_its_folder():
+    folder, outside = fresh(), fresh()
+    put(f"{outside}/precious", "precious")
+    os.makedirs(f"{folder}/tree/a/b")
+    os.symlink(outside, f"{folder}/link")
+
+    def bring():
+        return import_tar(f"{folder}/tree", ("a", tarfile.DIRTYPE, ""), ("a/b", tarfile.DIRTYPE, ""),
+                          ("a/b/new", tarfile.DIRTYPE, ""), ("a/new", tarfile.SYMTYPE, "x"))[0]
+
+    race(f"{folder}/tree/a", f"{folder}/link", [bring])
+    equal(os.listdir(outside), ["precious"], "after imports")
+
+    statuses = set()
+    for _ in range(RACES // 15):
+        folder = fresh()
+        os.makedirs(f"{folder}/tree/a")
+        for name in ("precious", *map(str, range(50))):
+            put(f"{folder}/tree/a/{name}", "not")
+        os.symlink(outside, f"{folder}/link")
+        with Swapper(f"{folder}/tree/a", f"{folder}/link") as swapper:
+            wait_until(lambda swapper=swapper: swapper.turns > 10, "names change places")
+            # To another filesystem: copied, then deleted.
+            away = f"/var/backups/{next(COUNTER)}"
+            statuses.add(call("/api/move", sourcePath=f"{folder}/tree", destinationPath=away)[0])
+        equal(os.listdir(outside), ["precious"], "after a move")
+        with open(f"{outside}/precious", encoding="utf-8") as file:
+            equal(file.read(), "precious")
+    equal(200 in statuses, True, f"some were moved: {statuses}")
 
 
 # --- archives ------------------------------------------------------------------------------------

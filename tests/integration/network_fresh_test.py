@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # timeout: 600
-"""Every sandbox has a network namespace of its own, which no other had before."""
+"""Every sandbox has a network namespace and a disk of its own, which no other had before."""
 
 import os
 import sys
@@ -8,8 +8,8 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
 from control_plane import NATIVE, ControlPlane  # noqa: E402
-from launcher import need_launcher  # noqa: E402
-from tap import equal, main, test  # noqa: E402
+from launcher import POOL_KIND, need_launcher  # noqa: E402
+from tap import equal, main, skip, test  # noqa: E402
 
 # The cookie of the namespace, which no other ever has; numbers are used again by the kernel.
 COOKIE = ["python3", "-c", "import socket\nprint(int.from_bytes("
@@ -35,6 +35,23 @@ def no_sandbox_has_the_network_of_another():
                  ("true", "exec 3<>/dev/tcp/127.0.0.1/1", "exec 3<>/dev/tcp/192.0.2.1/80") * 3]
         equal(len({cookie for cookie, _ in lives}), len(lives), "networks")
         equal(len({seen for _, seen in lives}), 1, "what they saw")
+
+
+@test
+def no_sandbox_has_the_disk_of_another():
+    """A disk that somebody had would number its files where that one stopped."""
+    need_launcher()
+    if os.environ.get(POOL_KIND) == "plain":
+        skip("a pool whose disks are filesystems")
+    with ControlPlane("--stock", "0") as plane:
+        def first_file():
+            box = plane.create()["id"]
+            number = plane.execute(box, "touch /workspace/x && stat -c %i /workspace/x")["stdout"]
+            plane.execute(box, "cd /workspace && touch $(seq 40)")
+            plane.call("DELETE", f"{NATIVE}/sandboxes/{box}")
+            return int(number)
+
+        equal(len({first_file() for _ in range(8)}), 1, "numbers of the first file on each disk")
 
 
 @test
