@@ -32,8 +32,8 @@ static void resident_weigh(struct resident *resident, uint32_t weight)
         resident->weight = weight;
 }
 
-/* What there is to divide: more than one owner, or what was divided before. */
-static bool is_contested(const struct residents *all)
+/* Whether there is more than one owner. */
+static bool has_owners(const struct residents *all)
 {
     const struct resident *first = NULL;
 
@@ -42,12 +42,31 @@ static bool is_contested(const struct residents *all)
 
         if (!has_part(resident))
             continue;
-        if (resident->weight != CGROUP_WEIGHT_FULL ||
-            (first && !is_owners(resident, &first->record.owner)))
+        if (first && !is_owners(resident, &first->record.owner))
             return true;
         first = resident;
     }
     return false;
+}
+
+/* Whether somebody's was divided: then it has to be given back, too. */
+static bool has_divided(const struct residents *all)
+{
+    for (size_t i = 0; i < all->count; i++) {
+        if (has_part(all->sorted[i]) && all->sorted[i]->weight != CGROUP_WEIGHT_FULL)
+            return true;
+    }
+    return false;
+}
+
+/* How much all together have used since the last turn. */
+static bool is_little_used(struct residents *all)
+{
+    uint64_t used = cgroup_host_cpu_used(all->site->cgroups);
+    bool is_little = used < all->cpu_seen_us + LITTLE_US;
+
+    all->cpu_seen_us = used;
+    return is_little;
 }
 
 static size_t collect_uses(struct residents *all, struct owner_use *uses)
@@ -86,14 +105,8 @@ void residents_weigh(struct event_timer *timer)
     struct residents *all = CONTAINER_OF(timer, struct residents, weighing);
     uint64_t began = clock_monotonic_ns(all->loop->clock), took;
 
-    if (is_contested(all)) {
-        uint64_t used = cgroup_host_cpu_used(all->site->cgroups);
-        bool is_little = used < all->cpu_seen_us + LITTLE_US;
-
-        all->cpu_seen_us = used;
-        if (!is_little)
-            divide_cpus(all);
-    }
+    if (has_divided(all) || (has_owners(all) && !is_little_used(all)))
+        divide_cpus(all);
     took = (clock_monotonic_ns(all->loop->clock) - began) / 1000000;
     if (all->count)
         event_timer_set(all->loop, timer, took * TURN_PART > TURN_MS ? took * TURN_PART : TURN_MS);
