@@ -88,6 +88,31 @@ static void a_delegated_v2_host_serves_everything(void **state)
     remove_scratch(fake.root);
 }
 
+static void one_has_a_base_for_himself(void **state)
+{
+    struct fake fake;
+    AUTO(cgroup_host) struct cgroup_host *host = NULL, *other = NULL;
+    struct error err = ERROR_INIT;
+
+    (void) state;
+    fake_init(&fake, "0::/unit\n", v2_mounts);
+    v2_group(&fake, "v2", "cpu memory pids\n", "cpu memory pids\n");
+    v2_group(&fake, "v2/unit", "cpu memory pids\n", "cpu memory pids\n");
+    v2_group(&fake, "v2/unit/burrow", "cpu memory pids\n", "cpu memory pids\n");
+    host = fake_open(&fake);
+    other = fake_open(&fake);
+    assert_int_equal(cgroup_host_claim(host, 0, &err), 0);
+    assert_int_equal(cgroup_host_claim(host, 0, &err), 0);
+    assert_int_equal(cgroup_host_claim(other, 0, &err), -1);
+    assert_int_equal(err.code, ERR_CONFLICT);
+    assert_non_null(strstr(err.message, "v2/unit/burrow"));
+    assert_non_null(strstr(err.message, "--cgroup"));
+    cgroup_host_free(host);
+    host = NULL;
+    assert_int_equal(cgroup_host_claim(other, 0, &err), 0);
+    remove_scratch(fake.root);
+}
+
 static void controllers_are_enabled_on_the_way_down(void **state)
 {
     struct fake fake;
@@ -261,6 +286,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_delegated_v2_host_serves_everything),
+        cmocka_unit_test(one_has_a_base_for_himself),
         cmocka_unit_test(controllers_are_enabled_on_the_way_down),
         cmocka_unit_test(the_base_climbs_to_where_controllers_are),
         cmocka_unit_test(after_an_exec_the_leaf_is_not_taken_for_our_place),
