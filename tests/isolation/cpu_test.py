@@ -6,6 +6,7 @@
 """
 
 import os
+import re
 import sys
 import time
 
@@ -63,24 +64,28 @@ def many_burners_leave_a_sandbox_with_one_its_share():
 SPIN = "for i in 1 2; do nohup sh -c 'while :; do :; done' >/dev/null 2>&1 & done"
 
 
-def group_file(plane, box, *names):
-    """The first of these files that a sandbox's own group has, as a number."""
+def group_path(plane, box, *names):
+    """The first of these files that a sandbox's own group has."""
     for group in plane.groups():
         for name in names:
             path = os.path.join(group, name)
             if os.path.basename(group) == box and os.path.exists(path):
-                with open(path, encoding="ascii") as file:
-                    return int(file.read().split()[1 if name == "cpu.stat" else 0])
+                return path
     skip("controllers that divide and count CPU time")
-    return 0
+    return ""
+
+
+def group_number(path):
+    with open(path, encoding="ascii") as file:
+        return int(file.read().split()[1 if path.endswith("cpu.stat") else 0])
 
 
 def weight(plane, box):
-    return group_file(plane, box, "cpu.weight", "cpu.shares")
+    return group_number(group_path(plane, box, "cpu.weight", "cpu.shares"))
 
 
 def used(plane, box):
-    return group_file(plane, box, "cpuacct.usage", "cpu.stat")
+    return group_number(group_path(plane, box, "cpuacct.usage", "cpu.stat"))
 
 
 @test
@@ -114,6 +119,27 @@ def an_owner_with_many_sandboxes_has_the_part_of_one():
         for number in range(6):
             plane.call("DELETE", f"{NATIVE}/sandboxes/greedy-{number}", key=many)
         wait_until(lambda: weight(plane, last) == full, "what is not used is given back")
+
+
+@test
+def a_sandbox_of_an_earlier_launcher_weighs_what_others_do():
+    """Those said no owner, and left weights as the kernel makes them."""
+    need_launcher()
+    with ControlPlane("--stock", "0") as plane:
+        box = plane.create("old")["id"]
+        path, full = group_path(plane, box, "cpu.weight", "cpu.shares"), weight(plane, box)
+        record = f"{plane.run}/serve/records/{box}"
+        with open(record, encoding="ascii") as file:
+            text = file.read()
+        earlier = re.sub("\nowner .*\n", "\n\n", text)
+        assert earlier != text, text
+        with open(record, "w", encoding="ascii") as file:
+            file.write(earlier.ljust(len(text), "\n"))
+        with open(path, "w", encoding="ascii") as file:
+            file.write("100" if path.endswith("weight") else "1024")
+        plane.kill_hard("launcher", "daemon")
+        wait_until(lambda: weight(plane, box) == full, "it weighs what others do")
+        equal(plane.execute("old", "echo alive")["stdout"], "alive\n")
 
 
 main()
