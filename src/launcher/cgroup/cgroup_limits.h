@@ -15,9 +15,10 @@
  * sandboxes weigh beside each other is in cgroup_weight.h.
  *
  * Buffers of TCP sockets are memory of the sandbox on v2: they are part of memory.current (`sock` in
- * memory.stat) and end at memory.max (seen on 6.1: tests/vm/cases/limits_test.py). v1 counts them beside it, so there they have a limit
- * of their own: what the memory may be, and 256 MB at most, because the kernel's tcp_mem is one for
- * the whole host: two sandboxes of 2 GB could take all of it, and TCP of everybody would stall. */
+ * memory.stat) and end at memory.max (seen on 6.1: tests/vm/cases/limits_test.py). v1 counts them
+ * beside it, so there they have a limit of their own: what the memory may be, and 256 MB at most,
+ * because the kernel's tcp_mem is one for the whole host: two sandboxes of 2 GB could take all of
+ * it, and TCP of everybody would stall. */
 #pragma once
 
 #include <stdbool.h>
