@@ -18,7 +18,6 @@
 #define PATH_POLICY                                                                                \
     "sandbox allow-scripts allow-forms allow-modals allow-popups allow-downloads "                 \
     "allow-pointer-lock"
-#define PORT_TEXT_SIZE 8
 
 struct preview {
     struct domain *domain;
@@ -362,15 +361,26 @@ void preview_set_address(struct preview *preview, uint16_t port, bool is_secure)
     preview->is_secure = is_secure;
 }
 
+/* The host of all previews, with its port where browsers need it. */
+static void preview_add_host(const struct preview *preview, struct text *out)
+{
+    text_append(out, *preview->host ? preview->host : "localhost");
+    if (preview->port && preview->port != (preview->is_secure ? 443 : 80))
+        text_format(out, ":%u", preview->port);
+}
+
 void preview_url(const struct preview *preview, const struct port *port, struct text *out)
 {
-    char number[PORT_TEXT_SIZE] = "";
+    text_format(out, "%s://%u-%s-%s.", preview->is_secure ? "https" : "http", port->number,
+                port->sandbox.text, port->token);
+    preview_add_host(preview, out);
+    text_append_char(out, '/');
+}
 
-    if (preview->port && preview->port != (preview->is_secure ? 443 : 80))
-        (void) snprintf(number, sizeof(number), ":%u", preview->port);
-    text_format(out, "%s://%u-%s-%s.%s%s/", preview->is_secure ? "https" : "http", port->number,
-                port->sandbox.text, port->token, *preview->host ? preview->host : "localhost",
-                number);
+void preview_source(const struct preview *preview, struct text *out)
+{
+    text_append(out, preview->is_secure ? "https://*." : "http://*.");
+    preview_add_host(preview, out);
 }
 
 void preview_forget(struct preview *preview, const struct id *sandbox, uint16_t number)

@@ -46,6 +46,9 @@ void preview_by_path(struct http_request *request);
 /* Append the URL of an exposed port. */
 void preview_url(const struct preview *preview, const struct port *port, struct text *out);
 
+/* Append where all of them are, as a source of a Content-Security-Policy: scheme, "*." and host. */
+void preview_source(const struct preview *preview, struct text *out);
+
 /* The port is not exposed any more: cut what is open to it. */
 void preview_forget(struct preview *preview, const struct id *sandbox, uint16_t number);
 
