@@ -18,9 +18,10 @@ static void page_add_policy(struct http_request *request)
     const struct preview *preview = request->context;
     AUTO(text) struct text policy = TEXT_INIT(POLICY_MAX);
 
-    text_append(&policy, "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-                         "img-src 'self' data: blob:; base-uri 'none'; form-action 'none'; "
-                         "frame-ancestors 'none'; frame-src 'self'");
+    text_append(&policy,
+                "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+                "img-src 'self' data: blob:; base-uri 'none'; form-action 'none'; "
+                "frame-ancestors 'none'; frame-src 'self'");
     if (preview) {
         text_append_char(&policy, ' ');
         preview_source(preview, &policy);
@@ -78,7 +79,8 @@ static void page_get_file(struct http_request *request)
         page_send(request, file);
         return;
     }
-    error_fill(&err, ERR_NOT_FOUND, 0, "the page has no file '%s'; reload it if Burrow was updated", name);
+    error_fill(&err, ERR_NOT_FOUND, 0, "the page has no file '%s'; reload it if Burrow was updated",
+               name);
     http_reply_error(request, &err);
 }
 

@@ -89,9 +89,10 @@ static void tell_first(void *context)
     if (daemon->settings.no_auth || !isatty(STDOUT_FILENO) ||
         !auth_first_offer(daemon->plane.auth, token))
         return;
-    (void) printf("first  %s\n       makes the first account, once, within %d hours; in a browser:\n"
-                  "       open the url above with /#first= and this token behind it\n",
-                  token, AUTH_FIRST_HOURS);
+    (void) printf(
+        "first  %s\n       makes the first account, once, within %d hours; in a browser:\n"
+        "       open the url above with /#first= and this token behind it\n",
+        token, AUTH_FIRST_HOURS);
     (void) fflush(stdout);
     explicit_bzero(token, sizeof(token));
 }
