@@ -55,6 +55,8 @@ struct domain_options {
     uint64_t gc_every_ms;     /* how often layers that nobody names are taken away; 0: never */
     /* The provider is lost: the daemon must end. */
     void (*lost)(void *context, const struct error *reason);
+    /* Somebody may have lost a right: standing_check may say something else now. May be NULL. */
+    void (*standing_changed)(void *context);
     /* Have domain_turn called once, soon, from the loop and never from inside this call. */
     void (*defer)(void *context);
     void *context;

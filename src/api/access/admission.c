@@ -7,6 +7,7 @@
 #include "api/access/access.h"
 #include "api/access/credential.h"
 #include "api/access/csrf.h"
+#include "api/access/lasting.h"
 #include "base/auto.h"
 #include "base/memory.h"
 #include "base/number.h"
@@ -58,16 +59,18 @@ int admission_init(struct admission *admission, const struct admission_options *
     return origins_read(&admission->origins, options->origins ? options->origins : "", err);
 }
 
-void admission_open(struct admission *admission, struct domain *domain,
+void admission_open(struct admission *admission, struct domain *domain, struct lasting *lasting,
                     const struct id *administrator)
 {
     admission->domain = domain;
+    admission->lasting = lasting;
     admission->administrator = *administrator;
 }
 
 void admission_close(struct admission *admission)
 {
     admission->domain = NULL;
+    admission->lasting = NULL;
 }
 
 void admission_done(struct admission *admission)
@@ -364,8 +367,11 @@ int admission_check_access(struct http_request *request, void *data, struct erro
     caller->request = request->id;
     (void) snprintf(caller->address, sizeof(caller->address), "%s", from.text);
     request->caller = caller;
-    if (decide(admission, request, &from, caller, err) == 0)
+    if (decide(admission, request, &from, caller, err) == 0) {
+        if (*caller->credential.text)
+            lasting_note(admission->lasting, caller);
         return 0;
+    }
     if (is_public(request))
         admission_note(admission, request, err);
     return -1;

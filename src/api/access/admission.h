@@ -28,6 +28,7 @@
 #include "net/http/http_request.h"
 
 struct domain;
+struct lasting;
 
 #define ADMISSION_HOSTS_MAX 32
 
@@ -44,6 +45,7 @@ struct admission {
     struct throttle failures;
     const struct clock *clock; /* borrowed */
     struct domain *domain;     /* borrowed; NULL until admission_open */
+    struct lasting *lasting;   /* borrowed; NULL until admission_open, and may stay so */
     struct id administrator;   /* whom everybody is without keys */
 };
 
@@ -61,8 +63,9 @@ int admission_init(struct admission *admission, const struct admission_options *
                    struct error *err);
 
 /* The domain is there: from now on callers can be known. Before, all but public routes are answered
- * with ERR_UNAVAILABLE. `administrator` is copied. */
-void admission_open(struct admission *admission, struct domain *domain,
+ * with ERR_UNAVAILABLE. `administrator` is copied. `lasting` is told who came for how long; may be
+ * NULL. */
+void admission_open(struct admission *admission, struct domain *domain, struct lasting *lasting,
                     const struct id *administrator);
 
 /* It is about to go: as before admission_open. */

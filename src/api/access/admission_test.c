@@ -157,7 +157,7 @@ static void gate_begin(struct gate *gate, const struct admission_options *given)
     gate->eve = house_owner(&gate->house, "Eve", "e@b", false);
     options.clock = &gate->house.clock.clock;
     assert_int_equal(admission_init(&gate->admission, &options, NULL), 0);
-    admission_open(&gate->admission, gate->house.domain, &gate->ada->id);
+    admission_open(&gate->admission, gate->house.domain, NULL, &gate->ada->id);
 }
 
 static void gate_end(struct gate *gate)

@@ -42,7 +42,7 @@ static inline void office_begin(struct office *office, enum auth_sign_up sign_up
     memcpy(office->admin_key, office->house.secret, sizeof(office->admin_key));
     given.clock = &office->house.clock.clock;
     assert_int_equal(admission_init(&office->admission, &given, NULL), 0);
-    admission_open(&office->admission, office->house.domain, &office->admin->id);
+    admission_open(&office->admission, office->house.domain, NULL, &office->admin->id);
     office->api = (struct api){.loop = &office->house.loop,
                                .domain = office->house.domain,
                                .clock = &office->house.clock.clock};

@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "api/access/credential.h"
+#include "api/access/lasting.h"
 #include "api/preview/preview_headers.h"
 #include "api/preview/preview_name.h"
 #include "api/preview/preview_origin.h"
@@ -12,6 +13,7 @@
 #include "base/memory.h"
 #include "domain/sandbox/sandbox_use.h"
 #include "domain/sandbox/sandboxes.h"
+#include "domain/standing.h"
 #include "json/json_write.h"
 #include "net/http/http_proxy.h"
 
@@ -21,6 +23,7 @@
 
 struct preview {
     struct domain *domain;
+    struct lasting *lasting;
     struct log *log;
     char *host; /* owned, lower case; "": not by name */
     uint16_t port;
@@ -239,6 +242,23 @@ static const char *preview_target(struct http_request *request, struct url_span 
                        query.text ? "?" : "", (int) query.length, query.text ? query.text : "");
 }
 
+/* Whoever has the token is the request's caller, and is asked for as long as it lasts. */
+static bool preview_admit(struct preview *preview, struct http_request *request,
+                          const struct port *port, const char *token)
+{
+    struct caller *caller = pool_alloc(&request->pool, sizeof(*caller));
+    int64_t until_ms;
+
+    *caller = standing_of_port(port);
+    caller->request = request->id;
+    if (!port_opens(preview->domain, port, token) ||
+        standing_check(preview->domain, caller, &until_ms, NULL) < 0)
+        return false;
+    request->caller = caller;
+    lasting_note(preview->lasting, caller);
+    return true;
+}
+
 static void view(struct preview *preview, struct http_request *request,
                  const struct preview_name *name, struct url_span path, bool is_by_path)
 {
@@ -253,7 +273,7 @@ static void view(struct preview *preview, struct http_request *request,
         preview_refuse(request, ERR_UNAVAILABLE, waits_for);
         return;
     }
-    if (!port || !port_opens(preview->domain, port, name->token)) {
+    if (!port || !preview_admit(preview, request, port, name->token)) {
         refuse_access(request);
         return;
     }
@@ -348,6 +368,7 @@ struct preview *preview_new(const struct preview_options *options)
     struct preview *preview = mem_alloc(sizeof(*preview));
 
     preview->domain = options->domain;
+    preview->lasting = options->lasting;
     preview->log = options->log;
     preview->host = mem_copy_text(options->host);
     preview->origins = preview_origins_new(options->loop, options->domain);

@@ -22,11 +22,13 @@
 #include "net/http/http_server.h"
 #include "net/loop.h"
 
+struct lasting;
 struct preview;
 
 struct preview_options {
-    struct loop *loop;     /* borrowed, like all pointers */
-    struct domain *domain; /* closed after this */
+    struct loop *loop;       /* borrowed, like all pointers */
+    struct domain *domain;   /* closed after this */
+    struct lasting *lasting; /* may be NULL */
     struct log *log;
     const char *host; /* "localhost", "preview.example.org"; "": not by host name. Copied */
 };

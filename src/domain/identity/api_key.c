@@ -9,6 +9,7 @@
 #include "domain/event/audit.h"
 #include "domain/identity/api_key_internal.h"
 #include "domain/identity/owner.h"
+#include "domain/standing.h"
 
 static const char *const scope_texts[] = {
     [CALLER_PORT] = "port",   [CALLER_READ] = "read",   [CALLER_SANDBOX] = "sandbox",
@@ -308,6 +309,7 @@ static void api_keys_destroyed(struct domain *domain, const struct id *sandbox)
         if (id_equal(&key->sandbox, sandbox))
             api_key_forget(domain, key);
     }
+    standing_changed(domain);
 }
 
 const struct domain_module domain_api_keys = {

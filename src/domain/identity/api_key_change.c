@@ -8,6 +8,7 @@
 #include "domain/event/event.h"
 #include "domain/identity/api_key_internal.h"
 #include "domain/identity/owner.h"
+#include "domain/standing.h"
 #include "json/json_write.h"
 
 #define SECRET_RANDOM  32
@@ -253,12 +254,14 @@ static void key_revoked(struct domain_change *base, const struct error *failure,
                         const struct store_receipt *receipt)
 {
     struct api_key_change *change = CONTAINER_OF(base, struct api_key_change, base);
-    struct api_key *key = api_key_find_id(base->domain, &change->id);
+    struct domain *domain = base->domain;
+    struct api_key *key = api_key_find_id(domain, &change->id);
 
     (void) receipt;
     if (failure && !base->is_refused && key)
         key->revoked_ms = 0;
     key_change_end(change, failure);
+    standing_changed(domain);
 }
 
 void api_key_revoke(struct domain *domain, const struct caller *caller, struct api_key *key,

@@ -24,6 +24,7 @@ struct house {
     struct domain *domain;
     struct loop_task turn;
     struct quota default_quota;
+    unsigned int rights_changed; /* standing.h */
 
     /* What the last call answered. */
     int answers;
@@ -47,6 +48,20 @@ static inline void house_defer(void *context)
     struct house *house = context;
 
     loop_defer(&house->loop, &house->turn);
+}
+
+static inline void house_standing_changed(void *context)
+{
+    ((struct house *) context)->rights_changed++;
+}
+
+/* Whether that was told since it was asked last. */
+static inline bool house_rights_changed(struct house *house)
+{
+    unsigned int changes = house->rights_changed;
+
+    house->rights_changed = 0;
+    return changes > 0;
 }
 
 static inline void house_lost(void *context, const struct error *reason)
@@ -82,6 +97,7 @@ static inline void house_open_domain(struct house *house)
         .node = "test",
         .default_quota = house->default_quota,
         .lost = house_lost,
+        .standing_changed = house_standing_changed,
         .defer = house_defer,
         .context = house,
     };

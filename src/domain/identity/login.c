@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "domain/domain_change.h"
 #include "domain/domain_modules.h"
+#include "domain/standing.h"
 
 #define TOKEN_RANDOM  32
 #define PROGRAM_MAX   256 /* bytes of the User-Agent that are kept */
@@ -17,7 +18,7 @@ _Static_assert(LOGIN_TOKEN_SIZE == sizeof(LOGIN_TOKEN_PREFIX) - 1 + HEX_TEXT_SIZ
                "a token is its prefix and 256 bits in hex");
 
 struct logins {
-    struct table by_hash;
+    struct table by_hash, by_id;
     struct list all; /* oldest first */
     uint64_t swept_ns;
 };
@@ -50,16 +51,31 @@ static struct login *find_hash(const struct domain *domain, const uint8_t hash[S
     return NULL;
 }
 
+struct login *login_find_id(const struct domain *domain, const struct id *id)
+{
+    for (struct table_link *at = table_find(&domain->logins->by_id, domain_id_hash(domain, id)); at;
+         at = table_next(at)) {
+        struct login *login = CONTAINER_OF(at, struct login, by_id);
+
+        if (id_equal(&login->id, id))
+            return login;
+    }
+    return NULL;
+}
+
 static void login_remember(struct domain *domain, struct login *login)
 {
     login->by_hash.hash = hash_of_hash(domain, login->hash);
+    login->by_id.hash = domain_id_hash(domain, &login->id);
     table_add(&domain->logins->by_hash, &login->by_hash);
+    table_add(&domain->logins->by_id, &login->by_id);
     list_append(&domain->logins->all, &login->link);
 }
 
 static void login_forget(struct domain *domain, struct login *login)
 {
     table_remove(&domain->logins->by_hash, &login->by_hash);
+    table_remove(&domain->logins->by_id, &login->by_id);
     list_remove(&login->link);
     login_free(login);
 }
@@ -208,8 +224,10 @@ static void login_created(struct domain_change *base, const struct error *failur
     if (login) {
         oldest = find_hash(base->domain, change->hash);
         login_remember(base->domain, login);
-        if (oldest)
+        if (oldest) {
             login_forget(base->domain, oldest);
+            standing_changed(base->domain);
+        }
     }
     change->done(change->context, failure, login, login ? change->token : NULL);
     login_change_free(change);
@@ -293,6 +311,7 @@ static void login_ended(struct domain_change *base, const struct error *failure,
         login_forget(base->domain, login);
     if (change->done)
         change->done(change->context, failure, NULL, NULL);
+    standing_changed(base->domain);
     login_change_free(change);
 }
 
@@ -331,6 +350,7 @@ static void logins_end(struct domain *domain)
     LIST_EACH (&logins->all, at)
         login_free(CONTAINER_OF(at, struct login, link));
     table_done(&logins->by_hash);
+    table_done(&logins->by_id);
     free(logins);
 }
 

@@ -16,7 +16,7 @@
 #define LOGINS_PER_OWNER   100                          /* more: the oldest goes */
 
 struct login {
-    struct table_link by_hash;
+    struct table_link by_hash, by_id;
     struct list link;
     struct id id, owner;
     uint8_t hash[SHA256_SIZE];
@@ -36,6 +36,9 @@ void login_create(struct domain *domain, const struct caller *caller, struct own
  * older Burrow knew it: it could be passed on to strangers. */
 int login_check(struct domain *domain, const char *token, struct caller *caller,
                 struct login **ret_login, struct error *err);
+
+/* NULL: it has ended, or there never was one. */
+struct login *login_find_id(const struct domain *domain, const struct id *id);
 
 /* It opens nothing from the call on. `done` may be NULL, and is given neither login nor token. */
 void login_end(struct domain *domain, struct login *login, login_done *done, void *context);

@@ -7,6 +7,7 @@
 #include "domain/identity/api_key.h"
 #include "domain/identity/login.h"
 #include "domain/identity/owner_internal.h"
+#include "domain/standing.h"
 #include "json/json_write.h"
 
 #define EVENT_TEXT_MAX ((size_t) 4096)
@@ -35,6 +36,7 @@ static struct owner_change *owner_change_new(struct domain *domain, const struct
 static void owner_change_end(struct owner_change *change, const struct error *failure,
                              struct owner *owner)
 {
+    struct domain *domain = change->base.domain;
     struct error err;
 
     /* The store's own sentence names an index. */
@@ -45,6 +47,7 @@ static void owner_change_end(struct owner_change *change, const struct error *fa
     change->done(change->context, failure, failure ? NULL : owner);
     owner_free(change->wished);
     free(change);
+    standing_changed(domain);
 }
 
 /* Just enough to keep nonsense out; whether mail arrives there nobody can tell by looking. */

@@ -65,6 +65,14 @@ static void domain_deferred(void *context)
     loop_defer(plane->loop, &plane->turn);
 }
 
+static void domain_standing_changed(void *context)
+{
+    struct control_plane *plane = context;
+
+    if (plane->lasting)
+        lasting_changed(plane->lasting);
+}
+
 static void ticked(uv_timer_t *timer)
 {
     struct control_plane *plane = timer->data;
@@ -99,7 +107,7 @@ static void key_is_kept(void *context, const struct error *failure, struct owner
         lose(plane, failure);
         return;
     }
-    admission_open(plane->admission, plane->domain, &owner->id);
+    admission_open(plane->admission, plane->domain, plane->lasting, &owner->id);
     control_plane_ready(plane);
 }
 
@@ -219,6 +227,7 @@ static int open_domain(struct control_plane *plane, const struct settings *setti
         .memory_available = memory_available,
         .memory_pressure = (unsigned int) settings->memory_pressure,
         .lost = domain_lost,
+        .standing_changed = domain_standing_changed,
         .defer = domain_deferred,
         .context = plane,
     };
@@ -239,6 +248,7 @@ static int open_domain(struct control_plane *plane, const struct settings *setti
     options.objects = options.vault ? plane->objects.objects : NULL;
     plane->domain = domain_new(&options);
     agents_set_domain(plane->agents, plane->domain);
+    plane->lasting = lasting_new(plane->loop, plane->domain, clock_system(), plane->log);
     return 0;
 }
 
@@ -308,6 +318,7 @@ static int open_api(struct control_plane *plane, const struct settings *settings
 {
     const struct preview_options preview = {.loop = plane->loop,
                                             .domain = plane->domain,
+                                            .lasting = plane->lasting,
                                             .log = plane->log,
                                             .host = settings->preview_host};
 
@@ -483,6 +494,7 @@ void control_plane_close(struct control_plane *plane, void (*closed)(void *conte
     plane->is_closing = true;
     plane->closed = closed;
     admission_close(plane->admission);
+    lasting_close(TAKE_PTR(plane->lasting));
     uv_close((uv_handle_t *) &plane->tick, NULL);
     if (plane->sender)
         webhook_sender_close(TAKE_PTR(plane->sender), sender_closed, plane);

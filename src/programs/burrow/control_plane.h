@@ -10,6 +10,7 @@
 #include <uv.h>
 
 #include "api/access/admission.h"
+#include "api/access/lasting.h"
 #include "api/agent/agents.h"
 #include "api/agentpod/agentpod_webhook.h"
 #include "api/auth/auth.h"
@@ -41,6 +42,7 @@ struct control_plane {
     struct stored_state stored;
     struct domain *domain;
     struct provider *provider; /* the domain's; NULL: there are no sandboxes */
+    struct lasting *lasting;
     struct preview *preview;
     struct webhook_sender *sender;
     struct auth *auth;

@@ -156,6 +156,7 @@ static struct http_server_options server_options(const struct daemon *daemon)
     options.head_timeout_ms = settings->head_timeout_ms;
     options.body_timeout_ms = settings->body_timeout_ms;
     options.idle_timeout_ms = settings->idle_timeout_ms;
+    options.caller_size = sizeof(struct caller);
     return options;
 }
 
@@ -177,6 +178,7 @@ static int open_server(struct daemon *daemon, struct error *err)
     }
     daemon->server = http_server_new(&daemon->loop, &options);
     daemon->operations.server = daemon->server;
+    lasting_watch(daemon->plane.lasting, daemon->server);
     return 0;
 }
 
@@ -193,6 +195,7 @@ static int open_preview_server(struct daemon *daemon, struct error *err)
     options.fallback_context = daemon->plane.preview;
     options.hidden_segments = 1;
     daemon->preview_server = http_server_new(&daemon->loop, &options);
+    lasting_watch(daemon->plane.lasting, daemon->preview_server);
     if (http_server_listen(daemon->preview_server, address, daemon->tls, err) < 0)
         return -1;
     (void) printf("previews by path  %s\n", address);
