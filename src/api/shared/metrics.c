@@ -86,6 +86,20 @@ static void add_latency(struct text *out, const char *name,
                 (unsigned long long) all);
 }
 
+_Static_assert(TURN_METER_BUCKETS == DOMAIN_LATENCY_BUCKETS, "the same bounds");
+
+void metrics_add_turns(struct text *out, const struct turn_meter *meter)
+{
+    struct turn_meter_counts counts;
+
+    turn_meter_read(meter, &counts);
+    add_head(out, "burrow_loop_turn_seconds", "histogram",
+             "How long each turn of the loop kept everybody else waiting.");
+    add_latency(out, "burrow_loop_turn_seconds", counts.buckets, counts.ns_total / 1000);
+    metrics_add(out, "burrow_loop_longest_turn_seconds", "gauge",
+                "The longest of them since the start.", (double) counts.longest_ns / 1e9);
+}
+
 static void add_wakes(struct text *out, const char *name, const struct domain_counters *counters)
 {
     add_head(out, name, "histogram", "Seconds from the first wish to a sandbox that runs.");

@@ -8,10 +8,14 @@
 
 #include "api/http/api.h"
 #include "base/text.h"
+#include "net/turn_meter.h"
 
 /* One figure without labels. `type` is "counter" or "gauge". */
 void metrics_add(struct text *out, const char *name, const char *type, const char *help,
                  double value);
+
+/* How long the loop was held. */
+void metrics_add_turns(struct text *out, const struct turn_meter *meter);
 
 /* All of the domain and what is below it. */
 void metrics_add_domain(struct text *out, const struct api *api);

@@ -129,6 +129,8 @@ static void get_metrics(struct http_request *request)
                 "Log lines lost because their reader stalled.",
                 (double) log_dropped(operations->log));
     add_http(&out, operations->server);
+    if (operations->meter)
+        metrics_add_turns(&out, operations->meter);
     metrics_add_domain(&out, operations->api);
     http_reply(request, 200, "text/plain; version=0.0.4; charset=utf-8", text_string(&out),
                out.length);

@@ -14,12 +14,14 @@
 #include "base/log.h"
 #include "net/http/http_route.h"
 #include "net/http/http_server.h"
+#include "net/turn_meter.h"
 
 struct operations {
-    struct http_server *server; /* borrowed; set once it exists */
-    const struct clock *clock;  /* borrowed */
-    const struct log *log;      /* borrowed: its dropped lines are counted */
-    const struct api *api;      /* borrowed, may be NULL: no figures about sandboxes */
+    struct http_server *server;     /* borrowed; set once it exists */
+    const struct clock *clock;      /* borrowed */
+    const struct log *log;          /* borrowed: its dropped lines are counted */
+    const struct api *api;          /* borrowed, may be NULL: no figures about sandboxes */
+    const struct turn_meter *meter; /* borrowed, may be NULL */
     uint64_t started_ns;
     bool ready;
     bool has_sandboxes;

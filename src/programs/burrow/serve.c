@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "net/http/http_server.h"
 #include "net/outbound/outbound.h"
+#include "net/turn_meter.h"
 #include "programs/burrow/command.h"
 #include "programs/burrow/control_plane.h"
 #include "programs/burrow/daemon_walls.h"
@@ -35,6 +36,7 @@ struct daemon {
     struct tls_context *tls;
     struct log *log;
     struct loop loop;
+    struct turn_meter *meter;
     struct http_server *server;
     struct http_server *preview_server; /* for previews by path; NULL: none */
     uv_signal_t signals[STOP_SIGNALS];
@@ -128,6 +130,7 @@ static int open_router(struct daemon *daemon, struct error *err)
         .clock = clock_system(),
         .log = daemon->log,
         .api = &daemon->plane.api,
+        .meter = daemon->meter,
         .started_ns = clock_monotonic_ns(clock_system()),
         .sandboxes_wait = &daemon->plane.waits_for,
         .objects_problem = &daemon->plane.objects.problem,
@@ -326,6 +329,7 @@ static int serve_start(struct daemon *daemon, struct error *err)
     if (r < 0)
         return error_set(err, ERR_INTERNAL, r, "start the loop");
     daemon->loop_runs = true;
+    daemon->meter = turn_meter_new(&daemon->loop, daemon->log);
     if (control_plane_open(&daemon->plane, &daemon->loop, daemon->log, &daemon->settings,
                            &daemon->data, &daemon->admission, daemon->key, tell_first,
                            launcher_lost, daemon, err) < 0)
@@ -347,6 +351,7 @@ static void serve_finish(struct daemon *daemon)
 {
     http_server_free(daemon->server);
     http_server_free(daemon->preview_server);
+    turn_meter_close(daemon->meter);
     if (daemon->loop_runs)
         loop_done(&daemon->loop);
     tls_context_free(daemon->tls);
