@@ -453,6 +453,27 @@ void sandbox_spec_write_api(struct json_writer *json, const struct sandbox_spec 
     fields_write(json, spec, false, shows_secrets);
 }
 
+/* Of variables and commands together; one that is in a list has a few short ones. */
+#define SHOWN_IN_LISTS ((size_t) 4096)
+
+bool sandbox_spec_is_long(const struct sandbox_spec *spec)
+{
+    size_t length = 0;
+
+    for (size_t i = 0; i < spec->environment.count && length <= SHOWN_IN_LISTS; i++)
+        length += strlen(spec->environment.items[i].value);
+    for (size_t i = 0; i < spec->startup.count && length <= SHOWN_IN_LISTS; i++)
+        length += strlen(spec->startup.items[i]);
+    return length > SHOWN_IN_LISTS;
+}
+
+void sandbox_spec_shorten(struct sandbox_spec *spec)
+{
+    for (size_t i = 0; i < spec->environment.count; i++)
+        spec->environment.items[i].value[0] = '\0';
+    sandbox_texts_done(&spec->startup);
+}
+
 /* --- the rows' form -------------------------------------------------------------------------- */
 
 int sandbox_spec_read_members(const struct json_place *object, struct sandbox_spec *spec,

@@ -32,6 +32,12 @@ int sandbox_spec_read_api(const struct json_place *body, enum spec_where where,
 void sandbox_spec_write_api(struct json_writer *json, const struct sandbox_spec *spec,
                             bool shows_secrets);
 
+/* Whether its variables and commands are too much to be shown for each of a list. */
+bool sandbox_spec_is_long(const struct sandbox_spec *spec);
+
+/* Values of variables become empty, and commands go: what answers show that keep secrets back. */
+void sandbox_spec_shorten(struct sandbox_spec *spec);
+
 /* The row's form: the members of an object, beside which there may be others. */
 int sandbox_spec_read_members(const struct json_place *object, struct sandbox_spec *spec,
                               struct error *err);

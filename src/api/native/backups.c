@@ -51,8 +51,13 @@ static void listed(void *context, const struct error *failure, const struct back
     native_answer_begin_list(&answer, "backups");
     if (!request)
         return;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        if (i && native_answer_is_full(&answer)) {
+            next = backups[i - 1].id;
+            break;
+        }
         backup_body_write(&answer.json, &backups[i], false);
+    }
     json_end_array(&answer.json);
     json_add_text(&answer.json, "nextCursor", next);
     native_answer_send(&answer, request, 200);

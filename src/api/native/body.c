@@ -138,6 +138,11 @@ void native_answer_begin_list(struct native_answer *answer, const char *key)
     json_begin_array_at(&answer->json, key);
 }
 
+bool native_answer_is_full(void *answer)
+{
+    return ((const struct native_answer *) answer)->body.length >= NATIVE_PAGE_FULL;
+}
+
 struct http_request *native_answer_pending(struct native_answer *answer, struct pending *pending,
                                            const struct error *failure)
 {

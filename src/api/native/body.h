@@ -11,6 +11,7 @@
 #include "json/json_write.h"
 
 #define NATIVE_REPLY_MAX ((size_t) 32 * 1024 * 1024)
+#define NATIVE_PAGE_FULL ((size_t) 128 * 1024)
 
 /* Take the body, within the route's own limit, and read it. Uses request->data and on_gone until
  * then. `argument` is static, and the reader's by native_argument. */
@@ -55,6 +56,11 @@ void native_answer_begin_list(struct native_answer *answer, const char *key); /*
  * which was answered. */
 struct http_request *native_answer_pending(struct native_answer *answer, struct pending *pending,
                                            const struct error *failure);
+
+/* Whether a page of a list is as long as one may be: what is left is behind its cursor. Nothing holds
+ * the loop for longer than it takes to write so much. `answer` is a struct native_answer; fits
+ * sandbox_filter and snapshot_filter. */
+bool native_answer_is_full(void *answer);
 
 /* Ends what is open, and the request. */
 void native_answer_send(struct native_answer *answer, struct http_request *request, int status);

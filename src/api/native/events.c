@@ -158,8 +158,13 @@ static void page_read(void *context, const struct error *failure, const struct e
     native_answer_begin_list(&answer, "events");
     if (!request)
         return;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        if (i && native_answer_is_full(&answer)) {
+            next = events[i - 1].cursor;
+            break;
+        }
         write_event(&answer.json, &events[i]);
+    }
     json_end_array(&answer.json);
     json_add_integer(&answer.json, "next", next);
     native_answer_send(&answer, request, 200);

@@ -37,7 +37,7 @@ bool identity_page_takes(struct identity_page *page, const struct id *id)
             page->after = NULL;
         return false;
     }
-    if (!page->left) {
+    if (!page->left || native_answer_is_full(&page->answer)) {
         page->has_more = true;
         return false;
     }

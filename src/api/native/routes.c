@@ -39,6 +39,10 @@
     QUERY("cursor", "nextCursor of the page before") ","                                           \
     QUERY("limit", "1 to 1000; 100 if not given")
 
+#define AFTER_QUERY                                                                                \
+    QUERY("after", "next of the page before") ","                                                  \
+    QUERY("limit", "1 to 1000, which it is if not given")
+
 #define DEBUG_QUERY                                                                                \
     QUERY("request", "the id of one, as X-Request-Id of its reply has it") ","                     \
     QUERY("sandbox", "one, by id or name")
@@ -203,7 +207,9 @@ static const struct http_route routes[] = {
      .reply_schema = DIFF_SCHEMA,
      .parameters = QUERY("against", "a snapshot; without it the sandbox as it is now")},
 
-    {"GET", ROOT "/templates", native_list_templates, "List templates", .access = ACCESS_READ},
+    {"GET", ROOT "/templates", native_list_templates,
+     "List templates; long ones are brief: read them alone", .access = ACCESS_READ,
+     .reply_schema = TEMPLATES_SCHEMA, .parameters = PAGE_QUERY},
     {"GET", ROOT "/templates/{name}", native_get_template, "Read one template",
      .access = ACCESS_READ, .reply_schema = TEMPLATE_SCHEMA},
     {"PUT", ROOT "/templates/{name}", native_put_template,
@@ -221,7 +227,8 @@ static const struct http_route routes[] = {
     {"POST", SANDBOX "/restore", native_restore_backup,
      "Make a folder what a backup holds; the one it was of, or another", .access = ACCESS_ENTER,
      .request_schema = RESTORE_SCHEMA},
-    {"GET", ROOT "/backups", native_list_backups, "All backups", .access = ACCESS_READ},
+    {"GET", ROOT "/backups", native_list_backups, "All backups", .access = ACCESS_READ,
+     .parameters = PAGE_QUERY},
     {"GET", ROOT "/backups/{backup}", native_get_backup, "Read one", .access = ACCESS_READ},
     {"DELETE", ROOT "/backups/{backup}", native_delete_backup, "Delete it", .access = ACCESS_WRITE},
 
@@ -249,7 +256,8 @@ static const struct http_route routes[] = {
     {"DELETE", SANDBOX "/ports/{port}", native_close_port,
      "Close an exposed port and cut what is open to it", .access = ACCESS_ENTER},
 
-    {"GET", ROOT "/webhooks", native_list_webhooks, "List webhooks", .access = ACCESS_READ},
+    {"GET", ROOT "/webhooks", native_list_webhooks, "List webhooks", .access = ACCESS_READ,
+     .parameters = AFTER_QUERY},
     {"POST", ROOT "/webhooks", native_create_webhook,
      "Make a webhook; its secret is told only here", .access = ACCESS_WRITE,
      .request_schema = WEBHOOK_SCHEMA},
@@ -260,11 +268,13 @@ static const struct http_route routes[] = {
     {"DELETE", ROOT "/webhooks/{webhook}", native_delete_webhook, "Remove a webhook",
      .access = ACCESS_WRITE},
     {"GET", ROOT "/webhooks/{webhook}/deliveries", native_get_deliveries,
-     "What was sent, and how that went, newest first", .access = ACCESS_READ},
+     "What was sent, and how that went, newest first", .access = ACCESS_READ,
+     .parameters = PAGE_QUERY},
 
     {"GET", ROOT "/whoami", native_get_whoami, "Whom the key or login belongs to, and its scope",
      .access = ACCESS_SIGNED_IN},
-    {"GET", ROOT "/users", native_list_users, "List users", .access = ACCESS_READ},
+    {"GET", ROOT "/users", native_list_users, "List users", .access = ACCESS_READ,
+     .parameters = AFTER_QUERY},
     {"POST", ROOT "/users", native_create_user, "Make a user", .access = ACCESS_ADMIN,
      .request_schema = CREATE_USER_SCHEMA},
     {"GET", ROOT "/users/{user}", native_get_user, "Read one user; me is oneself",
@@ -273,7 +283,8 @@ static const struct http_route routes[] = {
      .request_schema = UPDATE_USER_SCHEMA},
     {"DELETE", ROOT "/users/{user}", native_delete_user,
      "Remove a user that owns no sandbox any more", .access = ACCESS_ADMIN},
-    {"GET", ROOT "/keys", native_list_keys, "List keys", .access = ACCESS_READ},
+    {"GET", ROOT "/keys", native_list_keys, "List keys", .access = ACCESS_READ,
+     .parameters = AFTER_QUERY},
     {"POST", ROOT "/keys", native_create_key, "Make a key; its secret is told only here",
      .access = ACCESS_WRITE, .request_schema = CREATE_KEY_SCHEMA},
     {"DELETE", ROOT "/keys/{key}", native_revoke_key, "Revoke a key by id or prefix",

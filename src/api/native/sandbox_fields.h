@@ -9,3 +9,8 @@
 /* One object. Values of variables are shown to those only who could read them inside. */
 void sandbox_fields_write(struct json_writer *json, const struct sandbox *sandbox,
                           const struct caller *caller);
+
+/* The same as one of several: where variables and commands are long they are left out, which
+ * "brief" says. */
+void sandbox_fields_write_brief(struct json_writer *json, const struct sandbox *sandbox,
+                                const struct caller *caller);

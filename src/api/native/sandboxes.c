@@ -142,7 +142,7 @@ static void sandboxes_list_one(void *context, struct sandbox *sandbox)
 {
     struct sandboxes_listing *listing = context;
 
-    sandbox_fields_write(&listing->answer.json, sandbox, listing->caller);
+    sandbox_fields_write_brief(&listing->answer.json, sandbox, listing->caller);
 }
 
 static int sandboxes_read_status(const char *text, struct sandbox_filter *filter, struct error *err)
@@ -219,6 +219,8 @@ void native_list_sandboxes(struct http_request *request)
         return;
     }
     native_answer_begin_list(&listing.answer, "sandboxes");
+    filter.is_full = native_answer_is_full;
+    filter.full_context = &listing.answer;
     r = sandbox_list(api_of(request)->domain, listing.caller, &filter, &request->pool,
                      sandboxes_list_one, &listing, &next, &error);
     json_end_array(&listing.answer.json);

@@ -226,6 +226,10 @@
     "},\"snapshot\":{\"type\":[\"string\",\"null\"]},\"image\":{\"type\":[\"string\",\"null\"]}"   \
     ",\"createdAt\":{\"type\":\"string\"},\"updatedAt\":{\"type\":\"string\"}}}"
 
+#define TEMPLATES_SCHEMA                                                                           \
+    "{\"type\":\"object\",\"properties\":{\"templates\":{\"type\":\"array\",\"items\":{\"ty"       \
+    "pe\":\"object\"}},\"nextCursor\":{\"type\":[\"string\",\"null\"]}}}"
+
 /* --- ports, backups, mounts, webhooks, workspaces, people ------------------------------------ */
 
 #define TEXT_FIELD(name) "\"" name "\":{\"type\":\"string\"}"

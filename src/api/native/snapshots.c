@@ -75,7 +75,9 @@ static void snapshots_list(struct http_request *request, const struct id *sandbo
     AUTO(native_answer) struct native_answer answer;
     const char *next = NULL;
     struct snapshot_filter filter = {.sandbox = sandbox,
-                                     .after = http_request_query(request, "cursor")};
+                                     .after = http_request_query(request, "cursor"),
+                                     .is_full = native_answer_is_full,
+                                     .full_context = &answer};
     struct error err = ERROR_INIT;
     int64_t count = LIST_DEFAULT;
     int r;
@@ -187,7 +189,7 @@ static void forked(void *context, const struct error *failure, struct sandbox *c
         json_document_begin(&json, &body);
         json_begin_array_at(&json, "sandboxes");
         for (size_t i = 0; i < count; i++)
-            sandbox_fields_write(&json, sandboxes[i], order_caller(order));
+            sandbox_fields_write_brief(&json, sandboxes[i], order_caller(order));
         json_end_array(&json);
         json_add_thousandths(&json, "pauseMs", how ? how->pause_us : 0);
         (void) json_document_end(&json);

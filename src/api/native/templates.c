@@ -8,18 +8,26 @@
 #include "domain/snapshot/template.h"
 #include "model/spec_json.h"
 
+#define LIST_DEFAULT 1000 /* an owner has fewer; what is long ends a page sooner */
+
 /* --- shown ----------------------------------------------------------------------------------- */
 
+/* As one of a list: without variables and commands where those are long, which "brief" says. */
 static void write_template(struct json_writer *json, const struct template *template,
-                           const struct caller *caller)
+                           const struct caller *caller, bool is_one_of_many)
 {
     AUTO(sandbox_spec) struct sandbox_spec spec = SANDBOX_SPEC_INIT;
+    bool is_brief = false;
+    int r = is_one_of_many ? template_spec_brief(template, &spec, &is_brief, NULL)
+                           : template_spec(template, &spec, NULL);
 
     json_begin_object(json);
     json_add_text(json, "name", template->name);
     json_add_text(json, "snapshot", *template->snapshot.text ? template->snapshot.text : NULL);
-    if (template_spec(template, &spec, NULL) == 0)
-        sandbox_spec_write_api(json, &spec, caller_may_enter(caller));
+    if (r == 0)
+        sandbox_spec_write_api(json, &spec, caller_may_enter(caller) && !is_brief);
+    if (is_brief)
+        json_add_boolean(json, "brief", true);
     native_add_time(json, "createdAt", template->created_ms);
     native_add_time(json, "updatedAt", template->updated_ms);
     json_end_object(json);
@@ -30,7 +38,7 @@ static void answer_template(struct http_request *request, const struct template 
     AUTO(native_answer) struct native_answer answer;
 
     native_answer_begin_value(&answer);
-    write_template(&answer.json, template, request_caller(request));
+    write_template(&answer.json, template, request_caller(request), false);
     native_answer_send(&answer, request, 200);
 }
 
@@ -43,16 +51,31 @@ static void templates_list_one(void *context, const struct template *template)
 {
     struct templates_listing *listing = context;
 
-    write_template(&listing->answer.json, template, listing->caller);
+    write_template(&listing->answer.json, template, listing->caller, true);
 }
 
 void native_list_templates(struct http_request *request)
 {
     struct templates_listing listing = {.caller = request_caller(request)};
+    struct template_filter filter = {.after = http_request_query(request, "cursor"),
+                                     .is_full = native_answer_is_full,
+                                     .full_context = &listing.answer};
+    struct error err = ERROR_INIT;
+    int64_t count = LIST_DEFAULT;
+    const char *next = NULL;
+    int r = native_read_limit(request, TEMPLATE_LIST_MAX, &count, &err);
 
     native_answer_begin_list(&listing.answer, "templates");
-    template_each(api_of(request)->domain, listing.caller, templates_list_one, &listing);
-    native_answer_send(&listing.answer, request, 200);
+    filter.limit = (size_t) count;
+    if (r == 0)
+        r = template_list(api_of(request)->domain, listing.caller, &filter, &request->pool,
+                          templates_list_one, &listing, &next, &err);
+    json_end_array(&listing.answer.json);
+    json_add_text(&listing.answer.json, "nextCursor", next);
+    if (r < 0)
+        http_reply_error(request, &err);
+    else
+        native_answer_send(&listing.answer, request, 200);
     native_answer_done(&listing.answer);
 }
 

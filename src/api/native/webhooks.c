@@ -3,7 +3,9 @@
 #include "api/http/pending.h"
 #include "api/native/body.h"
 #include "api/native/handlers.h"
+#include "api/native/identity_internal.h"
 #include "base/auto.h"
+#include "base/number.h"
 #include "domain/webhook/webhook.h"
 
 #define LOG_DEFAULT 100
@@ -42,16 +44,20 @@ static void answer_webhook(struct http_request *request, int status, const struc
 
 static void webhooks_list_one(void *context, struct webhook *webhook)
 {
-    write_webhook(context, webhook, false);
+    struct identity_page *page = context;
+
+    if (identity_page_takes(page, &webhook->id))
+        write_webhook(&page->answer.json, webhook, false);
 }
 
 void native_list_webhooks(struct http_request *request)
 {
-    AUTO(native_answer) struct native_answer answer;
+    struct identity_page page = {.after = NULL};
+    struct error err = ERROR_INIT;
 
-    native_answer_begin_list(&answer, "webhooks");
-    webhook_each(api_of(request)->domain, request_caller(request), webhooks_list_one, &answer.json);
-    native_answer_send(&answer, request, 200);
+    if (identity_page_begin(&page, request, "webhooks", &err) == 0)
+        webhook_each(api_of(request)->domain, request_caller(request), webhooks_list_one, &page);
+    identity_page_end(&page, request, &err);
 }
 
 static struct webhook *webhooks_find(struct http_request *request)
@@ -177,7 +183,7 @@ static void write_entry(struct json_writer *json, const struct webhook_log_entry
 }
 
 static void logged(void *context, const struct error *failure,
-                   const struct webhook_log_entry *entries, size_t count)
+                   const struct webhook_log_entry *entries, size_t count, int64_t next_before_ms)
 {
     AUTO(native_answer) struct native_answer answer;
     struct http_request *request = native_answer_pending(&answer, context, failure);
@@ -185,8 +191,17 @@ static void logged(void *context, const struct error *failure,
     if (!request)
         return;
     json_begin_array_at(&answer.json, "deliveries");
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        if (native_answer_is_full(&answer) && entries[i].created_ms != entries[i - 1].created_ms) {
+            next_before_ms = entries[i - 1].created_ms;
+            break;
+        }
         write_entry(&answer.json, &entries[i]);
+    }
+    json_end_array(&answer.json);
+    json_add_text(&answer.json, "nextCursor",
+                  next_before_ms ? pool_format(&request->pool, "%lld", (long long) next_before_ms)
+                                 : NULL);
     native_answer_send(&answer, request, 200);
 }
 
@@ -194,12 +209,16 @@ void native_get_deliveries(struct http_request *request)
 {
     struct webhook *webhook = webhooks_find(request);
     struct error err = ERROR_INIT;
-    int64_t limit = LOG_DEFAULT;
+    const char *cursor = http_request_query(request, "cursor");
+    int64_t limit = LOG_DEFAULT, before_ms = INT64_MAX;
 
     if (!webhook)
         return;
-    if (native_read_limit(request, WEBHOOK_DELIVERIES_MAX, &limit, &err) < 0)
+    if (cursor && number_parse(cursor, 1, INT64_MAX, &before_ms) < 0)
+        api_fail(request, ERR_INVALID, "invalid cursor; use the nextCursor of the page before");
+    else if (native_read_limit(request, WEBHOOK_DELIVERIES_MAX, &limit, &err) < 0)
         http_reply_error(request, &err);
     else
-        webhook_log(api_of(request)->domain, webhook, (size_t) limit, logged, pending_new(request));
+        webhook_log(api_of(request)->domain, webhook, before_ms, (size_t) limit, logged,
+                    pending_new(request));
 }

@@ -37,11 +37,11 @@ static int template_set(struct verb_call *call, struct client *client, struct er
 
 static int template_list(struct verb_call *call, struct client *client, struct error *err)
 {
-    AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
+    AUTO(json) json_t *all = client_list(client, CLIENT_PREFIX "/templates", "templates", err);
 
-    if (client_call(client, "GET", CLIENT_PREFIX "/templates", NULL, &reply, err) < 0)
+    if (!all)
         return -1;
-    return verb_print_list(call, json_object_get(reply.json, "templates"), columns);
+    return verb_print_list(call, all, columns);
 }
 
 static int remove_all(struct verb_call *call, struct client *client, struct error *err)

@@ -82,7 +82,8 @@ int sandbox_list(struct domain *domain, const struct caller *caller,
 
         if (!matches(sandbox, caller, filter))
             continue;
-        if (count == filter->limit) {
+        if (count == filter->limit ||
+            (count && filter->is_full && filter->is_full(filter->full_context))) {
             *ret_next = list_cursor_write(last->created_ms, &last->id, pool);
             break;
         }

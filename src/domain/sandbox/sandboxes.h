@@ -53,13 +53,15 @@ struct sandbox *sandbox_find(struct domain *domain, const struct caller *caller,
                              const char *name_or_id, struct error *err);
 
 struct sandbox_filter {
-    const struct id *owner;     /* administrators may ask for one; NULL: all that are seen */
-    enum sandbox_status status; /* SANDBOX_STATUS_COUNT: any */
-    bool is_asleep;             /* frozen or hibernated, instead of `status` */
-    const char *label, *value;  /* NULL: any; value NULL: the label is there */
-    const char *name_prefix;    /* NULL: any */
-    const char *after;          /* cursor of the last page, NULL: from the start */
-    size_t limit;               /* 1 to SANDBOX_LIST_MAX */
+    const struct id *owner;         /* administrators may ask for one; NULL: all that are seen */
+    enum sandbox_status status;     /* SANDBOX_STATUS_COUNT: any */
+    bool is_asleep;                 /* frozen or hibernated, instead of `status` */
+    const char *label, *value;      /* NULL: any; value NULL: the label is there */
+    const char *name_prefix;        /* NULL: any */
+    const char *after;              /* cursor of the last page, NULL: from the start */
+    size_t limit;                   /* 1 to SANDBOX_LIST_MAX */
+    bool (*is_full)(void *context); /* asked behind each: end the page here. May be NULL */
+    void *full_context;
 };
 
 #define SANDBOX_LIST_MAX 1000

@@ -65,11 +65,13 @@ int snapshot_list(struct domain *domain, const struct caller *caller,
         if (!list_cursor_precedes(&cursor, snapshot->created_ms, &snapshot->id) ||
             !matches(snapshot, caller, filter))
             continue;
-        if (count++ == filter->limit) {
+        if (count == filter->limit ||
+            (count && filter->is_full && filter->is_full(filter->full_context))) {
             *ret_next = list_cursor_write(last->created_ms, &last->id, pool);
             break;
         }
         last = snapshot;
+        count++;
         each(context, snapshot);
     }
     return 0;

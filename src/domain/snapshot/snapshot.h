@@ -94,10 +94,12 @@ struct snapshot *snapshot_find(struct domain *domain, const struct caller *calle
                                const char *name_or_id, struct error *err);
 
 struct snapshot_filter {
-    const struct id *sandbox; /* NULL: of all */
-    const struct id *owner;   /* administrators may ask for one; NULL: all that are seen */
-    const char *after;        /* cursor of the last page, NULL: from the start */
-    size_t limit;             /* 1 to SNAPSHOT_LIST_MAX */
+    const struct id *sandbox;       /* NULL: of all */
+    const struct id *owner;         /* administrators may ask for one; NULL: all that are seen */
+    const char *after;              /* cursor of the last page, NULL: from the start */
+    size_t limit;                   /* 1 to SNAPSHOT_LIST_MAX */
+    bool (*is_full)(void *context); /* as of sandbox_filter */
+    void *full_context;
 };
 
 /* Newest first; as sandbox_list. */

@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "base/auto.h"
+#include "base/encoding/encode.h"
 #include "base/encoding/utf8.h"
 #include "base/memory.h"
+#include "base/number.h"
 #include "domain/domain_change.h"
 #include "domain/domain_modules.h"
 #include "domain/event/event.h"
@@ -15,6 +17,7 @@
 #include "json/json_write.h"
 
 #define EVENT_DATA_MAX 512
+#define SHORT_SPEC     ((size_t) 8 * 1024) /* not worth a brief one beside it */
 
 struct templates {
     struct table by_name;
@@ -45,14 +48,46 @@ static void template_free(struct template *template)
 {
     free(template->name);
     free(template->spec);
+    free(template->brief);
     free(template);
+}
+
+/* Lists read this one: reading and writing what is long, for each of them, would hold the loop. */
+static char *make_brief(const char *spec)
+{
+    AUTO(sandbox_spec) struct sandbox_spec read = SANDBOX_SPEC_INIT;
+    AUTO(text) struct text json = TEXT_INIT(SANDBOX_SPEC_MAX);
+    size_t length = strlen(spec);
+
+    if (length <= SHORT_SPEC || sandbox_spec_read(spec, length, &read, NULL) < 0 ||
+        !sandbox_spec_is_long(&read))
+        return NULL;
+    sandbox_spec_shorten(&read);
+    sandbox_spec_write(&read, &json);
+    return text_take(&json);
+}
+
+/* The one behind it: older ones are first, which is how they come but for one that replaces another. */
+static struct list *place_of(struct templates *templates, const struct template *template)
+{
+    struct list *at = templates->all.previous;
+
+    for (; at != &templates->all; at = at->previous) {
+        const struct template *other = CONTAINER_OF(at, struct template, link);
+
+        if (other->created_ms < template->created_ms ||
+            (other->created_ms == template->created_ms && strcmp(other->name, template->name) < 0))
+            break;
+    }
+    return at->next;
 }
 
 static void add(struct domain *domain, struct template *template)
 {
     template->by_name.hash = hash_of(domain, &template->owner, template->name);
+    template->brief = make_brief(template->spec);
     table_add(&domain->templates->by_name, &template->by_name);
-    list_append(&domain->templates->all, &template->link);
+    list_append(place_of(domain->templates, template), &template->link);
 }
 
 static void forget(struct domain *domain, struct template *template)
@@ -79,15 +114,81 @@ struct template *template_find(const struct domain *domain, const struct caller 
     return template;
 }
 
-void template_each(const struct domain *domain, const struct caller *caller,
-                   void (*each)(void *context, const struct template *template), void *context)
+/* A page begins behind a template that may be gone by then: it is told by time and name. */
+struct place {
+    int64_t created_ms;
+    char name[TEMPLATE_NAME_MAX + 1]; /* "": before all */
+};
+
+static const char *write_place(const struct template *template, struct pool *pool)
 {
+    char name[HEX_TEXT_SIZE(TEMPLATE_NAME_MAX)];
+
+    (void) hex_encode(template->name, strlen(template->name), name);
+    return pool_format(pool, "%lld.%s", (long long) template->created_ms, name);
+}
+
+static int read_place(const char *text, struct place *place, struct error *err)
+{
+    const char *dot = strchr(text, '.');
+    size_t length = 0;
+    uint64_t created_ms;
+
+    *place = (struct place){.created_ms = 0};
+    if (!dot || number_parse_digits(text, (size_t) (dot - text), INT64_MAX, &created_ms) < 0 ||
+        hex_decode(dot + 1, strlen(dot + 1), place->name, TEMPLATE_NAME_MAX, &length) < 0)
+        return error_set(err, ERR_INVALID, 0,
+                         "invalid cursor; use the nextCursor of the page before");
+    place->created_ms = (int64_t) created_ms;
+    return 0;
+}
+
+static bool is_behind(const struct template *template, const struct place *place)
+{
+    if (template->created_ms != place->created_ms)
+        return template->created_ms > place->created_ms;
+    return strcmp(template->name, place->name) > 0;
+}
+
+int template_list(const struct domain *domain, const struct caller *caller,
+                  const struct template_filter *filter, struct pool *pool,
+                  void (*each)(void *context, const struct template *template), void *context,
+                  const char **ret_next, struct error *err)
+{
+    const struct template *last = NULL;
+    struct place place = {.created_ms = -1};
+    size_t count = 0;
+
+    if (filter->limit < 1 || filter->limit > TEMPLATE_LIST_MAX)
+        return error_set(err, ERR_INVALID, 0, "a page has 1 to %d templates", TEMPLATE_LIST_MAX);
+    if (filter->after && read_place(filter->after, &place, err) < 0)
+        return -1;
+    *ret_next = NULL;
     LIST_EACH (&domain->templates->all, at) {
         const struct template *template = CONTAINER_OF(at, struct template, link);
 
-        if (sees_any(caller) && id_equal(&template->owner, &caller->owner))
-            each(context, template);
+        if (!sees_any(caller) || !id_equal(&template->owner, &caller->owner) ||
+            !is_behind(template, &place))
+            continue;
+        if (count == filter->limit ||
+            (count && filter->is_full && filter->is_full(filter->full_context))) {
+            *ret_next = write_place(last, pool);
+            break;
+        }
+        last = template;
+        count++;
+        each(context, template);
     }
+    return 0;
+}
+
+int template_spec_brief(const struct template *template, struct sandbox_spec *ret_spec,
+                        bool *ret_is_brief, struct error *err)
+{
+    const char *spec = template->brief ? template->brief : template->spec;
+
+    *ret_is_brief = template->brief != NULL;
+    return sandbox_spec_read(spec, strlen(spec), ret_spec, err);
 }
 
 int template_spec(const struct template *template, struct sandbox_spec *ret_spec, struct error *err)
@@ -124,10 +225,10 @@ static int load_one(struct domain *domain, const struct store_value *row, struct
     return 0;
 }
 
-/* An owner has at most TEMPLATES_PER_OWNER, so that a page does not hold too many of one. */
+/* In the order of lists. */
 static void templates_load(struct domain *domain, domain_done *done, void *context)
 {
-    domain_load(domain, STORE_TEMPLATE, STORE_TEMPLATE_OWNER, load_one, done, context);
+    domain_load(domain, STORE_TEMPLATE, STORE_TEMPLATE_CREATED, load_one, done, context);
 }
 
 static void templates_begin(struct domain *domain)

@@ -11,6 +11,7 @@
 
 #define TEMPLATE_NAME_MAX   63
 #define TEMPLATES_PER_OWNER 1000
+#define TEMPLATE_LIST_MAX   1000
 
 struct template
 {
@@ -20,18 +21,34 @@ struct template
     char *name;         /* owned */
     struct id snapshot; /* empty: none */
     char *spec;         /* owned: JSON, sandbox_record.h */
+    char *brief;        /* owned: the same for lists, where it is long; else NULL */
     int64_t created_ms, updated_ms;
 };
 
 /* Of the caller's owner. NULL with ERR_NOT_FOUND. */
 struct template *template_find(const struct domain *domain, const struct caller *caller,
                                const char *name, struct error *err);
-void template_each(const struct domain *domain, const struct caller *caller,
-                   void (*each)(void *context, const struct template *template), void *context);
+
+struct template_filter {
+    const char *after;              /* cursor of the last page, NULL: from the start */
+    size_t limit;                   /* 1 to TEMPLATE_LIST_MAX */
+    bool (*is_full)(void *context); /* as of sandbox_filter */
+    void *full_context;
+};
+
+/* In the order they were first made, of the caller's owner; else as sandbox_list. */
+int template_list(const struct domain *domain, const struct caller *caller,
+                  const struct template_filter *filter, struct pool *pool,
+                  void (*each)(void *context, const struct template *template), void *context,
+                  const char **ret_next, struct error *err);
 
 /* What it says, as the beginning of a spec. The caller's, to be freed. */
 int template_spec(const struct template *template, struct sandbox_spec *ret_spec,
                   struct error *err);
+
+/* The same for one of a list, without what would make that long. `ret_is_brief`: it was. */
+int template_spec_brief(const struct template *template, struct sandbox_spec *ret_spec,
+                        bool *ret_is_brief, struct error *err);
 
 typedef void template_done(void *context, const struct error *failure,
                            const struct template *template);

@@ -116,14 +116,17 @@ void webhook_sent(struct domain *domain, struct webhook_delivery *delivery, int 
 /* It was not sent after all, because the daemon ends: no attempt. Not the caller's any more. */
 void webhook_give_back(struct webhook_delivery *delivery);
 
-/* The log, newest first. */
+/* The log, newest first: what was made before `before_ms` (wall time), so many at most. */
 struct webhook_log_entry {
     const char *id, *state, *detail, *body; /* state: waiting, delivered, failed */
     int64_t cursor, attempts, status, created_ms, updated_ms, next_ms; /* 0: none */
 };
+/* A page ends between two milliseconds: many are made in one. `next_before_ms` is for the next page;
+ * 0: this was the last. */
 typedef void webhook_log_done(void *context, const struct error *failure,
-                              const struct webhook_log_entry *entries, size_t count);
-void webhook_log(struct domain *domain, struct webhook *webhook, size_t limit,
+                              const struct webhook_log_entry *entries, size_t count,
+                              int64_t next_before_ms);
+void webhook_log(struct domain *domain, struct webhook *webhook, int64_t before_ms, size_t limit,
                  webhook_log_done *done, void *context);
 
 /* Pure: how long to wait after this many attempts. 10 s, and three times as long each time, up to

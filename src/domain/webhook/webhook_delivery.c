@@ -306,6 +306,7 @@ void webhook_give_back(struct webhook_delivery *delivery)
 /* --- the log --------------------------------------------------------------------------------- */
 
 struct webhook_delivery_asking {
+    size_t limit;
     webhook_log_done *done;
     void *context;
 };
@@ -319,19 +320,42 @@ static int webhook_delivery_compare_entries(const void *a, const void *b)
     return (one < other) - (one > other);
 }
 
+/* Where a full page ends, so that the next one has the rest: those of its last millisecond may not
+ * be all there are, and are left to it. Returns how many belong to the page. */
+static size_t end_of_page(const struct store_rows *rows, size_t limit, int64_t *ret_next_before_ms)
+{
+    size_t count = rows->count;
+    int64_t last_ms;
+
+    *ret_next_before_ms = 0;
+    if (count < limit || count == 0)
+        return count;
+    last_ms = rows->rows[count - 1][STORE_DELIVERY_CREATED].integer;
+    *ret_next_before_ms = last_ms + 1;
+    while (count && rows->rows[count - 1][STORE_DELIVERY_CREATED].integer == last_ms)
+        count--;
+    if (count)
+        return count;
+    *ret_next_before_ms = last_ms; /* a page of one millisecond: it could never end otherwise */
+    return rows->count;
+}
+
 static void webhook_delivery_found(void *context, const struct error *failure,
                                    const struct store_rows *rows)
 {
     struct webhook_delivery_asking asking = *(struct webhook_delivery_asking *) context;
     AUTO(free) struct webhook_log_entry *entries = NULL;
+    int64_t next_before_ms;
+    size_t count;
 
     free(context);
     if (failure) {
-        asking.done(asking.context, failure, NULL, 0);
+        asking.done(asking.context, failure, NULL, 0, 0);
         return;
     }
-    entries = mem_alloc_array(rows->count + 1, sizeof(*entries));
-    for (size_t i = 0; i < rows->count; i++) {
+    count = end_of_page(rows, asking.limit, &next_before_ms);
+    entries = mem_alloc_array(count + 1, sizeof(*entries));
+    for (size_t i = 0; i < count; i++) {
         const struct store_value *row = rows->rows[i];
 
         entries[i] = (struct webhook_log_entry){
@@ -347,26 +371,27 @@ static void webhook_delivery_found(void *context, const struct error *failure,
             .next_ms = row[STORE_DELIVERY_NEXT].integer,
         };
     }
-    qsort(entries, rows->count, sizeof(*entries), webhook_delivery_compare_entries);
-    asking.done(asking.context, NULL, entries, rows->count);
+    qsort(entries, count, sizeof(*entries), webhook_delivery_compare_entries);
+    asking.done(asking.context, NULL, entries, count, next_before_ms);
 }
 
-void webhook_log(struct domain *domain, struct webhook *webhook, size_t limit,
+void webhook_log(struct domain *domain, struct webhook *webhook, int64_t before_ms, size_t limit,
                  webhook_log_done *done, void *context)
 {
-    const struct store_condition condition = {.column = STORE_DELIVERY_WEBHOOK,
-                                              .comparison = STORE_EQUAL,
-                                              .value = store_text(webhook->id.text)};
+    const struct store_condition conditions[] = {
+        {STORE_DELIVERY_WEBHOOK, STORE_EQUAL, store_text(webhook->id.text)},
+        {STORE_DELIVERY_CREATED, STORE_LESS, store_integer(before_ms)},
+    };
     const struct store_query query = {
         .kind = STORE_DELIVERY,
-        .conditions = &condition,
-        .condition_count = 1,
+        .conditions = conditions,
+        .condition_count = ARRAY_COUNT(conditions),
         .order = STORE_DELIVERY_CREATED,
         .is_descending = true,
         .limit = limit,
     };
     struct webhook_delivery_asking *asking = mem_alloc(sizeof(*asking));
 
-    *asking = (struct webhook_delivery_asking){.done = done, .context = context};
+    *asking = (struct webhook_delivery_asking){.limit = limit, .done = done, .context = context};
     domain_find(domain, &query, webhook_delivery_found, asking);
 }

@@ -289,6 +289,29 @@ static void old_deliveries_go_and_those_that_wait_stay(void **state)
     world_free(world);
 }
 
+/* Two in each millisecond: a page never ends between them, and the pages together have all. */
+static void the_log_has_pages(void **state)
+{
+    struct world *world = *state;
+    struct webhook *webhook = make(world, "test.one");
+    struct told_log log;
+
+    for (int i = 1; i <= 6; i++) {
+        make_event(world, i);
+        TURN_UNTIL(&world->loop, read_log(world, webhook).count == (size_t) i);
+        if (i % 2 == 0)
+            clock_manual_advance(&world->clock, 1);
+    }
+    log = read_log_page(world, webhook, INT64_MAX, 3);
+    assert_int_equal(log.count, 2);
+    log = read_log_page(world, webhook, log.next_before_ms, 3);
+    assert_int_equal(log.count, 2);
+    log = read_log_page(world, webhook, log.next_before_ms, 3);
+    assert_int_equal(log.count, 2);
+    assert_int_equal(log.next_before_ms, 0);
+    assert_int_equal(read_log_page(world, webhook, INT64_MAX, 7).next_before_ms, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -297,6 +320,7 @@ int main(void)
         WORLD_TEST(deliveries_go_one_at_a_time_in_the_order_of_the_log),
         WORLD_TEST(one_that_failed_is_tried_later_and_others_pass_it),
         WORLD_TEST(after_the_last_attempt_it_has_failed),
+        WORLD_TEST(the_log_has_pages),
         WORLD_TEST(what_the_sender_says_is_kept_short_and_printable),
         WORLD_TEST(what_waits_is_there_after_a_restart_in_its_order),
         WORLD_TEST(events_from_while_nobody_followed_are_told_later),

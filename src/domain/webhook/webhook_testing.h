@@ -128,6 +128,7 @@ static inline void expect_next(struct world *world, int number, int status)
 struct told_log {
     int times;
     size_t count;
+    int64_t next_before_ms;
     struct {
         char state[16], detail[WEBHOOK_DETAIL_MAX + 1];
         int64_t attempts, status;
@@ -135,13 +136,15 @@ struct told_log {
 };
 
 static inline void on_log(void *context, const struct error *failure,
-                          const struct webhook_log_entry *entries, size_t count)
+                          const struct webhook_log_entry *entries, size_t count,
+                          int64_t next_before_ms)
 {
     struct told_log *log = context;
 
     assert_null(failure);
     log->times++;
     log->count = count;
+    log->next_before_ms = next_before_ms;
     for (size_t i = 0; i < count && i < ARRAY_COUNT(log->entries); i++) {
         (void) snprintf(log->entries[i].state, sizeof(log->entries[i].state), "%s",
                         entries[i].state);
@@ -152,11 +155,17 @@ static inline void on_log(void *context, const struct error *failure,
     }
 }
 
-static inline struct told_log read_log(struct world *world, struct webhook *webhook)
+static inline struct told_log read_log_page(struct world *world, struct webhook *webhook,
+                                            int64_t before_ms, size_t limit)
 {
     struct told_log log = {.times = 0};
 
-    webhook_log(world->domain, webhook, 1000, on_log, &log);
+    webhook_log(world->domain, webhook, before_ms, limit, on_log, &log);
     TURN_UNTIL(&world->loop, log.times);
     return log;
+}
+
+static inline struct told_log read_log(struct world *world, struct webhook *webhook)
+{
+    return read_log_page(world, webhook, INT64_MAX, 1000);
 }
