@@ -6,6 +6,7 @@
 #include "base/auto.h"
 #include "base/memory.h"
 #include "base/path.h"
+#include "net/outbound/curl_exchange.h"
 
 /* On the heap: goes on when the client leaves. */
 struct mount_work {
@@ -19,12 +20,17 @@ static void mount_work_ended(void *context, const struct error *failure,
 {
     AUTO(free) struct mount_work *work = context;
     struct visit *visit = work->visit;
+    struct error told = ERROR_INIT;
 
     if (!visit)
         return;
     visit->gone = NULL;
     visit->data = work->data;
-    work->done(visit, failure, mount);
+    if (failure)
+        told = *failure;
+    if (request_caller(visit->request)->scope < CALLER_ADMIN)
+        outbound_hide_address(&told);
+    work->done(visit, failure ? &told : NULL, mount);
 }
 
 static void mount_work_client_left(struct visit *visit)

@@ -7,7 +7,9 @@
 #include "base/encoding/encode.h"
 #include "base/encoding/hash.h"
 #include "base/memory.h"
+#include "domain/identity/owner.h"
 #include "domain/webhook/webhook.h"
+#include "net/outbound/curl_exchange.h"
 #include "net/outbound/outbound.h"
 
 #define LOOK_MS       250
@@ -54,6 +56,19 @@ static void sending_end(struct sending *sending, int status, const char *detail)
     free(sending);
 }
 
+/* What its owner may know of it. */
+static void failure_text(const struct sending *sending, const struct error *err,
+                         char ret_text[static ERROR_MESSAGE_MAX])
+{
+    const struct owner *owner =
+        owner_find(sending->sender->domain, &sending->delivery->webhook->owner);
+    struct error told = *err;
+
+    if (!owner || !owner->is_admin)
+        outbound_hide_address(&told);
+    (void) snprintf(ret_text, ERROR_MESSAGE_MAX, "%s", told.message);
+}
+
 static void webhook_sender_on_done(void *context, const struct outbound_answer *answer,
                                    const struct error *err)
 {
@@ -63,7 +78,7 @@ static void webhook_sender_on_done(void *context, const struct outbound_answer *
 
     /* An answer that is too long or breaks off is an answer all the same. */
     if (err && !answer->status)
-        (void) snprintf(detail, sizeof(detail), "%s", err->message);
+        failure_text(sending, err, detail);
     else
         (void) snprintf(detail, sizeof(detail), "answered with %d", answer->status);
     sending_end(sending, answer->status, detail);

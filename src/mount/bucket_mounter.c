@@ -25,8 +25,10 @@ struct bucket_mounter {
 
 /* --- stores of others ------------------------------------------------------------------------ */
 
+/* Nothing is tried again for a check: how long that takes would tell why it failed. */
 static struct objects *open_foreign(const struct bucket_mounter *mounter,
-                                    const struct mounter_bucket *bucket, struct error *err)
+                                    const struct mounter_bucket *bucket, bool is_check,
+                                    struct error *err)
 {
     const struct s3_settings settings = {
         .endpoint = bucket->endpoint,
@@ -37,6 +39,7 @@ static struct objects *open_foreign(const struct bucket_mounter *mounter,
         .session_token = bucket->session_token,
         .style = bucket->is_virtual_host ? S3_STYLE_VIRTUAL : S3_STYLE_PATH,
         .rules = mounter->options.rules,
+        .limits.attempts_max = is_check ? 1 : 0,
     };
     struct objects_backend backend;
 
@@ -93,7 +96,7 @@ static void mounter_check(void *self, const struct mounter_bucket *bucket, mount
 
     *check = (struct bucket_mounter_check){.done = done, .context = context};
     if (bucket->is_foreign) {
-        check->objects = open_foreign(mounter, bucket, &check->failure);
+        check->objects = open_foreign(mounter, bucket, true, &check->failure);
         check->has_failed = !check->objects;
     }
     if (check->objects) {
@@ -208,7 +211,7 @@ static struct mounter_session *mounter_serve(void *self, const struct mounter_bu
         return NULL;
     }
     if (bucket->is_foreign) {
-        objects = session->foreign = open_foreign(mounter, bucket, err);
+        objects = session->foreign = open_foreign(mounter, bucket, false, err);
         text_append(&prefix, bucket->prefix ? bucket->prefix : "");
     } else {
         text_format(&prefix, "%s/%s/%s", bucket->owner.text, bucket->bucket,

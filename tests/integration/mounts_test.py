@@ -6,6 +6,7 @@ what becomes of them when the daemon or the sandbox ends.
 One daemon serves all tests; each test has a sandbox and a bucket of its own."""
 
 import os
+import re
 import signal
 import sys
 
@@ -177,6 +178,32 @@ def a_sandbox_with_mounts_in_use_is_destroyed():
     run(box, "dd if=/dev/zero of=/persist/big bs=1M count=20 status=none; "
              "(while :; do cat /persist/big > /dev/null; done) >/dev/null 2>&1 & sleep 0.3")
     PLANE.call("DELETE", f"{NATIVE}/sandboxes/{box}")
+
+
+@test
+def a_user_learns_nothing_of_our_names():
+    """What is refused and what is not resolved look alike; an administrator is told."""
+    eve = PLANE.user("eve-names")
+    box, own = PLANE.create("evebox", key=eve)["id"], PLANE.create("ownbox")["id"]
+
+    def told(path, box, endpoint, key):
+        document = {"path": "/m", "bucket": "bucket", "endpoint": endpoint, "accessKeyId": "a",
+                    "secretAccessKey": "b"}
+        if not path.startswith(NATIVE):
+            document = {"bucket": "bucket", "mountPath": "/m", "options": {
+                "endpoint": endpoint, "credentials": {"accessKeyId": "a", "secretAccessKey": "b"}}}
+        answer = PLANE.ask("POST", path.format(box), document, key=key)
+        return answer.status, re.sub(rb'"requestId":"[^"]*"', b"", answer.body)
+    for path in (f"{NATIVE}/sandboxes/{{}}/mounts", "/v1/sandbox/{}/mount"):
+        first, *others = [told(path, box, endpoint, eve) for endpoint in (
+            "http://localhost:9", "http://127.0.0.1:9", "http://10.1.2.3", "http://nowhere.onion")]
+        equal(others, [first] * 3, path)
+        assert b"no public address" in first[1] or path.startswith("/v1"), first
+        for word in (b"loopback", b"127.0.0.1", b"resolve"):
+            assert word not in first[1], first
+    assert b"is loopback" in told(f"{NATIVE}/sandboxes/{{}}/mounts", own, "http://127.0.0.1:9", None)[1]
+    for name, key in (("evebox", eve), ("ownbox", None)):
+        PLANE.call("DELETE", f"{NATIVE}/sandboxes/{name}", key=key)
 
 
 def processes_in_wait():

@@ -265,6 +265,31 @@ def private_addresses_are_refused_unless_allowed():
 
 
 @test
+def a_user_learns_nothing_of_our_names():
+    """What is refused and what is not resolved look alike; an administrator is told."""
+    with Daemon() as daemon:
+        user = daemon.call("POST", "/burrow/v1/users", {"name": "eve"})["id"]
+        key = daemon.call("POST", "/burrow/v1/keys", {"name": "eve", "user": user})["key"]
+
+        def as_user(method, path, body=None):
+            answer = request(daemon.address, method, path, [("Authorization", f"Bearer {key}"),
+                                                            ("Content-Type", "application/json")],
+                             b"" if body is None else json.dumps(body).encode())
+            return json.loads(answer.body)
+        urls = ("http://localhost:9/", "http://127.0.0.1:9/", "http://nowhere.onion/")
+        hooks = [as_user("POST", HOOKS, {"url": url, "events": ["key.created"]})["id"] for url in urls]
+        own = daemon.hook("http://localhost:9/")
+        as_user("POST", "/burrow/v1/keys", {"name": "k"})
+        daemon.make_keys(1)
+
+        def detail(one):
+            return wait_until(lambda: [d["detail"] for d in one()["deliveries"] if d["attempts"]], "a try")[0]
+        equal([detail(lambda hook=hook: as_user("GET", f"{HOOKS}/{hook}/deliveries")) for hook in hooks],
+              ["the host has no public address"] * 3, "details")
+        assert "is loopback" in detail(lambda: daemon.call("GET", f"{HOOKS}/{own['id']}/deliveries")), own
+
+
+@test
 def bad_webhooks_are_refused():
     with Daemon(*ALLOWED) as daemon:
         for fields in ({"url": "ftp://there/"}, {"url": "http://a:b@there/"}, {},

@@ -503,6 +503,15 @@ static void clean_detail(char *detail)
     }
 }
 
+/* The mark of failures that tell where a name leads, or that it leads nowhere. */
+#define TELLS_ADDRESS EADDRNOTAVAIL
+
+void outbound_hide_address(struct error *err)
+{
+    if (err->system == TELLS_ADDRESS)
+        (void) error_set(err, ERR_FORBIDDEN, 0, "the host has no public address");
+}
+
 static int result_error(struct curl_exchange *exchange, CURLcode result, struct error *err)
 {
     long system = 0;
@@ -515,6 +524,8 @@ static int result_error(struct curl_exchange *exchange, CURLcode result, struct 
             continue;
         if (result == CURLE_COULDNT_CONNECT)
             (void) curl_easy_getinfo(exchange->easy, CURLINFO_OS_ERRNO, &system);
+        else if (result == CURLE_COULDNT_RESOLVE_HOST)
+            system = TELLS_ADDRESS;
         return error_set(err, results[i].code, (int) system, "%s%s%.160s", results[i].text,
                          detail ? ": " : "", detail ? exchange->detail : "");
     }
@@ -535,6 +546,7 @@ int curl_exchange_end(struct curl_exchange *exchange, CURLcode result, struct er
         return 0;
     if (exchange->refusal.code != ERR_NONE && !exchange->dialled) {
         *err = exchange->refusal;
+        err->system = TELLS_ADDRESS;
         return -1;
     }
     return result_error(exchange, result, err);

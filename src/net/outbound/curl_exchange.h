@@ -107,6 +107,11 @@ int curl_exchange(CURL *easy, const struct outbound_request *request,
 /* Whether asking again may help: the failure is neither the caller's own nor for good. */
 bool outbound_may_retry(const struct outbound_answer *answer, const struct error *err);
 
+/* Whoever may name hosts but not look at the operator's network must not learn from a failure where
+ * a name leads there, nor whether it leads anywhere: refused by the rules and not resolved become
+ * one and the same, ERR_FORBIDDEN "the host has no public address". Other failures stay. */
+void outbound_hide_address(struct error *err);
+
 /* Put into `err` what was asked of whom, but nothing of the URL that may be secret. Returns -1. */
 int outbound_name_peer(const char *method, const struct url *url, struct error *err);
 

@@ -377,6 +377,26 @@ static void forbidden_addresses_are_refused_with_the_reason(void **state)
     assert_int_equal(atomic_load(&kit->server->connection_count), 0);
 }
 
+/* curl resolves no .onion: nobody has to be asked for a name that leads nowhere. */
+static void strangers_cannot_tell_where_a_name_leads(void **state)
+{
+    static const struct address_rules none = {.count = 0};
+    static const char *const urls[] = {"http://127.0.0.1:%u/", "http://localhost:%u/",
+                                       "http://10.0.0.1:%u/", "http://nowhere.onion:%u/"};
+    struct kit *kit = *state;
+    AUTO(text) struct text url = TEXT_INIT(256);
+
+    for (size_t i = 0; i < ARRAY_COUNT(urls); i++) {
+        put_port(urls[i], kit->server->port, &url);
+        assert_int_equal(
+            kit_ask(kit, (struct outbound_request){.url = text_string(&url), .rules = &none}), -1);
+        (void) error_wrap(&kit->err, "https://theirs.example");
+        outbound_hide_address(&kit->err);
+        assert_int_equal(kit->err.code, ERR_FORBIDDEN);
+        assert_string_equal(kit->err.message, "the host has no public address");
+    }
+}
+
 static void the_environment_names_no_proxy(void **state)
 {
     struct kit *kit = *state;
@@ -634,6 +654,7 @@ int main(void)
         TEST(connections_are_kept),
         TEST(a_caller_gets_the_bytes_of_a_success_and_can_end_it),
         TEST(forbidden_addresses_are_refused_with_the_reason),
+        TEST(strangers_cannot_tell_where_a_name_leads),
         TEST(the_environment_names_no_proxy),
         TEST(a_closed_port_is_told_with_the_errno),
         TEST(sizes_are_capped),
