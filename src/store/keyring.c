@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/encoding/encode.h"
+#include "base/encoding/hash.h"
 #include "base/id.h"
 #include "base/memory.h"
 #include "base/number.h"
@@ -388,4 +389,10 @@ int keyring_unseal(const struct keyring *keyring, const char *context, const voi
 bool keyring_is_current(const struct keyring *keyring, const void *sealed, size_t length)
 {
     return is_sealed(sealed, length) && get_id((const uint8_t *) sealed + 1) == newest(keyring)->id;
+}
+
+void keyring_derive(const struct keyring *keyring, const char *purpose,
+                    uint8_t ret_secret[static SHA256_SIZE])
+{
+    hash_hmac(keyring->keys[0].bytes, KEY_SIZE, purpose, strlen(purpose), ret_secret);
 }

@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "base/auto.h"
+#include "base/encoding/sha256.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -41,6 +42,11 @@ void keyring_seal(const struct keyring *keyring, const char *context, const void
  * that is not in the ring. */
 int keyring_unseal(const struct keyring *keyring, const char *context, const void *sealed,
                    size_t length, struct text *out, struct error *err);
+
+/* A secret for one purpose, of the oldest key: the same for as long as there is this file, whatever
+ * is rotated. */
+void keyring_derive(const struct keyring *keyring, const char *purpose,
+                    uint8_t ret_secret[static SHA256_SIZE]);
 
 /* Whether the newest key sealed it. */
 bool keyring_is_current(const struct keyring *keyring, const void *sealed, size_t length);

@@ -153,6 +153,26 @@ static void after_a_rotation_old_values_open_and_new_ones_are_current(void **sta
     assert_true(keyring_is_current(again, new.data, new.length));
 }
 
+static void a_derived_secret_outlives_rotations(void **state)
+{
+    struct place *place = *state;
+    struct error err = ERROR_INIT;
+    AUTO(keyring) struct keyring *keyring = keyring_open(place->fd, "keys", &err);
+    AUTO(keyring) struct keyring *again = NULL;
+    AUTO(keyring) struct keyring *other = keyring_new();
+    uint8_t first[SHA256_SIZE], later[SHA256_SIZE];
+
+    keyring_derive(keyring, "one", first);
+    keyring_derive(keyring, "two", later);
+    assert_memory_not_equal(first, later, sizeof(first));
+    keyring_derive(other, "one", later);
+    assert_memory_not_equal(first, later, sizeof(first));
+    assert_int_equal(keyring_rotate(keyring, place->fd, "keys", &err), 0);
+    again = keyring_open(place->fd, "keys", &err);
+    keyring_derive(again, "one", later);
+    assert_memory_equal(first, later, sizeof(first));
+}
+
 static void a_ring_that_is_full_says_so(void **state)
 {
     struct place *place = *state;
@@ -289,6 +309,7 @@ int main(void)
         TEST(every_changed_bit_is_noticed),
         TEST(the_file_is_private_and_lasts),
         TEST(after_a_rotation_old_values_open_and_new_ones_are_current),
+        TEST(a_derived_secret_outlives_rotations),
         TEST(a_ring_that_is_full_says_so),
         TEST(a_file_changed_by_others_is_not_written_over),
         TEST(values_of_a_missing_key_do_not_open),

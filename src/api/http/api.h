@@ -8,6 +8,7 @@
 
 #include "api/access/access.h"
 #include "base/clock.h"
+#include "base/encoding/sha256.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -40,6 +41,7 @@ struct api {
     size_t mount_count;
     const char *backup_folder; /* where copies of the store go; NULL: there are none */
     const struct bridge_pool_ops *bridge_pool; /* NULL: there is no warm pool */
+    uint8_t cursor_secret[SHA256_SIZE];        /* native/event_cursor.h */
 };
 
 static inline struct api *api_of(const struct http_request *request)

@@ -4,6 +4,7 @@
 
 #include "api/http/pending.h"
 #include "api/native/body.h"
+#include "api/native/event_cursor.h"
 #include "api/native/handlers.h"
 #include "base/memory.h"
 #include "base/number.h"
@@ -18,14 +19,31 @@
 /* Proxies close what is silent for a minute. */
 #define KEEP_ALIVE_MS 20000
 
-static void write_event(struct json_writer *json, const struct event *event)
+/* What a caller is shown of the log that all share. */
+struct events_view {
+    struct permutation cursors;
+    bool counts_all; /* an administrator: may know how much others do */
+};
+
+static struct events_view events_view_of(const struct http_request *request)
+{
+    const struct caller *caller = request_caller(request);
+
+    return (struct events_view){.cursors = event_cursor_view(api_of(request), caller),
+                                .counts_all = caller->scope >= CALLER_ADMIN};
+}
+
+static void write_event(struct json_writer *json, const struct event *event,
+                        const struct events_view *view)
 {
     char time[CLOCK_TEXT_SIZE];
 
     clock_format(event->time_ms, time);
     json_begin_object(json);
-    json_add_integer(json, "cursor", event->cursor);
-    json_add_integer(json, "sequence", event->sequence);
+    json_add_integer(json, "cursor", event_cursor_show(&view->cursors, event->cursor));
+    /* What is of no sandbox is one stream of everybody's. */
+    if (view->counts_all || strcmp(event->stream, "system") != 0)
+        json_add_integer(json, "sequence", event->sequence);
     json_add_text(json, "time", time);
     json_add_text(json, "type", event->type);
     json_add_integer(json, "version", event->version);
@@ -44,6 +62,7 @@ struct events_following {
     struct http_request *request; /* NULL: gone, only the timer is left */
     struct event_follower *follower;
     struct share_claim claim;
+    struct events_view view;
     struct deadline keep_alive;
 };
 
@@ -96,10 +115,10 @@ static bool events_send_event(void *context, const struct event *event)
     if (http_reply_is_full(following->request))
         return false; /* on_drain goes on */
     json_writer_init_text(&json, &data);
-    write_event(&json, event);
+    write_event(&json, event, &following->view);
     if (json_writer_finish(&json) < 0)
         return true; /* larger than any of ours: nobody waits for it */
-    (void) number_format(event->cursor, cursor);
+    (void) number_format(event_cursor_show(&following->view.cursors, event->cursor), cursor);
     sse_send(following->request, cursor, event->type, text_string(&data), data.length);
     return true;
 }
@@ -139,6 +158,7 @@ static void events_follow(struct http_request *request, const struct event_filte
         return;
     }
     following->request = request;
+    following->view = events_view_of(request);
     request->data = following;
     request->on_gone = events_client_left;
     request->on_drain = client_drained;
@@ -154,19 +174,21 @@ static void page_read(void *context, const struct error *failure, const struct e
 {
     struct http_request *request = pending_take_good(context, failure);
     AUTO(native_answer) struct native_answer answer;
+    struct events_view view;
 
     native_answer_begin_list(&answer, "events");
     if (!request)
         return;
+    view = events_view_of(request);
     for (size_t i = 0; i < count; i++) {
         if (i && native_answer_is_full(&answer)) {
             next = events[i - 1].cursor;
             break;
         }
-        write_event(&answer.json, &events[i]);
+        write_event(&answer.json, &events[i], &view);
     }
     json_end_array(&answer.json);
-    json_add_integer(&answer.json, "next", next);
+    json_add_integer(&answer.json, "next", event_cursor_show(&view.cursors, next));
     native_answer_send(&answer, request, 200);
 }
 
@@ -195,12 +217,14 @@ static int events_read_number(struct http_request *request, const char *name, in
 static int read_cursor(struct http_request *request, bool streams, int64_t *ret_after,
                        struct error *err)
 {
+    const struct permutation view = event_cursor_view(api_of(request), request_caller(request));
     const char *last = streams ? sse_last_event_id(request) : NULL;
+    const char *after = http_request_query(request, "after");
 
     *ret_after = streams ? -1 : 0;
-    if (last && number_parse(last, 0, INT64_MAX, ret_after) < 0)
-        return error_set(err, ERR_INVALID, 0, "Last-Event-ID must be a cursor of this log");
-    return last ? 0 : events_read_number(request, "after", -1, INT64_MAX, ret_after, err);
+    if (last)
+        return event_cursor_read(&view, "Last-Event-ID", last, 0, ret_after, err);
+    return after ? event_cursor_read(&view, "after", after, -1, ret_after, err) : 0;
 }
 
 static void answer_events(struct http_request *request, const char *stream)

@@ -2,6 +2,7 @@
 
 #include "api/http/pending.h"
 #include "api/native/body.h"
+#include "api/native/event_cursor.h"
 #include "api/native/handlers.h"
 #include "api/native/identity_internal.h"
 #include "base/auto.h"
@@ -164,12 +165,13 @@ void native_delete_webhook(struct http_request *request)
 
 /* --- the log --------------------------------------------------------------------------------- */
 
-static void write_entry(struct json_writer *json, const struct webhook_log_entry *entry)
+static void write_entry(struct json_writer *json, const struct webhook_log_entry *entry,
+                        const struct permutation *cursors)
 {
     json_begin_object(json);
     json_add_text(json, "id", entry->id);
     json_add_text(json, "state", entry->state);
-    json_add_integer(json, "cursor", entry->cursor);
+    json_add_integer(json, "cursor", event_cursor_show(cursors, entry->cursor));
     json_add_integer(json, "attempts", entry->attempts);
     if (entry->status)
         json_add_integer(json, "status", entry->status);
@@ -187,16 +189,18 @@ static void logged(void *context, const struct error *failure,
 {
     AUTO(native_answer) struct native_answer answer;
     struct http_request *request = native_answer_pending(&answer, context, failure);
+    struct permutation cursors;
 
     if (!request)
         return;
+    cursors = event_cursor_view(api_of(request), request_caller(request));
     json_begin_array_at(&answer.json, "deliveries");
     for (size_t i = 0; i < count; i++) {
         if (native_answer_is_full(&answer) && entries[i].created_ms != entries[i - 1].created_ms) {
             next_before_ms = entries[i - 1].created_ms;
             break;
         }
-        write_entry(&answer.json, &entries[i]);
+        write_entry(&answer.json, &entries[i], &cursors);
     }
     json_end_array(&answer.json);
     json_add_text(&answer.json, "nextCursor",

@@ -98,9 +98,9 @@ static int print_pages(struct watching *watching, struct client *client, struct 
             print_event(watching, one);
         }
         next = json_object_get(reply.json, "next"); /* a page of other types is empty */
-        if (json_integer_value(next) > watching->cursor)
+        if (json_is_integer(next))
             watching->cursor = json_integer_value(next);
-    } while (watching->cursor > before);
+    } while (watching->cursor != before);
     return 0;
 }
 

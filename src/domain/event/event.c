@@ -112,8 +112,8 @@ bool event_is_gone(const struct domain *domain, int64_t after, struct error *err
     if (after <= 0 || after >= domain->events->trimmed)
         return false;
     (void) error_set(err, ERR_GONE, 0,
-                     "events up to %lld are not kept any more; begin again from the start",
-                     (long long) domain->events->trimmed);
+                     "some events behind this cursor are not kept any more; begin again from the "
+                     "start");
     return true;
 }
 

@@ -67,8 +67,8 @@ struct http_server {
     void (*on_drained)(struct http_server *server, void *data);
     void *drain_data;
     struct loop_task drained;
-    uint8_t id_seed[ID_RANDOM_SIZE];
-    uint64_t id_next;
+    uint8_t random[64 * ID_RANDOM_SIZE]; /* for ids; what is left of them is at its beginning */
+    size_t random_left;
     char date[HTTP_DATE_SIZE];
     int64_t date_second;
     bool draining : 1;

@@ -338,6 +338,7 @@ static int open_api(struct control_plane *plane, const struct settings *settings
         .backup_folder = plane->backups,
         .bridge_pool = plane->provider ? &plane->pool : NULL,
     };
+    keyring_derive(plane->keyring, "event cursors", plane->api.cursor_secret);
     if (open_auth(plane, settings, err) < 0)
         return -1;
     plane->sender = webhook_sender_new(plane->loop, plane->domain, clock_system(),
