@@ -239,15 +239,16 @@ def events_are_listed_and_followed_across_a_restart():
 
 @test
 def users_and_keys_are_managed():
-    ann = good("user", "create", "ann", "--quota", "sandboxes=1", "--quota", "memory=4G").strip()
+    ann = good("user", "create", "ann", "--quota", "sandboxes=1", "--quota", "memory=4G",
+               "--quota", "cpu=1.5").strip()
     done = run("user", "change", "ann", "--email", "ann@example.com", "--password-stdin", "--json",
                stdin=b"correct horse battery\n")
     answer = json.loads(done.out)
-    equal((answer["id"], answer["email"], answer["hasPassword"], answer["quotas"]["sandboxes"]),
-          (ann, "ann@example.com", True, 1), "user")
+    equal((answer["id"], answer["email"], answer["hasPassword"], answer["quotas"]["sandboxes"],
+           answer["quotas"]["cpu"]), (ann, "ann@example.com", True, 1, 1.5), "user")
     key = good("key", "create", "laptop", "--user", "ann", "--expires", "1d").strip()
     equal(good("ls", "--names", "--key", key), "", "hers")
-    equal(good("create", "demo", BURROW_API_KEY=key), "demo\n", "a demo of her own")
+    equal(good("create", "demo", "--cpus", "1", BURROW_API_KEY=key), "demo\n", "a demo of her own")
     refused(1, "over the quota", "create", "more", "--key", key)
     assert good("ls").splitlines()[0].endswith("OWNER"), "administrators see whose it is"
     rows = {row.split()[0]: row.split() for row in good("key", "ls").splitlines()}

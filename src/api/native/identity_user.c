@@ -32,7 +32,7 @@ static void write_quotas(struct json_writer *json, const struct quota *quota)
 {
     AUTO(text) struct text text = TEXT_INIT(4096);
 
-    quota_write(quota, &text);
+    quota_write_api(quota, &text);
     json_put_raw(json, text_string(&text), text.length);
 }
 

@@ -169,9 +169,8 @@ static int read_quotas(struct user_change *change, const struct json_place *body
         return -1;
     if (!quotas.value)
         return 0;
-    text = json_dumps(quotas.value, JSON_COMPACT);
-    if (!text)
-        return error_set(err, ERR_INVALID, 0, "field 'quotas' cannot be read");
+    if (quota_from_api(&quotas, &text, err) < 0)
+        return -1;
     change->spec.quotas = keep_text(change, text);
     return 0;
 }

@@ -7,7 +7,7 @@
 #define HALF_MASK ((UINT64_C(1) << HALF_BITS) - 1)
 #define ROUNDS    8
 
-static uint64_t rotate(uint64_t word, unsigned int bits)
+static uint64_t sip_rotate(uint64_t word, unsigned int bits)
 {
     return word << bits | word >> (64 - bits);
 }
@@ -15,15 +15,15 @@ static uint64_t rotate(uint64_t word, unsigned int bits)
 static void sip_round(uint64_t v[4])
 {
     v[0] += v[1];
-    v[1] = rotate(v[1], 13) ^ v[0];
-    v[0] = rotate(v[0], 32);
+    v[1] = sip_rotate(v[1], 13) ^ v[0];
+    v[0] = sip_rotate(v[0], 32);
     v[2] += v[3];
-    v[3] = rotate(v[3], 16) ^ v[2];
+    v[3] = sip_rotate(v[3], 16) ^ v[2];
     v[0] += v[3];
-    v[3] = rotate(v[3], 21) ^ v[0];
+    v[3] = sip_rotate(v[3], 21) ^ v[0];
     v[2] += v[1];
-    v[1] = rotate(v[1], 17) ^ v[2];
-    v[2] = rotate(v[2], 32);
+    v[1] = sip_rotate(v[1], 17) ^ v[2];
+    v[2] = sip_rotate(v[2], 32);
 }
 
 static void sip_word(uint64_t v[4], uint64_t word)

@@ -73,7 +73,7 @@ static json_t *read_quota(const char *name, const char *value)
                                                                  : NULL;
     if (strcmp(name, "cpu") == 0)
         return number_parse_thousandths(value, CPU_MAX, &amount) == 0
-                   ? json_integer((json_int_t) amount) /* in thousandths */
+                   ? json_real((double) amount / 1000)
                    : NULL;
     return number_parse(value, 0, UINT32_MAX, &count) == 0 ? json_integer(count) : NULL;
 }

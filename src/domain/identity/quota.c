@@ -4,13 +4,14 @@
 
 #include "base/auto.h"
 #include "base/number.h"
+#include "json/json_measure.h"
 #include "json/json_read.h"
 #include "json/json_write.h"
 
 #define QUOTA_JSON_MAX 4096
 #define QUOTA_TEXT_MAX 32
 
-enum field_type { FIELD_COUNT, FIELD_SIZE };
+enum field_type { FIELD_COUNT, FIELD_SHARE, FIELD_SIZE };
 
 struct quota_field {
     const char *name;
@@ -27,7 +28,7 @@ static const struct quota_field fields[] = {
     FIELD("sandboxes", FIELD_COUNT, sandboxes),
     FIELD("running", FIELD_COUNT, running),
     FIELD("memory", FIELD_SIZE, memory_bytes),
-    FIELD("cpu", FIELD_COUNT, cpu_millis),
+    FIELD("cpu", FIELD_SHARE, cpu_millis),
     FIELD("disk", FIELD_SIZE, disk_bytes),
     FIELD("snapshots", FIELD_COUNT, snapshots),
     FIELD("storage", FIELD_SIZE, storage_bytes),
@@ -106,12 +107,42 @@ int quota_read(const char *json, struct quota *quota, struct error *err)
     return 0;
 }
 
-void quota_write(const struct quota *quota, struct text *text)
+int quota_from_api(const struct json_place *quotas, char **ret_json, struct error *err)
+{
+    AUTO(json) json_t *row = json_copy(quotas->value);
+
+    for (size_t i = 0; i < ARRAY_COUNT(fields); i++) {
+        uint64_t amount = 0;
+
+        json_t *said = json_object_get(row, fields[i].name);
+
+        if (fields[i].type != FIELD_SHARE || !said || json_is_null(said))
+            continue;
+        if (json_field_thousandths(quotas, fields[i].name, JSON_REQUIRED, QUOTA_CPUS_MAX * 1000,
+                                   &amount, err) < 0)
+            return error_set(
+                err, ERR_INVALID, 0,
+                "field 'quotas.%s' counts CPUs, 1.5 is one and a half; at most %d, and "
+                "0 is no limit",
+                fields[i].name, QUOTA_CPUS_MAX);
+        (void) json_object_set_new(row, fields[i].name, json_integer((json_int_t) amount));
+    }
+    *ret_json = json_dumps(row, JSON_COMPACT);
+    return *ret_json ? 0 : error_set(err, ERR_INVALID, 0, "field 'quotas' cannot be read");
+}
+
+void quota_write_api(const struct quota *quota, struct text *text)
 {
     struct json_writer json;
 
     json_document_begin(&json, text);
-    for (size_t i = 0; i < ARRAY_COUNT(fields); i++)
-        json_add_integer(&json, fields[i].name, (int64_t) quota_get(quota, &fields[i]));
+    for (size_t i = 0; i < ARRAY_COUNT(fields); i++) {
+        uint64_t value = quota_get(quota, &fields[i]);
+
+        if (fields[i].type == FIELD_SHARE)
+            json_add_thousandths(&json, fields[i].name, value);
+        else
+            json_add_integer(&json, fields[i].name, (int64_t) value);
+    }
     (void) json_document_end(&json); /* text->overflowed says so */
 }

@@ -8,6 +8,8 @@
 #include "base/id.h"
 #include "base/text.h"
 
+struct json_place;
+
 struct quota {
     uint32_t sandboxes;
     uint32_t running;      /* not asleep, not stopped */
@@ -19,7 +21,14 @@ struct quota {
     uint32_t requests_per_minute;
 };
 
-/* JSON {"sandboxes":10,"running":5,"memory":"4G" or bytes,...}; unknown fields are refused. Fields
- * that are missing stay as they are in `quota`. */
+#define QUOTA_CPUS_MAX 512 /* that can be asked for; 0 is no limit */
+
+/* JSON {"sandboxes":10,"running":5,"memory":"4G" or bytes,...}, as rows have it: there "cpu" counts
+ * thousandths. Unknown fields are refused. Fields that are missing stay as they are in `quota`. */
 int quota_read(const char *json, struct quota *quota, struct error *err);
-void quota_write(const struct quota *quota, struct text *text);
+
+/* For people and programs "cpu" counts CPUs, 1.5 is one and a half. What they said becomes what rows
+ * have (`ret_json`, the caller's) with nothing else looked at; 0, or -1 with ERR_INVALID. And a quota
+ * as they see it. */
+int quota_from_api(const struct json_place *quotas, char **ret_json, struct error *err);
+void quota_write_api(const struct quota *quota, struct text *text);

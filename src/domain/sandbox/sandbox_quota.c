@@ -35,16 +35,14 @@ static int check_cpu(uint64_t used, uint64_t asked, uint64_t maximum, struct err
     if (maximum == 0)
         return 0;
     if (asked == 0)
-        return error_set(err, ERR_QUOTA, 0,
-                         "cpu: %llu thousandths are all there is; ask for a limit",
-                         (unsigned long long) maximum);
+        return error_set(err, ERR_QUOTA, 0, "cpu: %.10g CPUs are all there is; ask for a limit",
+                         (double) maximum / 1000);
     if (asked <= maximum && used <= maximum - asked)
         return 0;
     return error_set(err, ERR_QUOTA, 0,
-                     "cpu: %llu of at most %llu thousandths are taken by sandboxes that run, and "
-                     "%llu more were asked for",
-                     (unsigned long long) used, (unsigned long long) maximum,
-                     (unsigned long long) asked);
+                     "cpu: %.10g of at most %.10g CPUs are taken by sandboxes that run, and %.10g "
+                     "more were asked for",
+                     (double) used / 1000, (double) maximum / 1000, (double) asked / 1000);
 }
 
 static int check_bytes(const char *what, uint64_t used, uint64_t asked, uint64_t maximum,
