@@ -20,7 +20,8 @@ struct turn_meter {
     int64_t unlogged; /* long turns since then */
 };
 
-/* The entry behind which most of the time since `began_ns` went by; NULL: nothing was traced. */
+/* The entry behind which most of the time since `began_ns` went by, or before which, when it is the
+ * first: what comes first was done for the same request mostly. NULL: nothing was traced. */
 static const struct trace_entry *find_holder(const struct trace_entry *entries, size_t count,
                                              uint64_t began_ns, uint64_t now_ns)
 {
@@ -31,7 +32,11 @@ static const struct trace_entry *find_holder(const struct trace_entry *entries, 
         uint64_t at = (uint64_t) entries[i].time_ns;
         uint64_t next = i + 1 < count ? (uint64_t) entries[i + 1].time_ns : now_ns;
 
-        if (at < began_ns || next < at || next - at < longest)
+        if (at < began_ns || next < at)
+            continue;
+        if (!holder)
+            longest = at - began_ns, holder = &entries[i];
+        if (next - at < longest)
             continue;
         longest = next - at;
         holder = &entries[i];

@@ -5,6 +5,7 @@
 
 #include "api/agent/agents.h"
 #include "api/agent/visit.h"
+#include "api/http/long_json.h"
 #include "base/auto.h"
 #include "base/memory.h"
 #include "json/json_read.h"
@@ -22,6 +23,7 @@ enum reply_form { REPLY_WHOLE, REPLY_EVENTS, REPLY_BYTES };
 struct agent_exchange {
     struct visit *visit;            /* NULL: over, nobody is to be called back */
     struct http_exchange *exchange; /* NULL: over, or never begun */
+    struct long_json *reading;      /* of a long reply, all of which is there; NULL: none */
     enum reply_form form;
     agent_done *done;
     const struct agent_stream_events *stream;
@@ -106,6 +108,8 @@ static struct visit *agent_call_leave(struct agent_exchange *call)
     loop_task_cancel(&call->fail_task);
     if (call->exchange)
         http_exchange_cancel(TAKE_PTR(call->exchange));
+    if (call->reading)
+        long_json_drop(TAKE_PTR(call->reading));
     if (visit)
         visit->exchange = NULL;
     return visit;
@@ -121,19 +125,20 @@ void agent_call_drop(struct visit *visit)
     call_free(call);
 }
 
+static const struct json_limits reply_limits = {
+    .size = AGENT_REPLY_MAX,
+    .depth = JSON_DEPTH_MAX,
+    .values = REPLY_VALUES_MAX,
+    .nul = true,
+};
+
 static json_t *read_json(const struct agent_exchange *call)
 {
-    static const struct json_limits limits = {
-        .size = AGENT_REPLY_MAX,
-        .depth = JSON_DEPTH_MAX,
-        .values = REPLY_VALUES_MAX,
-        .nul = true,
-    };
     json_t *json;
 
     if (!call->is_json || !call->body.length)
         return NULL;
-    json = json_read(text_string(&call->body), call->body.length, &limits, NULL);
+    json = json_read(text_string(&call->body), call->body.length, &reply_limits, NULL);
     if (json && !json_is_object(json)) {
         json_decref(json);
         return NULL;
@@ -165,6 +170,16 @@ static struct agent_reply make_reply(const struct agent_exchange *call, json_t *
     };
 }
 
+static void call_tell_reply(struct agent_exchange *call, struct visit *visit, json_t *json)
+{
+    struct agent_reply reply = make_reply(call, json);
+
+    if (call->form == REPLY_EVENTS)
+        call->stream->on_refused(visit, &reply);
+    else
+        call->done(visit, &reply, NULL);
+}
+
 /* The last call back: the whole reply, or the end of a stream, or the failure. */
 static void call_over(struct agent_exchange *call, const struct error *failure)
 {
@@ -180,14 +195,33 @@ static void call_over(struct agent_exchange *call, const struct error *failure)
         call->done(visit, NULL, told);
     } else if (visit) {
         AUTO(json) json_t *json = read_json(call);
-        struct agent_reply reply = make_reply(call, json);
 
-        if (call->form == REPLY_EVENTS)
-            call->stream->on_refused(visit, &reply);
-        else
-            call->done(visit, &reply, NULL);
+        call_tell_reply(call, visit, json);
     }
     call_free(call);
+}
+
+/* A long reply was read, or it is no JSON. */
+static void long_reply_read(void *context, struct text *text, json_t *json,
+                            const struct error *failure)
+{
+    struct agent_exchange *call = context;
+    struct visit *visit;
+
+    (void) failure; /* who asked sees that there is no JSON */
+    call->reading = NULL;
+    call->body = *text;
+    *text = (struct text) TEXT_INIT(0);
+    visit = agent_call_leave(call);
+    if (visit)
+        call_tell_reply(call, visit, json_is_object(json) ? json : NULL);
+    call_free(call);
+}
+
+static bool is_long_reply(const struct agent_exchange *call)
+{
+    return call->is_json && call->body.length > LONG_JSON_MIN &&
+           (call->form == REPLY_WHOLE || call->is_refused);
 }
 
 static void call_fail(struct agent_exchange *call, enum err_code code, const char *message)
@@ -299,7 +333,11 @@ static void agent_call_got_end(struct http_exchange *exchange)
     struct agent_exchange *call = http_exchange_data(exchange);
 
     call->exchange = NULL;
-    call_over(call, NULL);
+    if (call->visit && is_long_reply(call))
+        call->reading = long_json_read(call->visit->api->loop, &call->body, &reply_limits,
+                                       long_reply_read, call);
+    else
+        call_over(call, NULL);
 }
 
 static void got_failure(struct http_exchange *exchange, const struct error *error)

@@ -5,6 +5,7 @@
 
 #include "api/access/access.h"
 #include "api/agent/agent_call.h"
+#include "api/http/long_json.h"
 #include "api/http/pending.h"
 #include "api/stackmemory/stackmemory_internal.h"
 #include "base/encoding/utf8.h"
@@ -95,8 +96,13 @@ json_t *stackmemory_answer(struct http_request *request)
 
 void stackmemory_reply(struct http_request *request, json_t *answer)
 {
-    AUTO(free) char *text = json_dumps(answer, JSON_INDENT(INDENT));
+    AUTO(free) char *text = NULL;
 
+    if (long_json_is_long(answer)) {
+        long_json_reply(request, answer, JSON_INDENT(INDENT), CONTENT_TYPE);
+        return;
+    }
+    text = json_dumps(answer, JSON_INDENT(INDENT));
     json_decref(answer);
     if (text)
         http_reply_text(request, 200, CONTENT_TYPE, text);

@@ -377,3 +377,8 @@ const struct clock *http_server_clock(const struct http_server *server)
 {
     return server->options.clock;
 }
+
+struct loop *http_server_loop(const struct http_server *server)
+{
+    return server->loop;
+}

@@ -104,6 +104,7 @@ void http_server_free(struct http_server *server);
 const struct http_server_counters *http_server_counters(const struct http_server *server);
 size_t http_server_connections(const struct http_server *server);
 const struct clock *http_server_clock(const struct http_server *server);
+struct loop *http_server_loop(const struct http_server *server);
 
 /* How a guest is asked to end. */
 enum http_leave {
