@@ -1,7 +1,7 @@
 #include "api/http/long_json.h"
 #include "net/net_testing.h"
 
-struct heard {
+struct json_heard {
     struct loop loop;
     int times;
     enum err_code code;
@@ -11,7 +11,7 @@ struct heard {
 
 static int setup(void **state)
 {
-    struct heard *heard = test_calloc(1, sizeof(*heard));
+    struct json_heard *heard = test_calloc(1, sizeof(*heard));
 
     assert_int_equal(loop_init(&heard->loop, NULL), 0);
     *state = heard;
@@ -20,7 +20,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    struct heard *heard = *state;
+    struct json_heard *heard = *state;
 
     loop_run(&heard->loop);
     loop_done(&heard->loop);
@@ -30,7 +30,7 @@ static int teardown(void **state)
 
 static void hear(void *context, struct text *text, json_t *json, const struct error *failure)
 {
-    struct heard *heard = context;
+    struct json_heard *heard = context;
 
     heard->times++;
     heard->code = failure ? failure->code : ERR_NONE;
@@ -50,7 +50,7 @@ static struct text numbers(int count, const char *end)
     return text;
 }
 
-static struct long_json *begin(struct heard *heard, int count, const char *end)
+static struct long_json *begin(struct json_heard *heard, int count, const char *end)
 {
     static const struct json_limits limits = {
         .size = SIZE_MAX / 2, .depth = JSON_DEPTH_MAX, .values = JSON_VALUES_MAX};
@@ -64,7 +64,7 @@ static struct long_json *begin(struct heard *heard, int count, const char *end)
 
 static void what_is_long_is_read(void **state)
 {
-    struct heard *heard = *state;
+    struct json_heard *heard = *state;
 
     (void) begin(heard, 50000, "4711]");
     TURN_UNTIL(&heard->loop, heard->times);
@@ -75,7 +75,7 @@ static void what_is_long_is_read(void **state)
 
 static void what_is_wrong_is_told(void **state)
 {
-    struct heard *heard = *state;
+    struct json_heard *heard = *state;
 
     (void) begin(heard, 50000, "x]");
     TURN_UNTIL(&heard->loop, heard->times);
@@ -88,7 +88,7 @@ static void what_is_wrong_is_told(void **state)
 
 static void nobody_is_told_who_left(void **state)
 {
-    struct heard *heard = *state;
+    struct json_heard *heard = *state;
 
     long_json_drop(begin(heard, 50000, "1]"));
     loop_run(&heard->loop);
