@@ -108,8 +108,6 @@ static struct visit *agent_call_leave(struct agent_exchange *call)
     loop_task_cancel(&call->fail_task);
     if (call->exchange)
         http_exchange_cancel(TAKE_PTR(call->exchange));
-    if (call->reading)
-        long_json_drop(TAKE_PTR(call->reading));
     if (visit)
         visit->exchange = NULL;
     return visit;
@@ -121,6 +119,8 @@ void agent_call_drop(struct visit *visit)
 
     if (!call)
         return;
+    if (call->reading)
+        long_json_drop(TAKE_PTR(call->reading));
     (void) agent_call_leave(call);
     call_free(call);
 }
@@ -295,35 +295,33 @@ static void agent_call_got_head(struct http_exchange *exchange)
         call_free(call);
 }
 
-/* Returns whether bytes were for a reader of events. */
-static bool feed_events(struct agent_exchange *call, const char *bytes, size_t length)
+/* Look at bytes; whoever is called back may end the visit. Returns what is wrong with them, or NULL. */
+static const char *take_bytes(struct agent_exchange *call, const char *bytes, size_t length)
 {
-    if (call->form != REPLY_EVENTS || call->is_refused)
-        return false;
-    if (sse_reader_feed(&call->reader, bytes, length) < 0 && call->visit)
-        call_fail(call, ERR_UPSTREAM, "the sandbox's agent sent an event that is too large");
-    return true;
-}
-
-static void hold_bytes(struct agent_exchange *call, const char *bytes, size_t length)
-{
+    if (call->form == REPLY_BYTES) {
+        call->bytes->on_bytes(call->visit, bytes, length);
+        return NULL;
+    }
+    if (call->form == REPLY_EVENTS && !call->is_refused)
+        return sse_reader_feed(&call->reader, bytes, length) < 0
+                   ? "the sandbox's agent sent an event that is too large"
+                   : NULL;
     text_append_bytes(&call->body, bytes, length);
-    if (call->body.overflowed)
-        call_fail(call, ERR_TOO_LARGE, "the answer of the sandbox's agent is too large");
+    return call->body.overflowed ? "the answer of the sandbox's agent is too large" : NULL;
 }
 
 static void got_bytes(struct http_exchange *exchange, const char *bytes, size_t length)
 {
     struct agent_exchange *call = http_exchange_data(exchange);
+    const char *problem;
 
     call->is_calling = true;
-    if (call->form == REPLY_BYTES)
-        call->bytes->on_bytes(call->visit, bytes, length);
-    else if (!feed_events(call, bytes, length))
-        hold_bytes(call, bytes, length);
+    problem = take_bytes(call, bytes, length);
     call->is_calling = false;
     if (!call->visit)
         call_free(call);
+    else if (problem)
+        call_fail(call, call->body.overflowed ? ERR_TOO_LARGE : ERR_UPSTREAM, problem);
     else if (call->form != REPLY_WHOLE && http_reply_is_full(call->visit->request))
         http_exchange_pause(exchange);
 }

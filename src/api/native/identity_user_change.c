@@ -126,7 +126,7 @@ static void verified(void *context, const struct error *failure, bool is_right)
 static int user_change_begin(struct user_change *change, struct http_request *request,
                              const struct owner *owner, struct error *err)
 {
-    if (!change->password || change->caller.scope >= CALLER_ADMIN) {
+    if (!change->password || !owner || change->caller.scope >= CALLER_ADMIN) {
         make_password(change);
         return 0;
     }
