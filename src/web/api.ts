@@ -106,14 +106,15 @@ export const remove = (path: string) => call(path, { method: "DELETE" });
 /** All rows of a list that comes in pages, at most `most`. */
 export async function all<T = any>(path: string, member: string, most = 10000): Promise<T[]> {
   const rows: T[] = [];
-  let cursor = "";
+  let more = "";
   do {
     const joint = path.includes("?") ? "&" : "?";
-    const more = cursor ? `&cursor=${encodeURIComponent(cursor)}` : "";
     const page = await get(`${path}${joint}limit=1000${more}`);
     rows.push(...(page[member] ?? []));
-    cursor = page.nextCursor ?? page.next ?? "";
-  } while (cursor && rows.length < most);
+    // A page may be shorter than its limit and not be the last. Two words for the same are in use.
+    more = page.nextCursor ? `&cursor=${encodeURIComponent(page.nextCursor)}`
+      : page.next ? `&after=${encodeURIComponent(page.next)}` : "";
+  } while (more && rows.length < most);
   return rows;
 }
 

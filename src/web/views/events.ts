@@ -8,7 +8,7 @@ import { empty, textInput } from "../ui/form";
 
 const SHOWN = 300;
 const KEPT = 2000;
-const PAGES = 50;
+const PAGES = 150;
 
 function row(event: BurrowEvent, state: State): HTMLElement {
   const kind = /error|failed|lost/.test(event.type) ? ".bad" : /created|woken|started|restored/.test(event.type) ? ".good" : "";
@@ -22,12 +22,12 @@ function row(event: BurrowEvent, state: State): HTMLElement {
 /** The newest of what happened until now. The log is read from its beginning: it has no other end to begin at. */
 async function past(address: string, signal: AbortSignal): Promise<BurrowEvent[]> {
   let events: BurrowEvent[] = [];
-  let after = "";
+  let after: string | number = 0;
   for (let pages = 0; pages < PAGES; pages++) {
-    const page = await get<{ events: BurrowEvent[]; next: string | number }>(`${address}/events?limit=1000${after}`, signal);
+    const page = await get<{ events: BurrowEvent[]; next: string | number }>(`${address}/events?limit=1000&after=${after}`, signal);
     events = [...events, ...page.events].slice(-KEPT);
-    if (page.events.length < 1000) break;
-    after = `&after=${page.next}`;
+    if (page.next === after) break; // a page may be shorter than its limit and not be the last
+    after = page.next;
   }
   return events;
 }
