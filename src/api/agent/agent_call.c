@@ -296,7 +296,8 @@ static void agent_call_got_head(struct http_exchange *exchange)
 }
 
 /* Look at bytes; whoever is called back may end the visit. Returns what is wrong with them, or NULL. */
-static const char *take_bytes(struct agent_exchange *call, const char *bytes, size_t length)
+static const char *agent_call_take_bytes(struct agent_exchange *call, const char *bytes,
+                                         size_t length)
 {
     if (call->form == REPLY_BYTES) {
         call->bytes->on_bytes(call->visit, bytes, length);
@@ -316,7 +317,7 @@ static void got_bytes(struct http_exchange *exchange, const char *bytes, size_t 
     const char *problem;
 
     call->is_calling = true;
-    problem = take_bytes(call, bytes, length);
+    problem = agent_call_take_bytes(call, bytes, length);
     call->is_calling = false;
     if (!call->visit)
         call_free(call);
