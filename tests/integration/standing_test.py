@@ -7,6 +7,7 @@ import json
 import os
 import struct
 import sys
+import time
 from contextlib import ExitStack
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
@@ -16,7 +17,7 @@ from outpost import enter  # noqa: E402
 enter()
 
 from control_plane import NATIVE, main_with_plane  # noqa: E402
-from http_raw import connect  # noqa: E402
+from http_raw import TIMEOUT_SECONDS, connect  # noqa: E402
 from program import wait_until  # noqa: E402
 from tap import equal, patient, test  # noqa: E402
 from websocket_raw import CLOSE, WebSocket, handshake  # noqa: E402
@@ -57,6 +58,13 @@ class Lasting:
         head = self.connection.response_head()
         equal(head.status, 200, self.what)
 
+    def rest(self):
+        """All that comes until the end, which must come: what says that it is still there does not count."""
+        until = time.monotonic() + TIMEOUT_SECONDS
+        while self.connection.read_some():
+            assert time.monotonic() < until, f"{self.what} goes on: {self.connection.buffer[-200:]}"
+        return self.connection.buffer
+
     def goes_on(self):
         self.connection.socket.settimeout(0.05)
         try:
@@ -69,7 +77,7 @@ class Stream(Lasting):
     """Events: a comment says why they end."""
 
     def ended(self, reason):
-        told = self.connection.read_to_end()
+        told = self.rest()
         assert f"\n: {reason}\n".encode() in told, (self.what, told[-200:])
 
 
@@ -107,7 +115,7 @@ class Download(Lasting):
     """Half of it was taken by the client."""
 
     def ended(self, _):
-        assert len(self.connection.read_to_end()) < LARGE, self.what
+        assert len(self.rest()) < LARGE, self.what
 
 
 class Socket(Lasting):
