@@ -36,7 +36,7 @@ static inline struct care *care_new(void)
     care->world = world_new(NULL);
     (void) snprintf(care->folder, sizeof(care->folder), "/tmp/burrow-care-XXXXXX");
     assert_non_null(mkdtemp(care->folder));
-    care->objects = objects_folder_new(&care->world->loop, care->folder, &err);
+    care->objects = objects_folder_new(&care->world->loop, care->folder, 0, &err);
     if (!care->objects)
         fail_msg("%s", err.message);
     care->world->options.objects = care->objects;

@@ -37,7 +37,7 @@ struct domain_options {
     const char *node;              /* name of this machine, copied */
     enum network_mode default_network;
     struct limits default_limits; /* for specs that say nothing */
-    struct quota default_quota;   /* of owners that have none of their own */
+    struct quota default_quota;   /* of owners without their own who are no administrators */
     uint64_t event_retention_ms;  /* 0: for ever */
     const char
         *sync_excludes; /* names that workspaces are synced without, commas between; copied */
@@ -49,6 +49,8 @@ struct domain_options {
      * than `memory_pressure` (0: never) frozen sandboxes give up theirs. May be NULL. */
     int (*memory_available)(void *context);
     unsigned int memory_pressure;
+    /* Whether the disk of this machine has more free than must stay so. May be NULL. */
+    bool (*disk_has_room)(void *context);
     uint64_t
         snapshot_cache_bytes; /* that snapshots which are stored, too, hold here; 0: no limit */
     uint64_t squash_above;    /* lists of more layers become one layer; 0: never */

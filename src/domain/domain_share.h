@@ -18,3 +18,17 @@ int domain_claim(struct domain *domain, const struct id *owner, enum share share
                  struct share_claim *ret_claim, struct error *err);
 void domain_claim_anyway(struct domain *domain, const struct id *owner, enum share share,
                          uint64_t amount, struct share_claim *ret_claim);
+
+/* Whether it could be claimed now: for those whose claim begins when they are in memory. */
+int domain_check_share(const struct domain *domain, const struct id *owner, enum share share,
+                       uint64_t amount, struct error *err);
+
+/* share_hold, share_hold_anyway and share_drop likewise. */
+int domain_hold(struct domain *domain, const struct id *owner, enum share share, uint64_t amount,
+                struct error *err);
+void domain_hold_anyway(struct domain *domain, const struct id *owner, enum share share,
+                        uint64_t amount);
+void domain_drop(struct domain *domain, const struct id *owner, enum share share, uint64_t amount);
+
+/* His rights or quotas are others from now on. */
+void domain_note(struct domain *domain, const struct id *owner);

@@ -59,6 +59,7 @@ struct vault_archive {
     size_t exclude_count;
     const char *compression; /* "lz4" (NULL), "zstd", "gzip", "xz" */
     const char *key;         /* where it is put */
+    uint64_t bytes_max;      /* of the object: ERR_QUOTA beyond; 0: no limit */
 };
 
 struct vault_archived {

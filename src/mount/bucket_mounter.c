@@ -7,18 +7,23 @@
 #include "base/list.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "mount/bucket_ledger.h"
 #include "objects/s3/objects_s3.h"
 
 /* One mount's reads and writes side by side; the kernel's own read-ahead asks for no more. */
 #define FOREIGN_THREADS 4
+/* Whole files have as many again. There are threads for streams, too, which mounts never use: a
+ * thread is made when it is needed. */
+#define FOREIGN_THREADS_ALL ((uint64_t) 2 * FOREIGN_THREADS)
 #define KEY_MAX         (2 * OBJECTS_KEY_MAX)
 
 struct bucket_mounter {
     struct bucket_mounter_options options;
     struct mounter interface;
+    struct bucket_ledger *ledger; /* owned; NULL: there are no buckets of ours */
     struct list sessions; /* of mounter_session, until whoever began them lets go */
     size_t closing;       /* of them, under way */
-    bool is_stopped;
+    bool is_stopped, is_ledger_stopped, is_ledger_closed;
     void (*stopped)(void *context);
     void *context;
 };
@@ -117,6 +122,8 @@ struct mounter_session {
     enum session_state state;
     struct mount_session *session; /* while it serves */
     struct objects *foreign;       /* owned; NULL: the bucket is ours */
+    struct bucket_book *book;      /* of one of ours, while it is mounted */
+    struct share_claim mount, threads;
     bool is_released;              /* whoever began it has asked for its end */
     mounter_done *done;
     void *context;
@@ -138,14 +145,59 @@ static void bucket_mounter_tell_end(struct loop_task *task)
         session->done(session->context, session->lost ? &err : NULL);
 }
 
+static void check_stopped(struct bucket_mounter *mounter);
+
+static void bucket_mounter_on_counted_out(void *context)
+{
+    struct bucket_mounter *mounter = context;
+
+    mounter->is_ledger_closed = true;
+    check_stopped(mounter);
+}
+
 static void check_stopped(struct bucket_mounter *mounter)
 {
     void (*stopped)(void *context) = mounter->stopped;
 
     if (!stopped || mounter->closing)
         return;
+    if (mounter->ledger && !mounter->is_ledger_stopped) {
+        mounter->is_ledger_stopped = true;
+        bucket_ledger_stop(mounter->ledger, bucket_mounter_on_counted_out, mounter);
+        return;
+    }
+    if (mounter->ledger && !mounter->is_ledger_closed)
+        return;
     mounter->stopped = NULL;
     stopped(mounter->context);
+}
+
+/* What all share: when nothing of it is used any more. */
+static void mounter_session_give_back(struct mounter_session *session)
+{
+    struct bucket_book *book = TAKE_PTR(session->book);
+
+    if (book)
+        bucket_book_close(book);
+    share_release(&session->threads);
+    share_release(&session->mount);
+}
+
+static int mounter_session_claim(struct mounter_session *session,
+                                 const struct mounter_bucket *bucket, struct error *err)
+{
+    struct bucket_mounter *mounter = session->mounter;
+    struct shares *shares = mounter->options.shares;
+
+    if (share_claim(shares, &bucket->asker, SHARE_MOUNTS, 1, &session->mount, err) < 0)
+        return -1;
+    if (bucket->is_foreign)
+        return share_claim(shares, &bucket->asker, SHARE_MOUNT_THREADS, FOREIGN_THREADS_ALL,
+                           &session->threads, err);
+    if (!mounter->ledger)
+        return error_set(err, ERR_NOT_IMPLEMENTED, 0, "there are no buckets here");
+    session->book = bucket_book_open(mounter->ledger, &bucket->asker, bucket->bucket, err);
+    return session->book ? 0 : -1;
 }
 
 static void store_closed(void *context, const struct error *ignored)
@@ -155,6 +207,7 @@ static void store_closed(void *context, const struct error *ignored)
 
     (void) ignored;
     session->state = SESSION_CLOSED;
+    mounter_session_give_back(session);
     mounter->closing--;
     if (session->is_released)
         bucket_mounter_tell_end(&session->task);
@@ -194,43 +247,54 @@ static void mounter_end(void *self, struct mounter_session *session, mounter_don
         loop_defer(mounter->options.loop, &session->task);
 }
 
+/* What it is served from, and its keys' beginning. */
+static struct objects *mounter_session_open(struct mounter_session *session,
+                                            const struct mounter_bucket *bucket,
+                                            struct text *prefix, struct error *err)
+{
+    struct bucket_mounter *mounter = session->mounter;
+    const char *folder = bucket->prefix ? bucket->prefix : "";
+
+    if (mounter->is_stopped) {
+        (void) error_set(err, ERR_UNAVAILABLE, 0, "the daemon is closing");
+        return NULL;
+    }
+    if (mounter_session_claim(session, bucket, err) < 0)
+        return NULL;
+    if (!bucket->is_foreign) {
+        text_format(prefix, "%s/%s/%s", bucket->owner.text, bucket->bucket, folder);
+        return mounter->options.buckets;
+    }
+    text_append(prefix, folder);
+    return session->foreign = open_foreign(mounter, bucket, false, err);
+}
+
 static struct mounter_session *mounter_serve(void *self, const struct mounter_bucket *bucket,
                                              int fuse, struct error *err)
 {
     struct bucket_mounter *mounter = self;
     AUTO(text) struct text prefix = TEXT_INIT(KEY_MAX);
+    AUTO(close) int fd = fuse;
     AUTO(free) struct mounter_session *session = mem_alloc(sizeof(*session));
-    struct objects *objects = mounter->options.buckets;
-    struct mount_options options = {.read_only = bucket->read_only, .text = bucket->bucket};
+    struct mount_options options = {
+        .read_only = bucket->read_only, .text = bucket->bucket, .asker = bucket->asker};
+    struct objects *objects;
 
     *session = (struct mounter_session){.mounter = mounter};
     loop_task_init(&session->task, bucket_mounter_tell_end);
-    if (mounter->is_stopped) {
-        (void) fd_close(fuse);
-        (void) error_set(err, ERR_UNAVAILABLE, 0, "the daemon is closing");
-        return NULL;
-    }
-    if (bucket->is_foreign) {
-        objects = session->foreign = open_foreign(mounter, bucket, false, err);
-        text_append(&prefix, bucket->prefix ? bucket->prefix : "");
-    } else {
-        text_format(&prefix, "%s/%s/%s", bucket->owner.text, bucket->bucket,
-                    bucket->prefix ? bucket->prefix : "");
-    }
-    if (!objects) {
-        (void) fd_close(fuse);
-        if (!bucket->is_foreign)
-            (void) error_set(err, ERR_NOT_IMPLEMENTED, 0, "there are no buckets here");
-        return NULL;
-    }
+    objects = mounter_session_open(session, bucket, &prefix, err);
     options.prefix = text_string(&prefix);
-    session->session = mount_session_new(mounter->options.host, objects, &options, fuse, err);
+    options.book = session->book;
+    if (objects)
+        session->session =
+            mount_session_new(mounter->options.host, objects, &options, TAKE_FD(fd), err);
     if (session->session) {
         list_append(&mounter->sessions, &session->link);
         return TAKE_PTR(session);
     }
     if (session->foreign)
         objects_close(session->foreign, NULL, NULL);
+    mounter_session_give_back(session);
     return NULL;
 }
 
@@ -248,6 +312,9 @@ struct bucket_mounter *bucket_mounter_new(const struct bucket_mounter_options *o
                       .end = mounter_end},
     };
     list_init(&mounter->sessions);
+    if (options->buckets)
+        mounter->ledger = bucket_ledger_new(options->loop, options->buckets, options->shares,
+                                            options->log);
     return mounter;
 }
 
@@ -276,6 +343,7 @@ void bucket_mounter_free(struct bucket_mounter *mounter)
         list_remove(&session->link);
         free(session);
     }
+    bucket_ledger_free(mounter->ledger);
     free(mounter);
 }
 

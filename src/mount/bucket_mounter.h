@@ -19,7 +19,8 @@ struct bucket_mounter;
 struct bucket_mounter_options {
     struct loop *loop;                 /* all of these are borrowed */
     struct mount_host *host;           /* NULL: nothing can be served */
-    struct objects *buckets;           /* the store of ours */
+    struct objects *buckets;           /* the store of ours; NULL: there is none */
+    struct shares *shares;             /* may be NULL: nothing is counted */
     const struct address_rules *rules; /* for endpoints that strangers name; NULL: public ones */
     struct log *log;                   /* may be NULL */
 };

@@ -18,6 +18,7 @@ struct mount_call {
     struct pool pool; /* of the ask's texts */
     uint64_t moved;   /* loop_now() when something did */
     uint64_t bytes;   /* of a get_file, as far as it was seen */
+    struct bucket_put put;
     mount_call_done *done;
     void *context;
 };
@@ -31,6 +32,7 @@ void mount_calls_init(struct mount_calls *calls, struct loop *loop, struct objec
         .loop = loop, .objects = objects, .log = log, .patience_ms = MOUNT_PATIENCE_MS};
     list_init(&calls->running);
     list_init(&calls->waiting);
+    list_init(&calls->asking);
     loop_task_init(&calls->next, start_waiting);
 }
 
@@ -104,7 +106,11 @@ static void mount_call_finish(struct mount_call *call, const struct error *failu
     struct mount_calls *calls = call->calls;
     int result = failure ? errno_of(failure->code) : 0;
 
+    bucket_put_end(&call->put, !failure);
     if (calls) {
+        if (calls->book && !failure &&
+            (call->ask.kind == MOUNT_CALL_DELETE || call->ask.kind == MOUNT_CALL_COPY))
+            bucket_book_changed(calls->book);
         if (failure && result != -ENOENT && result != -ESTALE && result != -ERANGE)
             mount_call_note_failure(calls, call, failure->message);
         detach(call);
@@ -244,6 +250,42 @@ static void copy_ask(struct mount_call *call, const struct mount_ask *ask)
     }
 }
 
+static bool mount_call_is_put(const struct mount_call *call)
+{
+    return call->ask.kind == MOUNT_CALL_PUT || call->ask.kind == MOUNT_CALL_PUT_FILE;
+}
+
+static void mount_call_queue(struct mount_call *call)
+{
+    list_remove(&call->link);
+    list_append(&call->calls->waiting, &call->link);
+    loop_defer(call->calls->loop, &call->calls->next);
+}
+
+static void mount_call_told(struct bucket_put *put, const struct error *refused)
+{
+    struct mount_call *call = CONTAINER_OF(put, struct mount_call, put);
+
+    if (refused)
+        mount_call_finish(call, refused, NULL);
+    else
+        mount_call_queue(call);
+}
+
+/* Whether it may go on now. */
+static bool mount_call_may_put(struct mount_call *call)
+{
+    uint64_t length = call->ask.length;
+    struct stat stat;
+
+    if (!call->calls->book || !mount_call_is_put(call))
+        return true;
+    if (call->ask.kind == MOUNT_CALL_PUT_FILE && fstat(call->ask.file, &stat) == 0)
+        length = (uint64_t) stat.st_size;
+    call->put.told = mount_call_told;
+    return bucket_put_begin(&call->put, call->calls->book, length, call->ask.replaces);
+}
+
 void mount_call_start(struct mount_calls *calls, const struct mount_ask *ask, mount_call_done *done,
                       void *context)
 {
@@ -255,8 +297,11 @@ void mount_call_start(struct mount_calls *calls, const struct mount_ask *ask, mo
                                 .done = done,
                                 .context = context};
     copy_ask(call, ask);
-    list_append(&calls->waiting, &call->link);
-    loop_defer(calls->loop, &calls->next);
+    list_init(&call->link);
+    if (mount_call_may_put(call))
+        mount_call_queue(call);
+    else
+        list_append(&calls->asking, &call->link);
 }
 
 /* --- giving up ------------------------------------------------------------------------------- */
@@ -269,10 +314,12 @@ static void mount_call_give_up(struct mount_call *call, int result)
     void *context = call->context;
 
     detach(call);
-    if (asked)
+    if (asked) { /* it may be there all the same: its answer says so */
         objects_cancel(asked);
-    else
+    } else {
+        bucket_put_end(&call->put, false);
         free_call(call);
+    }
     done(context, result, NULL);
 }
 
@@ -305,7 +352,8 @@ void mount_calls_look(struct mount_calls *calls)
     uint64_t now = loop_now(calls->loop);
     struct mount_call *call;
 
-    while ((call = find_stuck(&calls->running, now)) || (call = find_stuck(&calls->waiting, now))) {
+    while ((call = find_stuck(&calls->running, now)) || (call = find_stuck(&calls->waiting, now)) ||
+           (call = find_stuck(&calls->asking, now))) {
         calls->timeouts++;
         mount_call_note_failure(calls, call, "it does not answer");
         mount_call_give_up(call, -ETIMEDOUT);
@@ -317,7 +365,8 @@ void mount_calls_end(struct mount_calls *calls)
     struct list *first;
 
     calls->is_over = true;
-    while ((first = list_first(&calls->running)) || (first = list_first(&calls->waiting)))
+    while ((first = list_first(&calls->running)) || (first = list_first(&calls->waiting)) ||
+           (first = list_first(&calls->asking)))
         mount_call_give_up(CONTAINER_OF(first, struct mount_call, link), -ESHUTDOWN);
 }
 

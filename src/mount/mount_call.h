@@ -1,4 +1,5 @@
-/* Inside mount: asking the store, with patience that ends.
+/* Inside mount: asking the store, with patience that ends; before a put the quota of whose bucket it
+ * is (bucket_ledger.h), where it is one of ours.
  *
  * A call is answered once: with what the store said, as an errno of its own table, or with
  * -ETIMEDOUT when nothing moved for `patience_ms`. The store's thread may then still be stuck;
@@ -9,6 +10,7 @@
 #pragma once
 
 #include "base/list.h"
+#include "mount/bucket_ledger.h"
 #include "mount/mount_marks.h"
 #include "net/loop.h"
 #include "objects/objects.h"
@@ -45,6 +47,7 @@ struct mount_ask {
     bool only_new;
     const char *media_type;
     const struct mount_marks *marks; /* of a put */
+    uint64_t replaces;               /* of a put: the length of what it replaces, as far as known */
 };
 
 #define MOUNT_PUT_MAX 4096
@@ -64,6 +67,8 @@ struct mount_calls {
     struct loop *loop;       /* borrowed */
     struct objects *objects; /* borrowed */
     struct log *log;         /* borrowed, may be NULL */
+    struct bucket_book *book; /* borrowed; NULL: no quota is asked */
+    struct list asking;       /* their quota; then they wait as others do */
     struct list running, waiting;
     size_t running_count;
     struct loop_task next; /* starts those that wait */
@@ -90,5 +95,6 @@ void mount_calls_done(struct mount_calls *calls);
 
 static inline bool mount_calls_are_idle(const struct mount_calls *calls)
 {
-    return list_is_empty(&calls->running) && list_is_empty(&calls->waiting);
+    return list_is_empty(&calls->running) && list_is_empty(&calls->waiting) &&
+           list_is_empty(&calls->asking);
 }

@@ -44,6 +44,7 @@ struct mount_host *mount_host_new(struct loop *loop, const struct mount_host_opt
     host->log = options->log;
     host->clock = options->clock;
     host->shares = options->shares;
+    host->floor = options->floor;
     host->room = (struct mount_spool_room){.folder = host->folder, .limit = options->spool_limit};
     mount_cache_init(&host->cache, options->cache_limit);
     return TAKE_PTR(host);

@@ -31,6 +31,7 @@ struct mount_host {
     struct mount_spool_room room;
     struct shares *shares; /* borrowed; may be NULL */
     int folder;            /* owned */
+    uint64_t floor;
 };
 
 /* The next step of a request: `result` 0 or -errno; `answer` of a store's call, else NULL. */

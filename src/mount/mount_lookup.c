@@ -41,7 +41,7 @@ void mount_note_object(struct mount_session *session, struct mount_node *node,
     if (strcmp(node->tag, info->tag) != 0 || node->size != info->size)
         mount_node_change(&session->tree, node);
     memcpy(node->tag, info->tag, sizeof(node->tag));
-    node->size = info->size;
+    node->size = node->stored = info->size;
     node->is_new = false;
     node->has_marks = true;
     node->seen = loop_now(session->loop);

@@ -473,6 +473,7 @@ static void init_parts(struct mount_session *session, struct objects *objects,
     loop_task_init(&session->lost, tell_lost);
     loop_task_init(&session->ended, mount_session_finish);
     mount_calls_init(&session->calls, session->loop, objects, session->log);
+    session->calls.book = options->book;
     if (options->patience_ms)
         session->calls.patience_ms = options->patience_ms;
     mount_cache_user_init(&session->cache, &session->host->cache,
@@ -481,6 +482,11 @@ static void init_parts(struct mount_session *session, struct objects *objects,
         .outer = &session->host->room,
         .folder = session->host->folder,
         .limit = options->spool_limit ?: MOUNT_SPOOL_DEFAULT,
+        .floor = session->host->floor,
+        .shares = session->host->shares,
+        .asker = options->asker,
+        .log = session->log,
+        .text = session->text,
     };
     init_tree(session, options);
 }

@@ -17,8 +17,14 @@
  * ETIMEDOUT). Modes, owners and times are kept as s3fs keeps them. Others see changes when a file
  * is closed; we see those of others within MOUNT_FRESH_MS, open files at their next open.
  *
- * What does not work: hard links (EPERM), devices, sockets and FIFOs (EPERM), extended attributes
- * and holes, locks between two mounts (within one they are the kernel's), names that are not UTF-8
+ * Holes cost nothing: a file that was made long by truncate takes no room until it is written to,
+ * neither here nor in a folder store. SEEK_HOLE does not show them.
+ *
+ * Who has as many files open for writing as an owner may gets EMFILE, whoever has written more than
+ * may wait, or than his quota of storage, ENOSPC; the log says which.
+ *
+ * What does not work: hard links (EPERM), devices, sockets and FIFOs (EPERM), extended attributes,
+ * locks between two mounts (within one they are the kernel's), names that are not UTF-8
  * (EILSEQ), rename of folders with more than MOUNT_RENAME_MAX objects (EXDEV, as between two file
  * systems: `mv` copies then). Keys that no file can have ("a//b", "..", names above 255 bytes, or a
  * folder beside a file of its name) are left out and counted.
@@ -52,6 +58,7 @@ struct mount_session;
 struct mount_host_options {
     const char *spool;         /* folder for files that are being written; made when missing */
     uint64_t spool_limit;      /* bytes of all of them */
+    uint64_t floor;            /* of the disk, that stay free; 0: none */
     size_t cache_limit;        /* bytes of all blocks in memory */
     struct shares *shares;     /* borrowed; may be NULL: nothing is counted */
     struct log *log;           /* borrowed, may be NULL */
@@ -74,6 +81,8 @@ struct mount_options {
     uint64_t spool_limit; /* 0: MOUNT_SPOOL_DEFAULT */
     uint64_t patience_ms; /* with the store; 0: MOUNT_PATIENCE_MS */
     const char *text;     /* for the log: whose it is. May be NULL */
+    struct share_asker asker; /* in whose name spools are claimed */
+    struct bucket_book *book; /* borrowed: of a bucket of ours; NULL: nobody's quota is asked */
     /* The kernel has let go of it. Once, never from inside a call; mount_session_close is due. */
     void (*on_lost)(void *context);
     void *context;

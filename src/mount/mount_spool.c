@@ -6,8 +6,12 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "base/log.h"
 #include "base/memory.h"
+#include "sys/file/sys_disk_room.h"
 #include "sys/file/sys_file.h"
+
+#define REFUSED_LOG_EVERY 1000 /* one that goes on trying does not fill the log */
 
 /* Where the file system knows no files without names, it loses its name at once. */
 static int open_unnamed(int folder)
@@ -27,28 +31,69 @@ static int open_unnamed(int folder)
     return fd;
 }
 
+/* Whoever is inside sees no more than an errno: the log says why. */
+static int spool_refuse(struct mount_spool_room *room, const char *why, int r)
+{
+    if (room->refused++ % REFUSED_LOG_EVERY == 0)
+        LOG_WARNING(room->log, "what is written to a mount was refused",
+                    log_text("mount", room->text), log_text("owner", room->asker.owner.text),
+                    log_text("why", why), log_number("refused", (int64_t) room->refused));
+    return r;
+}
+
 struct mount_spool *mount_spool_new(struct mount_spool_room *room, int *ret_error)
 {
+    struct share_claim file = SHARE_CLAIM_NONE;
     struct mount_spool *spool;
-    int fd = open_unnamed(room->folder);
+    struct error err = ERROR_INIT;
+    int fd;
 
+    if (share_claim(room->shares, &room->asker, SHARE_SPOOL_FILES, 1, &file, &err) < 0) {
+        *ret_error = spool_refuse(room, err.message, -EMFILE);
+        return NULL;
+    }
+    fd = open_unnamed(room->folder);
     if (fd < 0) {
-        *ret_error = fd;
+        share_release(&file);
+        *ret_error = spool_refuse(room, "no file for it could be made", fd);
         return NULL;
     }
     spool = mem_alloc(sizeof(*spool));
-    *spool = (struct mount_spool){.room = room, .fd = fd};
+    *spool = (struct mount_spool){.room = room, .fd = fd, .file = file};
+    share_claim_anyway(room->shares, &room->asker, SHARE_SPOOL_BYTES, 0, &spool->bytes);
     return spool;
+}
+
+/* Whether there is room for a longer one. */
+static int spool_check(struct mount_spool *spool, uint64_t size)
+{
+    struct mount_spool_room *room;
+    struct error err = ERROR_INIT;
+
+    for (room = spool->room; room; room = room->outer)
+        if (size - spool->size > room->limit - room->used)
+            return spool_refuse(spool->room,
+                                room->outer ? "the mount has as much as one may have that is not "
+                                              "stored yet"
+                                            : "all mounts together have",
+                                -ENOSPC);
+    room = spool->room;
+    if (sys_disk_room_check(room->folder, room->floor, 0) < 0)
+        return spool_refuse(room, "the disk of the daemon is full but for what is kept free",
+                            -ENOSPC);
+    if (share_claim_resize(&spool->bytes, size, &err) < 0)
+        return spool_refuse(room, err.message, -ENOSPC);
+    return 0;
 }
 
 static int account(struct mount_spool *spool, uint64_t size)
 {
-    struct mount_spool_room *room = spool->room;
+    struct mount_spool_room *room;
+    int r = size > spool->size ? spool_check(spool, size) : 0;
 
-    for (; room && size > spool->size; room = room->outer) {
-        if (size - spool->size > room->limit - room->used)
-            return -ENOSPC;
-    }
+    if (r < 0)
+        return r;
+    share_claim_set(&spool->bytes, size);
     for (room = spool->room; room; room = room->outer)
         room->used = room->used - spool->size + size;
     spool->size = size;
@@ -60,6 +105,8 @@ void mount_spool_free(struct mount_spool *spool)
     if (!spool)
         return;
     (void) account(spool, 0);
+    share_release(&spool->bytes);
+    share_release(&spool->file);
     (void) fd_close(spool->fd);
     free(spool);
 }

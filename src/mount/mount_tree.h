@@ -34,6 +34,7 @@ struct mount_node {
     uint64_t seen;
     struct mount_marks marks;
     uint64_t size;
+    uint64_t stored;            /* the length of the object, as far as it was looked at */
     char tag[OBJECTS_TAG_SIZE]; /* of the object; "" before the first put */
     uint64_t version;           /* another one when its bytes are others: for the cache */
     uint64_t kernel_version;    /* of the pages that the kernel may have */

@@ -196,7 +196,8 @@ static void save_now(struct mount_request *request, int result, const struct mou
               &(struct mount_ask){.kind = MOUNT_CALL_PUT_FILE,
                                   .key = key,
                                   .file = node->spool->fd,
-                                  .marks = &node->marks},
+                                  .marks = &node->marks,
+                                  .replaces = node->is_new ? 0 : node->stored},
               on_put);
 }
 

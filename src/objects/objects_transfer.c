@@ -130,7 +130,7 @@ int objects_sink_write(const struct objects_work *work, const struct objects_sin
         return error_set(err, ERR_INTERNAL, errno, "look at where to write");
     if (!S_ISREG(status.st_mode))
         return write_stream(work, sink->fd, bytes, length, err);
-    r = sys_file_pwrite_full(sink->fd, bytes, length, (off_t) offset);
+    r = sys_file_pwrite_sparse(sink->fd, bytes, length, (off_t) offset);
     if (r < 0)
         return error_set(err, r == -EFBIG ? ERR_NO_SPACE : error_code_from_errno(r), r,
                          "write what was asked for");

@@ -95,7 +95,8 @@ static struct share_account *account_open(struct shares *shares, const struct sh
         table_add(&shares->accounts, &account->by_owner);
         list_append(&shares->all, &account->link);
     }
-    account->asker = *asker; /* he may have become an administrator, or stopped being one */
+    if (!asker->is_bare || !*account->asker.owner.text)
+        account->asker = *asker; /* he may have become an administrator, or stopped being one */
     return account;
 }
 
@@ -103,6 +104,9 @@ static void account_drop_unused(struct share_account *account)
 {
     if (account->claims > 0)
         return;
+    for (int row = 0; row < SHARE_ROW_COUNT; row++)
+        if (account->held[row] > 0)
+            return;
     table_remove(&account->shares->accounts, &account->by_owner);
     list_remove(&account->link);
     free(account);
@@ -182,11 +186,19 @@ static int account_check_descriptors(const struct share_account *account,
     return 0;
 }
 
+static uint64_t share_limit_of(const struct share_account *account, enum share share)
+{
+    uint64_t of_one = account->asker.may_use_reserve ? 0 : account->shares->of_one[share];
+
+    return share == SHARE_STORAGE && account->asker.storage_max ? account->asker.storage_max
+                                                                : of_one;
+}
+
 static int account_check(const struct share_account *account, enum share share, uint64_t more,
                          struct error *err)
 {
     const struct share_row *row = &share_rows[share];
-    uint64_t of_one = account->asker.may_use_reserve ? 0 : account->shares->of_one[share];
+    uint64_t of_one = share_limit_of(account, share);
     uint64_t of_all = row->of_all - (account->asker.may_use_reserve ? 0 : row->reserve);
 
     if (of_one != 0 && !share_fits(account->held[share], more, of_one))
@@ -246,6 +258,14 @@ int share_claim_resize(struct share_claim *claim, uint64_t amount, struct error 
     return 0;
 }
 
+void share_claim_set(struct share_claim *claim, uint64_t amount)
+{
+    if (!claim->account)
+        return;
+    account_add(claim->account, claim->share, amount - claim->amount);
+    claim->amount = amount;
+}
+
 void share_release(struct share_claim *claim)
 {
     struct share_account *account = claim->account;
@@ -258,9 +278,49 @@ void share_release(struct share_claim *claim)
     *claim = (struct share_claim) SHARE_CLAIM_NONE;
 }
 
+int share_hold(struct shares *shares, const struct share_asker *asker, enum share share,
+               uint64_t amount, struct error *err)
+{
+    struct share_claim claim = SHARE_CLAIM_NONE;
+
+    if (share_claim(shares, asker, share, amount, &claim, err) < 0)
+        return -1;
+    if (claim.account)
+        claim.account->claims--;
+    return 0;
+}
+
+void share_hold_anyway(struct shares *shares, const struct share_asker *asker, enum share share,
+                       uint64_t amount)
+{
+    struct share_claim claim = SHARE_CLAIM_NONE;
+
+    share_claim_anyway(shares, asker, share, amount, &claim);
+    if (claim.account)
+        claim.account->claims--;
+}
+
+void share_drop(struct shares *shares, const struct id *owner, enum share share, uint64_t amount)
+{
+    struct share_account *account = shares ? account_find(shares, owner) : NULL;
+
+    if (!account)
+        return;
+    account_add(account, share, 0 - (amount < account->held[share] ? amount : account->held[share]));
+    account_drop_unused(account);
+}
+
+void share_note(struct shares *shares, const struct share_asker *asker)
+{
+    struct share_account *account = shares ? account_find(shares, &asker->owner) : NULL;
+
+    if (account)
+        account->asker = *asker;
+}
+
 uint64_t shares_held(const struct shares *shares, const struct id *owner, enum share share)
 {
-    const struct share_account *account = account_find(shares, owner);
+    const struct share_account *account = shares ? account_find(shares, owner) : NULL;
 
     return account ? account->held[share] : 0;
 }

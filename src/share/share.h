@@ -50,6 +50,8 @@ struct share_account;
 struct share_asker {
     struct id owner;
     bool may_use_reserve; /* administrators and the daemon: held by the row's end alone */
+    uint64_t storage_max; /* of SHARE_STORAGE, whoever he is; 0: no limit of his own */
+    bool is_bare;         /* only his id is known: if he has an account, its limits stay */
 };
 
 /* A part of one row, in somebody's books; in his memory, never copied. */
@@ -74,7 +76,8 @@ void shares_free(struct shares *shares);
  * "event_streams=128,templates=0"; ERR_INVALID names what is wrong and lists the rows. */
 int shares_set_limits(struct shares *shares, const char *text, struct error *err);
 
-/* `ret_claim` must hold nothing. `shares` may be NULL, as in tests: then nothing is counted. ERR_QUOTA or ERR_UNAVAILABLE, see above; then it holds nothing. */
+/* `ret_claim` must hold nothing. `shares` may be NULL, as in tests: then nothing is counted.
+ * ERR_QUOTA or ERR_UNAVAILABLE, see above; then it holds nothing. */
 int share_claim(struct shares *shares, const struct share_asker *asker, enum share share,
                 uint64_t amount, struct share_claim *ret_claim, struct error *err);
 
@@ -82,13 +85,27 @@ int share_claim(struct shares *shares, const struct share_asker *asker, enum sha
 void share_claim_anyway(struct shares *shares, const struct share_asker *asker, enum share share,
                         uint64_t amount, struct share_claim *ret_claim);
 
-/* More or less of what is held; of a claim that holds nothing, nothing. Less is never refused; when more is, it stays as it was. */
+/* More or less of what is held; of a claim that holds nothing, nothing. Less is never refused; when
+ * more is, it stays as it was. */
 int share_claim_resize(struct share_claim *claim, uint64_t amount, struct error *err);
+/* What it turned out to be: never refused. */
+void share_claim_set(struct share_claim *claim, uint64_t amount);
 
 /* Give back; a claim that holds nothing is fine. */
 void share_release(struct share_claim *claim);
 
-/* What one owner holds of a row; and how much all do. */
+/* The same for what is kept as a row that nobody has in memory: whoever keeps it remembers how much
+ * it was, and says so when it goes. */
+int share_hold(struct shares *shares, const struct share_asker *asker, enum share share,
+               uint64_t amount, struct error *err);
+void share_hold_anyway(struct shares *shares, const struct share_asker *asker, enum share share,
+                       uint64_t amount);
+void share_drop(struct shares *shares, const struct id *owner, enum share share, uint64_t amount);
+
+/* He may have other limits from now on. */
+void share_note(struct shares *shares, const struct share_asker *asker);
+
+/* What one owner holds of a row; and how much all do. NULL holds nothing. */
 uint64_t shares_held(const struct shares *shares, const struct id *owner, enum share share);
 uint64_t shares_held_by_all(const struct shares *shares, enum share share);
 

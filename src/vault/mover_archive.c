@@ -32,6 +32,7 @@ struct archive {
     struct work work;
     char *key, *image; /* owned; image may be NULL */
     struct disk_ref disk;
+    uint64_t bytes_max;
     struct text options; /* for its job */
     struct vault_archived archived;
     vault_archive_done *done;
@@ -70,6 +71,10 @@ static void archive_made(void *context, const struct error *failure, const char 
 
     if (!failure && read_archived(outcome, length, &archive->archived, &err) < 0)
         failure = &err;
+    if (!failure && archive->bytes_max && archive->archived.size > archive->bytes_max) {
+        (void) error_set(&err, ERR_QUOTA, 0, "the archive has more bytes than may be stored");
+        failure = &err;
+    }
     if (failure) {
         work_end(&archive->work, failure);
         return;
@@ -128,6 +133,7 @@ void mover_archive(void *self, const struct vault_archive *what, vault_progresse
         .key = mem_copy_text(what->key),
         .image = what->image ? mem_copy_text(what->image) : NULL,
         .disk = what->disk,
+        .bytes_max = what->bytes_max,
         .options = TEXT_INIT(OPTIONS_MAX),
         .done = done,
         .work = {.progressed = progressed, .context = context},

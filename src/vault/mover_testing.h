@@ -330,7 +330,7 @@ static inline int set_stage(void **state)
     provider_init(&stage->provider, &stage_operations, &stage->loop);
     provider_open(&stage->provider, &watcher, on_done, &opened);
     AWAIT(stage, &opened);
-    stage->objects = objects_folder_new(&stage->loop, place(stage, "store", ""), &err);
+    stage->objects = objects_folder_new(&stage->loop, place(stage, "store", ""), 0, &err);
     assert_non_null(stage->objects);
     stage->inside = (struct inside){.self = stage, .extract = stage_extracts};
     options.objects = stage->objects;

@@ -7,6 +7,7 @@
 #include "api/agent/agents.h"
 #include "base/auto.h"
 #include "base/memory.h"
+#include "domain/domain_share.h"
 #include "domain/sandbox/sandboxes.h"
 #include "net/http/http_proxy.h"
 
@@ -23,6 +24,7 @@ static void visit_end(struct visit *visit)
     if (visit->creation)
         TAKE_PTR(visit->creation)->visit = NULL;
     sandbox_use_end(&visit->use);
+    share_release(&visit->claim);
 }
 
 static void request_ended(struct http_request *request)
@@ -108,6 +110,20 @@ static struct visit *visit_new(struct http_request *request, unsigned int flags,
     return visit;
 }
 
+static enum share visit_share(const struct visit *visit)
+{
+    if (!visit->request->is_upgrade)
+        return SHARE_REQUESTS;
+    return visit->flags & VISIT_TERMINAL ? SHARE_TERMINALS : SHARE_WEBSOCKETS;
+}
+
+static int visit_claim(struct visit *visit, const struct caller *caller, struct error *err)
+{
+    const struct share_asker asker = domain_asker(visit->api->domain, caller);
+
+    return share_claim(visit->api->shares, &asker, visit_share(visit), 1, &visit->claim, err);
+}
+
 static void visit_start(struct http_request *request, const char *name_or_id,
                         const struct sandbox_spec *spec, unsigned int flags,
                         void (*ready)(struct visit *visit))
@@ -119,6 +135,10 @@ static void visit_start(struct http_request *request, const char *name_or_id,
 
     if (!caller) {
         api_fail(request, ERR_UNAUTHENTICATED, "a key is needed");
+        return;
+    }
+    if (visit_claim(visit, caller, &error) < 0) {
+        visit_fail(visit, &error);
         return;
     }
     sandbox = sandbox_find(visit->api->domain, caller, name_or_id, &error);
@@ -160,6 +180,7 @@ struct http_origin *visit_agent(struct visit *visit)
 struct visit_hold {
     struct sandbox_use use;
     struct tunnel_watch watch; /* for the proxy's tunnels */
+    struct share_claim claim;
 };
 
 static void hold_ready(struct sandbox_use *use, const struct error *failure)
@@ -171,7 +192,11 @@ static void hold_ready(struct sandbox_use *use, const struct error *failure)
 struct visit_hold *visit_keep(struct visit *visit)
 {
     struct visit_hold *hold = mem_alloc(sizeof(*hold));
+    const struct share_asker asker =
+        domain_asker(visit->api->domain, request_caller(visit->request));
 
+    /* The visit's own goes with the request, and was asked for. */
+    share_claim_anyway(visit->api->shares, &asker, visit_share(visit), 1, &hold->claim);
     sandbox_use_begin(visit->api->domain, visit->sandbox, &hold->use, 0, hold_ready);
     return hold;
 }
@@ -179,6 +204,7 @@ struct visit_hold *visit_keep(struct visit *visit)
 void visit_release(struct visit_hold *hold)
 {
     sandbox_use_end(&hold->use);
+    share_release(&hold->claim);
     free(hold);
 }
 

@@ -6,7 +6,10 @@
  *     visit_begin(request, http_request_parameter(request, "id"), 0, ready);
  *     static void ready(struct visit *visit) { agent_call(visit, ...); }
  *
- * Failures on the way (no such sandbox, not allowed, cannot be woken) are answered in the dialect
+ * It counts as one of those that the caller's owner may have at once (share.h), for it holds
+ * descriptors and memory of the daemon.
+ *
+ * Failures on the way (no such sandbox, not allowed, too many, cannot be woken) are answered in the dialect
  * of the route, and `ready` is not called. A visit lives in the request's pool and uses
  * request->ended_data, on_ended, on_gone and, while an agent's reply is streamed, on_drain; a
  * handler's own data goes into visit->data.
@@ -18,6 +21,7 @@
 #include "api/http/api.h"
 #include "domain/sandbox/sandbox.h"
 #include "domain/sandbox/sandbox_use.h"
+#include "share/share.h"
 
 struct http_origin;
 struct agent_exchange;
@@ -27,7 +31,8 @@ enum visit_flag {
         1 << 0, /* make the sandbox when there is none of that name: bridge, StackMemory */
     VISIT_START = 1 << 1,  /* also start one that somebody stopped */
     VISIT_READ = 1 << 2,   /* looking only: a read key will do */
-    VISIT_NO_WAKE = 1 << 3 /* ERR_CONFLICT unless it runs */
+    VISIT_NO_WAKE = 1 << 3, /* ERR_CONFLICT unless it runs */
+    VISIT_TERMINAL = 1 << 4 /* an upgrade becomes a terminal, which users have another part of */
 };
 
 struct visit {
@@ -45,6 +50,7 @@ struct visit {
     void (*ready)(struct visit *visit);
     struct agent_exchange *exchange;
     struct visit_creation *creation;
+    struct share_claim claim; /* its part of what all share: a request, a tunnel or a terminal */
     unsigned int flags;
 };
 

@@ -72,5 +72,5 @@ static void bridge_terminal_ready(struct visit *visit)
 
 void bridge_terminal(struct http_request *request)
 {
-    bridge_visit(request, 0, bridge_terminal_ready);
+    bridge_visit(request, VISIT_TERMINAL, bridge_terminal_ready);
 }

@@ -40,7 +40,7 @@ void native_terminal(struct http_request *request)
     else if (!session || !*session)
         api_fail(request, ERR_INVALID, "sessionId is required: whose terminal it is");
     else
-        visit_begin(request, http_request_parameter(request, "id"), 0, terminal_ready);
+        visit_begin(request, http_request_parameter(request, "id"), VISIT_TERMINAL, terminal_ready);
 }
 
 /* The agent's path exactly as the client spelt it: an escape may matter. */

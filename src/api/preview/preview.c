@@ -11,6 +11,7 @@
 #include "api/preview/preview_origin.h"
 #include "base/auto.h"
 #include "base/memory.h"
+#include "domain/domain_share.h"
 #include "domain/sandbox/sandbox_use.h"
 #include "domain/sandbox/sandboxes.h"
 #include "domain/standing.h"
@@ -34,6 +35,7 @@ struct preview {
 
 /* One request, from its pool; on the heap from the moment it becomes a tunnel. */
 struct viewing {
+    struct share_claim claim;
     struct preview *preview;
     struct http_request *request; /* NULL: it is a tunnel */
     struct preview_name name;
@@ -121,6 +123,7 @@ static void viewing_end(struct viewing *viewing)
 {
     preview_lease_end(&viewing->lease);
     sandbox_use_end(&viewing->use);
+    share_release(&viewing->claim);
 }
 
 static void request_ended(struct http_request *request)
@@ -164,6 +167,8 @@ static struct tunnel_watch *watch_tunnel(struct http_request *request)
 
     viewing->preview = before->preview;
     viewing->watch.ended = tunnel_ended;
+    domain_claim_anyway(before->preview->domain, &before->use.sandbox->owner, SHARE_WEBSOCKETS, 1,
+                        &viewing->claim);
     sandbox_use_begin(before->preview->domain, before->use.sandbox, &viewing->use,
                       SANDBOX_USE_QUIET, nothing_ready);
     preview_lease_join(&viewing->lease, &before->lease);
@@ -267,6 +272,8 @@ static void view(struct preview *preview, struct http_request *request,
     struct sandbox *sandbox = sandbox_find(preview->domain, &system, name->sandbox.text, NULL);
     const struct port *port =
         sandbox ? port_find(preview->domain, &sandbox->id, name->number) : NULL;
+    struct share_claim claim = SHARE_CLAIM_NONE;
+    struct error error = ERROR_INIT;
     struct viewing *viewing;
 
     if (waits_for) {
@@ -277,10 +284,18 @@ static void view(struct preview *preview, struct http_request *request,
         refuse_access(request);
         return;
     }
+    /* Whoever looks may be anybody: it is the owner of what is shown who takes part in it. */
+    if (domain_claim(preview->domain, &sandbox->owner,
+                     request->is_upgrade ? SHARE_WEBSOCKETS : SHARE_REQUESTS, 1, &claim,
+                     &error) < 0) {
+        http_reply_error(request, &error);
+        return;
+    }
     viewing = pool_alloc(&request->pool, sizeof(*viewing));
     *viewing = (struct viewing){
         .preview = preview,
         .request = request,
+        .claim = claim,
         .name = *name,
         .target = preview_target(request, path),
         .is_by_path = is_by_path,

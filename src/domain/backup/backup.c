@@ -14,6 +14,7 @@
 #include "domain/backup/backup_internal.h"
 #include "domain/domain_internal.h"
 #include "domain/domain_modules.h"
+#include "domain/domain_share.h"
 #include "domain/event/audit.h"
 #include "domain/event/event.h"
 #include "domain/vault.h"
@@ -214,6 +215,7 @@ void backup_list(struct domain *domain, const struct caller *caller, const struc
 /* --- away with them -------------------------------------------------------------------------- */
 
 struct purge {
+    struct list link; /* of backups.purging */
     struct domain *domain;
     struct caller caller;
     struct backup backup; /* dir is owned, name is not kept */
@@ -223,6 +225,21 @@ struct purge {
     void *context;
 };
 
+/* Two may have been asked to delete the same one: it is given back once, by the last. */
+static void purge_give_back(const struct purge *purge)
+{
+    struct domain *domain = purge->domain;
+
+    LIST_EACH (&domain->backups->purging, at) {
+        const struct purge *other = CONTAINER_OF(at, struct purge, link);
+
+        if (other != purge && strcmp(other->backup.id, purge->backup.id) == 0)
+            return;
+    }
+    domain_drop(domain, &purge->backup.owner, SHARE_BACKUPS, 1);
+    domain_drop(domain, &purge->backup.owner, SHARE_STORAGE, purge->backup.size);
+}
+
 static void purge_end(struct purge *purge, const struct error *failure)
 {
     struct domain *domain = purge->domain;
@@ -230,7 +247,9 @@ static void purge_end(struct purge *purge, const struct error *failure)
     if (failure)
         LOG_WARNING(domain->options.log, "a backup could not be removed and is tried again later",
                     log_text("backup", purge->backup.id), log_text("error", failure->message));
-    domain->backups->purging--;
+    else
+        purge_give_back(purge);
+    list_remove(&purge->link);
     if (purge->done)
         purge->done(purge->context, purge->is_gone ? NULL : failure);
     free((char *) purge->backup.dir);
@@ -330,7 +349,7 @@ void backup_purge(struct domain *domain, const struct caller *caller, const stru
                             .context = context};
     purge->backup.dir = mem_copy_text(backup->dir);
     domain->works++;
-    domain->backups->purging++;
+    list_append(&domain->backups->purging, &purge->link);
     if (event)
         mark(purge);
     else
@@ -422,7 +441,7 @@ static void tick(struct domain *domain)
          .comparison = STORE_LESS,
          .value = store_integer(backups->opened_ms)}};
 
-    if (backups->looking || backups->purging || now < backups->due_ns || !domain->options.vault)
+    if (backups->looking || !list_is_empty(&backups->purging) || now < backups->due_ns || !domain->options.vault)
         return;
     backups->due_ns = now + COLLECT_EVERY_NS;
     collect(domain, unfinished, ARRAY_COUNT(unfinished));
@@ -434,6 +453,34 @@ static void begin(struct domain *domain)
     domain->backups = mem_alloc(sizeof(*domain->backups));
     domain->backups->opened_ms = domain_wall_ms(domain);
     list_init(&domain->backups->restoring);
+    list_init(&domain->backups->purging);
+}
+
+/* Of a user who is deleted: nobody sees them any more, and they are collected as those are that were
+ * never finished, also by the next daemon. */
+static void backups_owner_deleting(struct domain *domain, struct store_transaction *change,
+                                   const struct id *owner)
+{
+    (void) domain;
+    (void) change;
+    (void) owner;
+}
+
+/* Nothing of them is kept in memory but how much they are; those that are still to be collected
+ * take room as well. */
+static int backup_load_one(struct domain *domain, const struct store_value *row, struct error *err)
+{
+    const struct backup backup = backup_of_row(row);
+
+    (void) err;
+    domain_hold_anyway(domain, &backup.owner, SHARE_BACKUPS, 1);
+    domain_hold_anyway(domain, &backup.owner, SHARE_STORAGE, backup.size);
+    return 0;
+}
+
+static void backups_load(struct domain *domain, domain_done *done, void *context)
+{
+    domain_load(domain, STORE_BACKUP, STORE_BACKUP_ID, backup_load_one, done, context);
 }
 
 static void end(struct domain *domain)
@@ -441,4 +488,10 @@ static void end(struct domain *domain)
     free(domain->backups);
 }
 
-const struct domain_module domain_backups = {.begin = begin, .tick = tick, .end = end};
+const struct domain_module domain_backups = {
+    .begin = begin,
+    .load = backups_load,
+    .tick = tick,
+    .owner_deleting = backups_owner_deleting,
+    .end = end,
+};

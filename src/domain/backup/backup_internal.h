@@ -11,7 +11,7 @@ struct backups {
     uint64_t due_ns;
     int64_t opened_ms; /* rows "making" from before are of a daemon that is gone */
     size_t looking;    /* for those to collect, under way */
-    size_t purging;
+    struct list purging; /* of backup_purge */
     struct list restoring; /* into sandboxes, from their wake on: backup_restore.c */
 };
 
@@ -28,7 +28,8 @@ int backup_check_seen(struct domain *domain, const struct caller *caller,
 
 /* With an event of this type (static) one that others know of: its row says "making" first, so that
  * nobody sees it any more, then its objects go, then the row. NULL: nobody knew of it. Fails only
- * when it is still there for others; what is left then is collected later. Nothing is checked.
+ * when it is still there for others; what is left then is collected later. Nothing is checked. With
+ * the row goes what its owner holds of the shares: one backup, and `size` bytes of storage.
  * `done` may be NULL. */
 typedef void backup_purged(void *context, const struct error *failure);
 void backup_purge(struct domain *domain, const struct caller *caller, const struct backup *backup,

@@ -13,6 +13,7 @@
 #include "domain/domain_internal.h"
 #include "domain/domain_share.h"
 #include "domain/event/event.h"
+#include "domain/sandbox/sandbox_quota.h"
 #include "domain/sandbox/sandbox_set.h"
 #include "domain/sandbox/sandbox_use.h"
 #include "domain/snapshot/snapshot_internal.h"
@@ -37,6 +38,8 @@ struct backup_making {
     size_t exclude_count;
     struct id snapshot;
     bool has_row, has_snapshot;
+    bool is_held; /* one backup more, in its owner's name */
+    uint64_t bytes_max;
     uint8_t sum[VAULT_SUM_SIZE];
     uint64_t told_ns; /* progress, the last time */
     backup_done *done;
@@ -74,6 +77,17 @@ static void on_snapshot_dropped(void *context, const struct error *failure)
     backup_making_free(making);
 }
 
+/* What was claimed for it; a row that stays is given back with the row. */
+static void give_back(struct backup_making *making)
+{
+    const struct id *owner = &making->backup.owner;
+
+    domain_drop(making->domain, owner, SHARE_STORAGE, making->backup.size);
+    making->backup.size = 0;
+    if (making->is_held && !making->has_row)
+        domain_drop(making->domain, owner, SHARE_BACKUPS, 1);
+}
+
 /* What was begun goes behind the answer. */
 static void backup_end(void *context, const struct error *failure)
 {
@@ -82,6 +96,8 @@ static void backup_end(void *context, const struct error *failure)
 
     sandbox_use_end(&making->use);
     making->done(making->context, failure, failure ? NULL : &making->backup);
+    if (failure)
+        give_back(making);
     if (failure && making->has_row && is_open)
         backup_purge(making->domain, &making->caller, &making->backup, NULL, NULL, NULL);
     if (making->has_snapshot && is_open)
@@ -234,7 +250,18 @@ static void on_archived(void *context, const struct error *failure,
                         const struct vault_archived *archived)
 {
     struct backup_making *making = context;
+    struct error err = ERROR_INIT;
 
+    /* Others may have stored something meanwhile: now it is known how much it is. */
+    if (!failure && domain_hold(making->domain, &making->backup.owner, SHARE_STORAGE,
+                                archived->size, &err) < 0)
+        failure = &err;
+    if (failure && failure->code == ERR_QUOTA && !err.code) {
+        (void) error_set(&err, ERR_QUOTA, 0,
+                         "storage: the backup has more bytes than its owner may still store; "
+                         "delete backups or files in buckets");
+        failure = &err;
+    }
     if (!failure) {
         making->backup.size = archived->size;
         memcpy(making->sum, archived->sum, sizeof(making->sum));
@@ -257,6 +284,7 @@ static void archive_folder(void *context)
         .exclude_count = making->exclude_count,
         .compression = making->compression,
         .key = key,
+        .bytes_max = making->bytes_max,
     };
 
     backup_key(key, making->backup.id, "data.sqsh");
@@ -409,6 +437,20 @@ static struct backup_making *backup_making_new(struct domain *domain, const stru
     return making;
 }
 
+/* One more, of what is left of the storage. */
+static int claim_backup(struct backup_making *making, struct error *err)
+{
+    struct domain *domain = making->domain;
+    const struct id *owner = &making->backup.owner;
+    uint64_t held = shares_held(domain->options.shares, owner, SHARE_STORAGE);
+
+    if (sandbox_quota_storage(domain, owner, held, &making->bytes_max, err) < 0 ||
+        domain_hold(domain, owner, SHARE_BACKUPS, 1, err) < 0)
+        return -1;
+    making->is_held = true;
+    return 0;
+}
+
 void backup_make(struct domain *domain, const struct caller *caller, struct sandbox *sandbox,
                  const struct backup_spec *spec, backup_done *done, void *context)
 {
@@ -420,6 +462,8 @@ void backup_make(struct domain *domain, const struct caller *caller, struct sand
 
     making->done = done;
     making->context = context;
+    if (is_good)
+        is_good = claim_backup(making, &err) == 0;
     if (!is_good) {
         making->failure = err;
         domain_defer(domain, &making->task, refuse_backup);

@@ -173,7 +173,8 @@ void owner_leave_tables(struct domain *domain, struct owner *owner)
 int owner_set_quotas(const struct domain *domain, struct owner *owner, const char *quotas,
                      struct error *err)
 {
-    struct quota quota = domain->options.default_quota;
+    static const struct quota none;
+    struct quota quota = owner->is_admin ? none : domain->options.default_quota;
 
     if (strlen(quotas) > OWNER_QUOTAS_MAX)
         return error_set(err, ERR_INVALID, 0, "the quotas are too long");

@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "domain/domain_change.h"
+#include "domain/domain_share.h"
 #include "domain/event/event.h"
 #include "domain/identity/api_key.h"
 #include "domain/identity/login.h"
@@ -65,6 +66,18 @@ static int check_email(const char *email, struct error *err)
     return 0;
 }
 
+/* The defaults beneath them are those of an administrator, or not. */
+static int owner_wish_quotas(struct owner_change *change, const struct owner_spec *spec,
+                             struct error *err)
+{
+    struct owner *wished = change->wished;
+    AUTO(free) char *quotas = mem_copy_text(spec->quotas ? spec->quotas : wished->quotas);
+
+    if (!spec->quotas && spec->is_admin < 0)
+        return 0;
+    return owner_set_quotas(change->base.domain, wished, quotas, err);
+}
+
 /* What is given replaces what is there. */
 static int owner_wish(struct owner_change *change, const struct owner_spec *spec, struct error *err)
 {
@@ -92,11 +105,9 @@ static int owner_wish(struct owner_change *change, const struct owner_spec *spec
         free(wished->password);
         wished->password = mem_copy_text(spec->password);
     }
-    if (spec->quotas && owner_set_quotas(change->base.domain, wished, spec->quotas, err) < 0)
-        return -1;
     if (spec->is_admin >= 0)
         wished->is_admin = spec->is_admin;
-    return 0;
+    return owner_wish_quotas(change, spec, err);
 }
 
 /* --- keeping --------------------------------------------------------------------------------- */
@@ -238,6 +249,8 @@ static void owner_updated(struct domain_change *base, const struct error *failur
         owner->is_unkept = false;
     if (!failure)
         owner_apply(change);
+    if (!failure)
+        domain_note(base->domain, &owner->id);
     if (!failure && change->ends_logins)
         login_forget_all(base->domain, &owner->id);
     owner_change_end(change, failure, owner);

@@ -286,8 +286,9 @@ static void a_new_password_ends_all_logins(void **state)
 static void quotas_are_the_defaults_and_the_own_wishes_over_them(void **state)
 {
     const struct owner_spec spec = {.quotas = "{\"running\":2}", .is_admin = -1};
+    const struct owner_spec promoted = {.is_admin = 1}, demoted = {.is_admin = 0};
     struct house house;
-    struct owner *ada;
+    struct owner *ada, *bob;
 
     (void) state;
     house_begin(&house);
@@ -295,12 +296,25 @@ static void quotas_are_the_defaults_and_the_own_wishes_over_them(void **state)
     house.default_quota = (struct quota){.sandboxes = 7, .running = 5};
     house_open_domain(&house);
     ada = house_owner(&house, "Ada", NULL, true);
-    assert_int_equal(ada->quota.running, 5);
+    bob = house_owner(&house, "Bob", NULL, false);
+    assert_int_equal(bob->quota.running, 5);
+    assert_int_equal(update(&house, &by_system, bob, &spec, -1), ERR_NONE);
+    assert_int_equal(bob->quota.running, 2);
+    assert_int_equal(bob->quota.sandboxes, 7);
+
+    /* Administrators have what they were given by name, and no defaults. */
+    assert_int_equal(ada->quota.running, 0);
     assert_int_equal(update(&house, &by_system, ada, &spec, -1), ERR_NONE);
     assert_int_equal(ada->quota.running, 2);
-    assert_int_equal(ada->quota.sandboxes, 7);
+    assert_int_equal(ada->quota.sandboxes, 0);
+    assert_int_equal(update(&house, &by_system, bob, &promoted, -1), ERR_NONE);
+    assert_int_equal(bob->quota.sandboxes, 0);
+    assert_int_equal(update(&house, &by_system, bob, &demoted, -1), ERR_NONE);
+    assert_int_equal(bob->quota.sandboxes, 7);
+    assert_int_equal(bob->quota.running, 2);
     house_restart(&house);
     assert_int_equal(owner_first_admin(house.domain)->quota.running, 2);
+    assert_int_equal(owner_first_admin(house.domain)->quota.sandboxes, 0);
     house_end(&house);
 }
 

@@ -17,7 +17,7 @@ struct quota {
     uint32_t cpu_millis;   /* likewise */
     uint64_t disk_bytes;   /* limits of all, and what snapshots hold, together */
     uint32_t snapshots;
-    uint64_t storage_bytes; /* what the mirrors of workspaces hold together */
+    uint64_t storage_bytes; /* what buckets, backups and mirrors of workspaces hold */
     uint32_t requests_per_minute;
 };
 

@@ -73,27 +73,41 @@ static int check_running(const struct quota *quota, const struct usage *usage,
     return check_cpu(usage->cpu_millis, limits->cpu_millis, quota->cpu_millis, err);
 }
 
+/* Whatever quotas say: the database must have room. */
+static int check_disk(const struct domain *domain, struct error *err)
+{
+    const struct domain_options *options = &domain->options;
+
+    if (!options->disk_has_room || options->disk_has_room(options->context))
+        return 0;
+    return error_set(err, ERR_NO_SPACE, 0,
+                     "the disk of this machine is full but for what is kept free (disk-floor); "
+                     "delete something, or ask its operator for more");
+}
+
 int sandbox_quota_create(const struct domain *domain, const struct id *owner,
                          const struct limits *limits, struct error *err)
 {
     struct quota quota = quota_of(domain, owner);
     struct usage usage = usage_of(domain, owner);
 
-    if (check_count("sandboxes", usage.sandboxes, quota.sandboxes, err) < 0 ||
+    if (check_disk(domain, err) < 0 ||
+        check_count("sandboxes", usage.sandboxes, quota.sandboxes, err) < 0 ||
         check_bytes("disk", usage.disk_bytes, limits->disk_bytes, quota.disk_bytes, err) < 0)
         return -1;
     return check_running(&quota, &usage, limits, err);
 }
 
 int sandbox_quota_snapshot(const struct domain *domain, const struct id *owner, uint64_t count,
-                           struct error *err)
+                           uint64_t bytes, struct error *err)
 {
     struct quota quota = quota_of(domain, owner);
     struct usage usage = usage_of(domain, owner);
 
-    if (check_count("snapshots", count, quota.snapshots, err) < 0)
+    if (check_disk(domain, err) < 0 ||
+        check_count("snapshots", count, quota.snapshots, err) < 0)
         return -1;
-    return check_bytes("disk", usage.disk_bytes, 1, quota.disk_bytes, err);
+    return check_bytes("disk", usage.disk_bytes, bytes ? bytes : 1, quota.disk_bytes, err);
 }
 
 int sandbox_quota_base(const struct domain *domain, const struct id *owner, uint64_t bytes,
@@ -113,6 +127,8 @@ int sandbox_quota_storage(const struct domain *domain, const struct id *owner, u
 {
     uint64_t maximum = quota_of(domain, owner).storage_bytes;
 
+    if (check_disk(domain, err) < 0)
+        return -1;
     if (check_bytes("storage", others, 1, maximum, err) < 0)
         return -1;
     *ret_maximum = maximum ? maximum - others : 0;

@@ -84,6 +84,7 @@ struct snapshot {
     int64_t used_ms;     /* wall time: when somebody last needed its disk */
     uint64_t squash_ns;  /* monotonic: its layers are not squashed before that: it failed */
     struct list waiters; /* of struct snapshot_waiter */
+    struct share_claim claim;
 };
 
 const char *snapshot_reason_text(enum snapshot_reason reason);

@@ -40,7 +40,7 @@ int snapshot_check_provider(const struct domain *domain, struct error *err);
 /* --- the row of one (snapshot_make.c) ----------------------------------------------------------
  */
 
-/* Ask for the size, keep the row with the event snapshot.created. On failure the snapshot has left
+/* Ask for the size, and the quota with it; keep the row with the event snapshot.created. On failure the snapshot has left
  * memory, and goes at the provider. */
 struct snapshot_keeping {
     struct domain *domain;
@@ -50,6 +50,11 @@ struct snapshot_keeping {
 };
 
 void snapshot_keep(struct snapshot_keeping *keeping);
+
+/* Whether the sandbox's owner may have one more, of so many bytes (0: not known yet; snapshot_keep
+ * looks again when they are). Whoever makes snapshots asks this first, whatever they are for. */
+int snapshot_check_room(const struct domain *domain, const struct sandbox *sandbox, uint64_t bytes,
+                        struct error *err);
 
 void snapshot_add_event(struct domain *domain, struct store_transaction *change,
                         const struct caller *caller, const struct snapshot *snapshot,

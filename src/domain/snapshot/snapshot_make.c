@@ -14,6 +14,7 @@
 #include "base/crash_point.h"
 #include "base/encoding/utf8.h"
 #include "base/memory.h"
+#include "domain/domain_share.h"
 #include "domain/event/event.h"
 #include "domain/sandbox/expiry.h"
 #include "domain/sandbox/sandbox_quota.h"
@@ -46,6 +47,8 @@ void snapshot_add_event(struct domain *domain, struct store_transaction *change,
               text_string(&data));
 }
 
+static void snapshot_keeping_fail(struct snapshot_keeping *keeping, const struct error *failure);
+
 static void on_kept(void *context, const struct error *failure, const struct store_receipt *receipt)
 {
     struct snapshot_keeping *keeping = context;
@@ -53,10 +56,7 @@ static void on_kept(void *context, const struct error *failure, const struct sto
     struct snapshot *snapshot = keeping->snapshot;
 
     if (failure) {
-        snapshot_orphan(domain, &snapshot->id);
-        snapshot_set_remove(domain, snapshot);
-        keeping->snapshot = NULL;
-        keeping->done(keeping, failure);
+        snapshot_keeping_fail(keeping, failure);
         return;
     }
     CRASH_POINT("snapshot.kept");
@@ -77,12 +77,27 @@ static void keep(struct snapshot_keeping *keeping)
     domain_commit(domain, change, on_kept, keeping);
 }
 
+/* Nobody knows of it yet: it goes as it came. */
+static void snapshot_keeping_fail(struct snapshot_keeping *keeping, const struct error *failure)
+{
+    snapshot_orphan(keeping->domain, &keeping->snapshot->id);
+    snapshot_set_remove(keeping->domain, TAKE_PTR(keeping->snapshot));
+    keeping->done(keeping, failure);
+}
+
+/* Only now it is known how much the owner would hold. */
 static void on_sized(void *context, const struct error *failure, uint64_t bytes)
 {
     struct snapshot_keeping *keeping = context;
+    struct error err = ERROR_INIT;
 
-    if (!failure)
-        snapshot_set_size(keeping->domain, keeping->snapshot, bytes > INT64_MAX ? 0 : bytes);
+    if (failure || bytes > INT64_MAX)
+        bytes = 0;
+    if (sandbox_quota_base(keeping->domain, &keeping->snapshot->owner, bytes, &err) < 0) {
+        snapshot_keeping_fail(keeping, &err);
+        return;
+    }
+    snapshot_set_size(keeping->domain, keeping->snapshot, bytes);
     keep(keeping);
 }
 
@@ -183,12 +198,21 @@ static int check_name(const struct domain *domain, const struct id *owner, const
     return 0;
 }
 
+int snapshot_check_room(const struct domain *domain, const struct sandbox *sandbox, uint64_t bytes,
+                        struct error *err)
+{
+    const struct snapshot_usage *usage = snapshot_set_usage(domain, &sandbox->owner);
+
+    if (domain_check_share(domain, &sandbox->owner, SHARE_SNAPSHOTS, 1, err) < 0)
+        return -1;
+    return sandbox_quota_snapshot(domain, &sandbox->owner, usage ? usage->count - usage->bases : 0,
+                                  bytes, err);
+}
+
 static int check(const struct domain *domain, const struct caller *caller,
                  const struct sandbox *sandbox, const struct snapshot_options *options,
                  struct error *err)
 {
-    const struct snapshot_usage *usage = snapshot_set_usage(domain, &sandbox->owner);
-
     if (!domain_is_open(domain, err))
         return -1;
     if (!caller_may_write(caller))
@@ -198,8 +222,7 @@ static int check(const struct domain *domain, const struct caller *caller,
         return -1;
     if (options->expires_ms && options->expires_ms <= domain_wall_ms(domain))
         return error_set(err, ERR_INVALID, 0, "a snapshot cannot expire before it is made");
-    return sandbox_quota_snapshot(domain, &sandbox->owner, usage ? usage->count - usage->bases : 0,
-                                  err);
+    return snapshot_check_room(domain, sandbox, 0, err);
 }
 
 /* As it is wished for; when it is made, the time and the sessions follow. */

@@ -295,7 +295,32 @@ static void roll_back_disk(void *context)
                        wish->sandbox->spec.limits.disk_bytes, on_rolled, rollback);
 }
 
+/* --- the quota ------------------------------------------------------------------------------- */
+
+/* What the disk holds now will be held by the snapshot of it: asked before anything is ended. */
+static void on_present_sized(void *context, const struct error *failure, uint64_t bytes)
+{
+    struct rollback *rollback = context;
+    struct error err = ERROR_INIT;
+
+    if (!failure && snapshot_check_room(rollback->domain, rollback->wish->sandbox, bytes, &err) < 0) {
+        (void) error_wrap(&err, "there is no room for a snapshot of what it has now, and without "
+                                "one nothing is rolled back");
+        failure = &err;
+    }
+    sequence_next(&rollback->wish->sequence, failure);
+}
+
+static void ask_for_room(void *context)
+{
+    struct sandbox_wish *wish = context;
+    const struct disk_ref disk = {DISK_OF_SANDBOX, wish->sandbox->id};
+
+    provider_disk_usage(wish->domain->options.provider, &disk, on_present_sized, wish->context);
+}
+
 static const struct sequence_step roll_back_steps[] = {
+    {"ask whether there is room for the present", .start = ask_for_room},
     {"save its sessions", save_sessions, .when = was_running, .on_failure = SEQUENCE_GOES_ON},
     {"let its programs write what they have", wish_quiesce, .when = was_running,
      .on_failure = SEQUENCE_GOES_ON},

@@ -6,6 +6,7 @@
 
 #include "base/auto.h"
 #include "base/memory.h"
+#include "domain/domain_share.h"
 
 static const char *const reason_texts[SNAPSHOT_REASON_COUNT] = {
 #define X(name, text) [SNAPSHOT_##name] = text,
@@ -137,6 +138,8 @@ struct snapshot *snapshot_set_add(struct domain *domain, const struct snapshot *
         table_add(&set->by_name, &snapshot->by_name);
     }
     count_in(domain, snapshot);
+    snapshot->claim = (struct share_claim) SHARE_CLAIM_NONE;
+    domain_claim_anyway(domain, &snapshot->owner, SHARE_SNAPSHOTS, 1, &snapshot->claim);
     return snapshot;
 }
 
@@ -194,6 +197,7 @@ void snapshot_set_remove(struct domain *domain, struct snapshot *snapshot)
     struct snapshots *set = domain->snapshots;
 
     count_out(domain, snapshot);
+    share_release(&snapshot->claim);
     table_remove(&set->by_id, &snapshot->by_id);
     table_remove(&set->by_sandbox, &snapshot->by_sandbox);
     if (snapshot->name)

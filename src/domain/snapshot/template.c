@@ -11,6 +11,7 @@
 #include "base/number.h"
 #include "domain/domain_change.h"
 #include "domain/domain_modules.h"
+#include "domain/domain_share.h"
 #include "domain/event/event.h"
 #include "domain/sandbox/sandbox_record.h"
 #include "domain/snapshot/snapshot_internal.h"
@@ -44,8 +45,16 @@ static struct template *find(const struct domain *domain, const struct id *owner
     return NULL;
 }
 
+/* What its row takes. */
+static uint64_t template_size(const struct template *template)
+{
+    return strlen(template->name) + strlen(template->spec);
+}
+
 static void template_free(struct template *template)
 {
+    share_release(&template->count);
+    share_release(&template->bytes);
     free(template->name);
     free(template->spec);
     free(template->brief);
@@ -88,6 +97,11 @@ static void add(struct domain *domain, struct template *template)
     template->brief = make_brief(template->spec);
     table_add(&domain->templates->by_name, &template->by_name);
     list_append(place_of(domain->templates, template), &template->link);
+    if (template->count.account)
+        return;
+    domain_claim_anyway(domain, &template->owner, SHARE_TEMPLATES, 1, &template->count);
+    domain_claim_anyway(domain, &template->owner, SHARE_TEMPLATE_BYTES, template_size(template),
+                        &template->bytes);
 }
 
 static void forget(struct domain *domain, struct template *template)
@@ -348,13 +362,24 @@ static void template_add_row(struct store_transaction *rows, const struct templa
     store_put(rows, STORE_TEMPLATE, values);
 }
 
-static size_t count_of(const struct domain *domain, const struct id *owner)
+/* In place of the one that it replaces; until the store has answered both count. */
+static int template_claim(struct template_change *change, struct error *err)
 {
-    size_t count = 0;
+    struct domain *domain = change->base.domain;
+    struct template *wished = change->wished;
+    const struct template *known = find(domain, &wished->owner, wished->name);
+    uint64_t size = template_size(wished), before = known ? template_size(known) : 0;
 
-    LIST_EACH (&domain->templates->all, at)
-        count += id_equal(&CONTAINER_OF(at, struct template, link)->owner, owner);
-    return count;
+    if (!known &&
+        domain_claim(domain, &wished->owner, SHARE_TEMPLATES, 1, &wished->count, err) < 0)
+        return -1;
+    if (size > before && domain_check_share(domain, &wished->owner, SHARE_TEMPLATE_BYTES,
+                                            size - before, err) < 0)
+        return -1;
+    if (known)
+        domain_claim_anyway(domain, &wished->owner, SHARE_TEMPLATES, 1, &wished->count);
+    domain_claim_anyway(domain, &wished->owner, SHARE_TEMPLATE_BYTES, size, &wished->bytes);
+    return 0;
 }
 
 static int check_writer(const struct domain_change *change, struct error *err)
@@ -369,8 +394,6 @@ static int check_writer(const struct domain_change *change, struct error *err)
 static int check_put(const struct template_change *change, const struct sandbox_spec *spec,
                      const struct snapshot *snapshot, struct error *err)
 {
-    const struct domain *domain = change->base.domain;
-    const struct id *owner = &change->wished->owner;
     const char *name = change->wished->name;
     size_t length = strlen(name);
 
@@ -383,9 +406,6 @@ static int check_put(const struct template_change *change, const struct sandbox_
                          TEMPLATE_NAME_MAX);
     if (sandbox_spec_check(spec, err) < 0)
         return -1;
-    if (!find(domain, owner, name) && count_of(domain, owner) >= TEMPLATES_PER_OWNER)
-        return error_set(err, ERR_QUOTA, 0, "templates: there are %d of at most %d",
-                         TEMPLATES_PER_OWNER, TEMPLATES_PER_OWNER);
     if (!snapshot)
         return 0;
     if (snapshot_check_ready(snapshot, err) < 0)
@@ -413,6 +433,10 @@ void template_put(struct domain *domain, const struct caller *caller, const char
     }
     sandbox_spec_write(spec, &json);
     wished->spec = text_take(&json);
+    if (template_claim(change, &change->base.failure) < 0) {
+        domain_change_refuse(&change->base);
+        return;
+    }
     if (snapshot)
         wished->snapshot = snapshot->id;
     wished->updated_ms = domain_wall_ms(domain);

@@ -9,9 +9,8 @@
 #include "domain/sandbox/sandbox.h"
 #include "domain/snapshot/snapshot.h"
 
-#define TEMPLATE_NAME_MAX   63
-#define TEMPLATES_PER_OWNER 1000
-#define TEMPLATE_LIST_MAX   1000
+#define TEMPLATE_NAME_MAX 63
+#define TEMPLATE_LIST_MAX 1000
 
 struct template
 {
@@ -23,6 +22,7 @@ struct template
     char *spec;         /* owned: JSON, sandbox_record.h */
     char *brief;        /* owned: the same for lists, where it is long; else NULL */
     int64_t created_ms, updated_ms;
+    struct share_claim count, bytes; /* how many an owner may have says share.def */
 };
 
 /* Of the caller's owner. NULL with ERR_NOT_FOUND. */
@@ -54,7 +54,7 @@ typedef void template_done(void *context, const struct error *failure,
                            const struct template *template);
 
 /* Make it, or replace what was there. The spec's name is ignored; `snapshot` may be NULL.
- * ERR_INVALID, ERR_QUOTA: too many; ERR_CONFLICT: the snapshot will go by itself. */
+ * ERR_INVALID, ERR_QUOTA: too many, or too much in all of them; ERR_CONFLICT: the snapshot will go by itself. */
 void template_put(struct domain *domain, const struct caller *caller, const char *name,
                   const struct sandbox_spec *spec, struct snapshot *snapshot, template_done *done,
                   void *context);

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "domain/domain_change.h"
 #include "domain/domain_modules.h"
+#include "domain/domain_share.h"
 #include "domain/event/audit.h"
 #include "domain/event/event_log.h"
 #include "domain/webhook/webhook_internal.h"
@@ -65,6 +66,7 @@ static void webhook_free(struct webhook *webhook)
     webhook_unfollow(webhook);
     LIST_EACH (&webhook->waiting, at)
         webhook_delivery_free(CONTAINER_OF(at, struct webhook_delivery, link));
+    share_release(&webhook->claim);
     list_remove(&webhook->link);
     free(webhook->url);
     free(webhook->events);
@@ -98,6 +100,7 @@ static int webhook_load_one(struct domain *domain, const struct store_value *row
     webhook->disabled_ms = row[STORE_WEBHOOK_DISABLED].integer;
     webhook->cursor = row[STORE_WEBHOOK_CURSOR].integer;
     webhook->is_made = true;
+    domain_claim_anyway(domain, &webhook->owner, SHARE_WEBHOOKS, 1, &webhook->claim);
     list_append(&domain->webhooks->all, &webhook->link);
     return 0;
 }
@@ -148,8 +151,10 @@ static void webhooks_begin(struct domain *domain)
 /* Also what begins to follow: the log can be followed only once the domain is open. */
 static void webhooks_tick(struct domain *domain)
 {
-    LIST_EACH (&domain->webhooks->all, at)
+    LIST_EACH (&domain->webhooks->all, at) {
         webhook_follow(CONTAINER_OF(at, struct webhook, link));
+        webhook_follow_if_room(CONTAINER_OF(at, struct webhook, link));
+    }
     if (domain->options.event_retention_ms)
         retention_tick(domain, &domain->webhooks->old);
 }
@@ -375,18 +380,6 @@ static char *random_secret(void)
     return mem_copy_text(text);
 }
 
-static size_t count_of(const struct domain *domain, const struct id *owner)
-{
-    size_t count = 0;
-
-    LIST_EACH (&domain->webhooks->all, at) {
-        const struct webhook *webhook = CONTAINER_OF(at, struct webhook, link);
-
-        count += !webhook->is_gone && id_equal(&webhook->owner, owner);
-    }
-    return count;
-}
-
 static int check_caller(const struct domain *domain, const struct caller *caller, struct error *err)
 {
     if (!domain_is_open(domain, err))
@@ -435,18 +428,16 @@ void webhook_create(struct domain *domain, const struct caller *caller,
     struct error *failure = &change->base.failure;
     struct store_value values[STORE_WEBHOOK_COLUMN_COUNT];
     struct store_transaction *rows;
+    struct share_claim claim = SHARE_CLAIM_NONE;
     struct webhook *webhook;
 
-    if (check_caller(domain, caller, failure) == 0 && webhook_check_spec(spec, failure) == 0 &&
-        count_of(domain, &caller->owner) >= WEBHOOKS_PER_OWNER)
-        (void) error_set(failure, ERR_QUOTA, 0,
-                         "there are %d webhooks already, which is the limit; delete one",
-                         WEBHOOKS_PER_OWNER);
-    if (failure->code != ERR_NONE) {
+    if (check_caller(domain, caller, failure) < 0 || webhook_check_spec(spec, failure) < 0 ||
+        domain_claim(domain, &caller->owner, SHARE_WEBHOOKS, 1, &claim, failure) < 0) {
         domain_change_refuse(&change->base);
         return;
     }
     webhook = webhook_new(domain);
+    webhook->claim = claim;
     webhook->id = id_new();
     webhook->owner = caller->owner;
     webhook->url = mem_copy_text(spec->url);

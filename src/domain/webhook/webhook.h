@@ -24,7 +24,6 @@
 #define WEBHOOK_BEARER_MAX     1024
 #define WEBHOOK_TYPES_MAX      32
 #define WEBHOOK_TYPE_MAX       64
-#define WEBHOOKS_PER_OWNER     20
 #define WEBHOOK_WAITING_MAX    100
 #define WEBHOOK_ATTEMPTS_MAX   10
 #define WEBHOOK_DETAIL_MAX     200
@@ -59,6 +58,7 @@ struct webhook {
     bool is_full;         /* its follower waits for deliveries to go */
     bool is_gone;         /* deleted, while something of it is under way */
     size_t under_way;
+    struct share_claim claim; /* how many an owner may have says share.def */
 };
 
 struct webhook_spec {
@@ -103,6 +103,7 @@ struct webhook_delivery {
     int64_t created_ms, next_ms; /* wall time */
     bool is_kept;                /* in the store */
     bool is_taken;
+    struct share_claim claim;
 };
 
 /* The next delivery that is due, which is then the caller's to send; NULL: none now. */

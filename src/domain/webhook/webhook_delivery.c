@@ -5,6 +5,7 @@
 
 #include "base/auto.h"
 #include "base/memory.h"
+#include "domain/domain_share.h"
 #include "domain/event/event.h"
 #include "domain/identity/owner.h"
 #include "domain/webhook/webhook_internal.h"
@@ -40,10 +41,17 @@ static void put_in_order(struct webhook_delivery *delivery)
 struct webhook_delivery *webhook_delivery_new(struct webhook *webhook, int64_t cursor,
                                               const char *type, char *body)
 {
-    struct webhook_delivery *delivery = mem_alloc(sizeof(*delivery));
+    struct share_claim claim = SHARE_CLAIM_NONE;
+    struct webhook_delivery *delivery;
 
+    if (domain_claim(webhook->domain, &webhook->owner, SHARE_DELIVERIES, 1, &claim, NULL) < 0) {
+        free(body);
+        return NULL;
+    }
+    delivery = mem_alloc(sizeof(*delivery));
     *delivery = (struct webhook_delivery){
         .webhook = webhook,
+        .claim = claim,
         .id = id_new(),
         .cursor = cursor,
         .type = mem_copy_text(type),
@@ -59,6 +67,7 @@ void webhook_delivery_free(struct webhook_delivery *delivery)
 {
     delivery->webhook->waiting_count--;
     list_remove(&delivery->link);
+    share_release(&delivery->claim);
     free(delivery->type);
     free(delivery->body);
     free(delivery);
@@ -132,6 +141,7 @@ static void webhook_delivery_load_one(struct domain *domain, const struct store_
         .next_ms = row[STORE_DELIVERY_NEXT].integer,
         .is_kept = true,
     };
+    domain_claim_anyway(domain, &webhook->owner, SHARE_DELIVERIES, 1, &delivery->claim);
     put_in_order(delivery);
 }
 

@@ -150,18 +150,22 @@ static void begin_batch(struct webhook *webhook)
     domain_defer(webhook->domain, &keeping->task, keep_batch);
 }
 
-static void add_to_batch(struct webhook *webhook, const struct event *event, char *body)
+/* False: there is no room for one more. */
+static bool add_to_batch(struct webhook *webhook, const struct event *event, char *body)
 {
     struct webhook_delivery *delivery =
         webhook_delivery_new(webhook, event->cursor, event->type, body);
     struct store_value values[STORE_DELIVERY_COLUMN_COUNT];
 
+    if (!delivery)
+        return false;
     if (!webhook->batch)
         begin_batch(webhook);
     webhook->batch_count++;
     webhook->batch_cursor = event->cursor;
     webhook_delivery_values(delivery, "waiting", 0, "", values);
     store_insert(webhook->batch, STORE_DELIVERY, values);
+    return true;
 }
 
 /* --- following ------------------------------------------------------------------------------- */
@@ -184,8 +188,8 @@ static bool see(void *context, const struct event *event)
         free(body);
         return false;
     }
-    add_to_batch(webhook, event, body);
-    return true;
+    webhook->is_full = !add_to_batch(webhook, event, body);
+    return !webhook->is_full;
 }
 
 static void webhook_follow_ended(void *context, const struct error *reason)
@@ -236,4 +240,14 @@ void webhook_unfollow(struct webhook *webhook)
     if (webhook->follower)
         event_follower_close(TAKE_PTR(webhook->follower));
     webhook->is_full = false;
+}
+
+/* Otherwise it goes on when one of its own deliveries goes. */
+void webhook_follow_if_room(struct webhook *webhook)
+{
+    if (!webhook->is_full || !webhook->follower || webhook->is_keeping || webhook->batch ||
+        webhook->waiting_count >= WEBHOOK_WAITING_MAX)
+        return;
+    webhook->is_full = false;
+    event_follower_resume(webhook->follower);
 }

@@ -34,9 +34,13 @@ bool webhook_wants(const char *types, const char *type);
 void webhook_follow(struct webhook *webhook);
 void webhook_unfollow(struct webhook *webhook);
 
+/* Its owner had so many deliveries that none could be added: perhaps there is room now. */
+void webhook_follow_if_room(struct webhook *webhook);
+
 /* --- webhook_delivery.c ----------------------------------------------------------------------- */
 
-/* A delivery of this event, which waits and is not kept yet. `body` is taken. */
+/* A delivery of this event, which waits and is not kept yet. `body` is taken. NULL: its owner has as
+ * many that wait as he may. */
 struct webhook_delivery *webhook_delivery_new(struct webhook *webhook, int64_t cursor,
                                               const char *type, char *body);
 void webhook_delivery_free(struct webhook_delivery *delivery);

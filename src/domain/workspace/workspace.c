@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "domain/domain_internal.h"
 #include "domain/domain_modules.h"
+#include "domain/domain_share.h"
 #include "domain/sandbox/sandbox_set.h"
 #include "domain/workspace/workspace_internal.h"
 
@@ -63,6 +64,8 @@ void workspace_set_state(struct domain *domain, struct workspace *workspace,
                          const struct workspace_state *state)
 {
     domain->workspaces->bytes += state->bytes - workspace->state.bytes;
+    domain_drop(domain, &workspace->owner, SHARE_STORAGE, workspace->state.bytes);
+    domain_hold_anyway(domain, &workspace->owner, SHARE_STORAGE, state->bytes);
     workspace->state = *state;
 }
 

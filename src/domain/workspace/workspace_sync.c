@@ -202,17 +202,24 @@ static void on_kept(void *context, const struct error *failure, const struct sto
     run_end(run, failure);
 }
 
+/* All that the owner has in the store, but for this mirror. */
+static uint64_t storage_of_others(const struct run *run)
+{
+    return shares_held(run->domain->options.shares, &run->workspace->owner, SHARE_STORAGE) -
+           run->workspace->state.bytes;
+}
+
 static void over_quota(const struct run *run, struct error *ret_err)
 {
-    uint64_t mine = run->workspace->state.bytes;
-    uint64_t others = workspace_bytes(run->domain, &run->workspace->owner) - mine;
+    uint64_t others = storage_of_others(run);
     char taken[NUMBER_TEXT_SIZE], left[NUMBER_TEXT_SIZE], maximum[NUMBER_TEXT_SIZE];
 
     number_format_size(others, taken);
     number_format_size(run->bytes_max, left);
     number_format_size(others + run->bytes_max, maximum);
     (void) error_set(ret_err, ERR_QUOTA, 0,
-                     "storage: %s of at most %s are taken by other workspaces, and this one holds "
+                     "storage: %s of at most %s are taken by other workspaces, buckets and backups, "
+                     "and this one holds "
                      "more than the %s that are left",
                      taken, maximum, left);
 }
@@ -299,8 +306,7 @@ static void on_snapshot(void *context, const struct error *failure,
 static void take_snapshot(struct run *run)
 {
     struct error err = ERROR_INIT;
-    uint64_t others =
-        workspace_bytes(run->domain, &run->workspace->owner) - run->workspace->state.bytes;
+    uint64_t others = storage_of_others(run);
 
     if (is_cut_short(run))
         return;

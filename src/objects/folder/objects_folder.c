@@ -178,7 +178,8 @@ static int folder_prepare(struct folder *folder)
     return r < 0 ? r : claim(folder);
 }
 
-struct objects *objects_folder_new(struct loop *loop, const char *path, struct error *err)
+struct objects *objects_folder_new(struct loop *loop, const char *path, uint64_t floor,
+                                   struct error *err)
 {
     struct folder *folder = folder_new(path);
     const struct objects_backend backend = {
@@ -195,6 +196,7 @@ struct objects *objects_folder_new(struct loop *loop, const char *path, struct e
     };
     int r = folder_prepare(folder);
 
+    folder->floor = floor;
     if (r == 0)
         return objects_new(loop, &backend, 0);
     (void) error_set(err, error_code_from_errno(r), r, "open the folder of objects '%s'", path);

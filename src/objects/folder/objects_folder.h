@@ -12,12 +12,16 @@
  * can see would be worse. A file that was put there by hand, or copied without its attributes, is
  * an object all the same, without a sum.
  *
+ * Holes of files that are put or copied stay holes, and so do pages of zeros.
+ *
  * `only_tag` holds between all who use one handle, the other promises between all processes. */
 #pragma once
 
 #include "net/loop.h"
 #include "objects/objects.h"
 
-/* Make or open the folder `path` (trusted) and remove what earlier processes left half put. Blocks:
- * only at start. NULL with what the system said. */
-struct objects *objects_folder_new(struct loop *loop, const char *path, struct error *err);
+/* Make or open the folder `path` (trusted) and remove what earlier processes left half put. Puts and
+ * copies leave `floor` bytes of the disk free (sys_disk_room.h; 0: none): ERR_NO_SPACE. Blocks: only
+ * at start. NULL with what the system said. */
+struct objects *objects_folder_new(struct loop *loop, const char *path, uint64_t floor,
+                                   struct error *err);

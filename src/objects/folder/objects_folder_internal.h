@@ -18,6 +18,7 @@ struct folder {
     char *path;             /* owned */
     char *text;             /* owned */
     int root;               /* owned */
+    uint64_t floor;         /* of the disk, that stays free; 0: none */
     int temporary;          /* owned: .tmp, locked against who would clean it */
     pthread_rwlock_t tree;  /* read: who needs a folder to stay; write: who removes one */
     pthread_mutex_t making; /* of folders, and syncing them */

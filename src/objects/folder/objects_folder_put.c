@@ -13,12 +13,16 @@
 #include "base/memory.h"
 #include "objects/folder/objects_folder_internal.h"
 #include "objects/objects_transfer.h"
+#include "sys/file/sys_disk_room.h"
 
 /* How often another process may remove a folder under us before we give up. */
 #define TRIES_MAX 100
 
 /* Of a copy within the system, between two looks at `cancelled`. */
 #define COPY_STEP ((size_t) 64 * 1024 * 1024)
+
+/* Of a put, between two looks at the room that is left. */
+#define ROOM_STEP ((uint64_t) 64 * OBJECTS_BLOCK)
 
 struct draft {
     struct folder *folder; /* borrowed; NULL: nothing to remove */
@@ -40,10 +44,13 @@ static void draft_done(struct draft *draft)
 
 AUTO_DEFINE(draft, struct draft, draft_done);
 
-static int draft_init(struct draft *draft, struct folder *folder)
+/* For `length` bytes, as far as they are known. */
+static int draft_init(struct draft *draft, struct folder *folder, uint64_t length)
 {
     int r = sys_file_temporary_name(draft->name);
 
+    if (r == 0)
+        r = sys_disk_room_check(folder->root, folder->floor, length);
     if (r == 0)
         r = sys_file_open(folder->temporary, draft->name, O_RDWR | O_CREAT | O_EXCL, 0600);
     if (r < 0)
@@ -74,7 +81,9 @@ static int take_bytes(struct draft *draft, const struct objects_work *work,
         if (count < 0)
             return -1;
         if (!is_there)
-            r = sys_file_pwrite_full(draft->file, buffer, (size_t) count, (off_t) total);
+            r = sys_file_pwrite_sparse(draft->file, buffer, (size_t) count, (off_t) total);
+        if (r == 0 && total % ROOM_STEP == 0)
+            r = sys_disk_room_check(draft->folder->root, draft->folder->floor, 0);
         if (r < 0)
             return folder_failure(draft->folder, "write", draft->name, r, err);
         sha256_add(&sum, buffer, (size_t) count);
@@ -268,7 +277,7 @@ int folder_put(void *self, struct objects_work *work, const char *key,
         .metadata = options->metadata,
         .metadata_count = options->metadata_count,
     };
-    int r = draft_init(&draft, folder);
+    int r = draft_init(&draft, folder, source->bytes ? source->length : 0);
 
     if (r < 0)
         return folder_failure(folder, "begin", key, r, err);
@@ -277,25 +286,62 @@ int folder_put(void *self, struct objects_work *work, const char *key,
     return finish(&draft, work, key, options, &label, ret_info, err);
 }
 
+/* What lies between two holes, in steps. Returns 0 or -errno; ERR_CANCELLED is in `err`. */
+static int copy_range(struct draft *draft, const struct objects_work *work, int from, off_t at,
+                      off_t end, struct error *err)
+{
+    off_t to = at;
+
+    while (at < end) {
+        size_t left = (size_t) (end - at);
+        ssize_t count;
+
+        if (objects_work_go_on(work, err) < 0)
+            return -ECANCELED;
+        if (sys_disk_room_check(draft->folder->root, draft->folder->floor, 0) < 0)
+            return -ENOSPC;
+        count = copy_file_range(from, &at, draft->file, &to, left < COPY_STEP ? left : COPY_STEP, 0);
+        if (count <= 0)
+            return count < 0 ? -errno : -EIO; /* shorter than it was */
+    }
+    return 0;
+}
+
+/* Holes stay holes. */
+static int copy_data(struct draft *draft, const struct objects_work *work, int from, off_t size,
+                     struct error *err)
+{
+    off_t at = 0;
+    int r = 0;
+
+    while (r == 0 && (at = lseek(from, at, SEEK_DATA)) >= 0 && at < size) {
+        off_t end = lseek(from, at, SEEK_HOLE);
+
+        r = end < 0 ? -errno : copy_range(draft, work, from, at, end, err);
+        at = end;
+    }
+    if (r == 0 && at < 0 && errno != ENXIO)
+        r = -errno;
+    return r == 0 && ftruncate(draft->file, size) < 0 ? -errno : r;
+}
+
 /* Within the system where it can; else through us. */
-static int copy_bytes(struct draft *draft, const struct objects_work *work, int from,
+static int copy_bytes(struct draft *draft, const struct objects_work *work, int from, off_t size,
                       struct error *err)
 {
     const struct objects_source source = {.fd = from};
     struct folder_label label = {.has_sum = false};
     uint64_t total;
-    ssize_t count;
+    int r;
 
     if (ioctl(draft->file, FICLONE, from) == 0)
         return 0;
-    do {
-        if (objects_work_go_on(work, err) < 0)
-            return -1;
-        count = copy_file_range(from, NULL, draft->file, NULL, COPY_STEP, 0);
-    } while (count > 0);
-    if (count == 0)
-        return 0;
-    if (errno != EXDEV && errno != EINVAL && errno != EOPNOTSUPP && errno != ENOSYS)
+    r = copy_data(draft, work, from, size, err);
+    if (r == -ECANCELED)
+        return -1;
+    if (r != -EXDEV && r != -EINVAL && r != -EOPNOTSUPP && r != -ENOSYS)
+        return r < 0 ? folder_failure(draft->folder, "copy", draft->name, r, err) : 0;
+    if (ftruncate(draft->file, 0) < 0)
         return folder_failure(draft->folder, "copy", draft->name, -errno, err);
     return take_bytes(draft, work, &source, false, &label, &total, err);
 }
@@ -313,10 +359,10 @@ int folder_copy(void *self, struct objects_work *work, const char *from, const c
 
     if (folder_look(folder, work, from, &file, &status, &label, err) < 0)
         return -1;
-    r = draft_init(&draft, folder);
+    r = draft_init(&draft, folder, 0);
     if (r < 0)
         return folder_failure(folder, "begin", to, r, err);
-    if (copy_bytes(&draft, work, file, err) < 0)
+    if (copy_bytes(&draft, work, file, status.st_size, err) < 0)
         return -1;
     return finish(&draft, work, to, &options, &label, ret_info, err);
 }
@@ -329,7 +375,7 @@ int folder_check(void *self, struct objects_work *work, struct error *err)
     AUTO(draft) struct draft draft = DRAFT_INIT;
     struct folder_label label = {.has_sum = false};
     uint64_t total;
-    int r = draft_init(&draft, folder);
+    int r = draft_init(&draft, folder, 0);
 
     if (r < 0)
         return folder_failure(folder, "begin", "a test", r, err);

@@ -269,7 +269,7 @@ static void what_was_half_put_is_removed_at_the_next_start(void **state)
     write_file(contract, ".tmp/.burrow-0123456789abcdef.tmp", "half");
     {
         AUTO(free) char *root = root_of(contract);
-        struct objects *other = objects_folder_new(&contract->loop, root, NULL);
+        struct objects *other = objects_folder_new(&contract->loop, root, 0, NULL);
 
         assert_non_null(other); /* while another has it open nothing is removed */
         assert_int_equal(count_names(contract, ".tmp"), 1);
@@ -286,7 +286,7 @@ static void a_file_where_the_folder_should_be_is_an_error(void **state)
     struct error err = ERROR_INIT;
 
     write_file(contract, "file", "x");
-    assert_null(objects_folder_new(&contract->loop, path, &err));
+    assert_null(objects_folder_new(&contract->loop, path, 0, &err));
     assert_non_null(strstr(err.message, path));
 }
 

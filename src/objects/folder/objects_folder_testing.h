@@ -18,7 +18,7 @@ static inline struct objects *open_folder(struct contract *contract)
 {
     AUTO(free) char *root = root_of(contract);
     struct error err = ERROR_INIT;
-    struct objects *objects = objects_folder_new(&contract->loop, root, &err);
+    struct objects *objects = objects_folder_new(&contract->loop, root, 0, &err);
 
     if (!objects)
         print_error("%s\n", err.message);

@@ -20,6 +20,7 @@
 #include "provider/provider_local.h"
 #include "share/share.h"
 #include "store/store_sqlite.h"
+#include "sys/file/sys_disk_room.h"
 #include "sys/file/sys_file.h"
 
 #define DATABASE_FOLDER "db"
@@ -201,6 +202,13 @@ static int memory_available(void *context)
     return host_memory_available();
 }
 
+static bool disk_has_room(void *context)
+{
+    const struct control_plane *plane = context;
+
+    return sys_disk_room_check(plane->data, plane->disk_floor, 0) == 0;
+}
+
 static int open_domain(struct control_plane *plane, const struct settings *settings,
                        struct data_folder *data, struct error *err)
 {
@@ -226,12 +234,15 @@ static int open_domain(struct control_plane *plane, const struct settings *setti
         .gc_every_ms = settings->gc_every_ms,
         .memory_available = memory_available,
         .memory_pressure = (unsigned int) settings->memory_pressure,
+        .disk_has_room = disk_has_room,
         .lost = domain_lost,
         .standing_changed = domain_standing_changed,
         .defer = domain_deferred,
         .context = plane,
     };
 
+    plane->data = data->fd;
+    plane->disk_floor = settings->disk_floor;
     if (gethostname(node, sizeof(node) - 1) < 0)
         return error_set(err, ERR_INTERNAL, errno, "ask for this machine's name");
     if (sandboxes_provider(plane->loop, plane->log, settings, &options.provider, err) < 0)

@@ -31,6 +31,8 @@
 #include "store/store.h"
 
 struct control_plane {
+    int data;            /* borrowed: the data folder */
+    uint64_t disk_floor; /* bytes of its disk that stay free */
     struct loop *loop;           /* borrowed */
     struct log *log;             /* borrowed */
     struct admission *admission; /* borrowed: told when callers can be known */

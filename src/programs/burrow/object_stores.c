@@ -74,7 +74,7 @@ static struct objects *object_stores_open_folder(struct loop *loop, const struct
     char path[PATH_SIZE];
 
     (void) snprintf(path, sizeof(path), "%s/%s", settings->data, name);
-    return objects_folder_new(loop, path, err);
+    return objects_folder_new(loop, path, settings->disk_floor, err);
 }
 
 static int open_folders(struct object_stores *stores, struct loop *loop,

@@ -59,6 +59,7 @@ struct settings {
     uint64_t quota_snapshots;
     uint64_t quota_storage;
     uint64_t quota_requests;
+    uint64_t disk_floor;
     char *share_limits;
     char *preview_host;
     char *preview_listen;

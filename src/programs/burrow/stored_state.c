@@ -25,17 +25,21 @@ static int stored_state_make_folder(struct data_folder *data, const struct setti
 }
 
 static int open_mounter(struct stored_state *state, struct loop *loop, struct log *log,
-                        const struct object_stores *stores, const char *spool,
-                        struct shares *shares, struct error *err)
+                        const struct settings *settings, const struct object_stores *stores,
+                        const char *spool, struct shares *shares, struct error *err)
 {
     const struct mount_host_options host = {.spool = spool,
                                             .spool_limit = MOUNT_SPOOL,
                                             .cache_limit = MOUNT_CACHE,
+                                            .floor = settings->disk_floor,
                                             .shares = shares,
                                             .log = log,
                                             .clock = clock_system()};
-    struct bucket_mounter_options options = {
-        .loop = loop, .buckets = stores->buckets, .rules = &state->rules, .log = log};
+    struct bucket_mounter_options options = {.loop = loop,
+                                             .buckets = stores->buckets,
+                                             .shares = shares,
+                                             .rules = &state->rules,
+                                             .log = log};
 
     state->mounts = mount_host_new(loop, &host, err);
     if (!state->mounts)
@@ -67,7 +71,7 @@ int stored_state_open(struct stored_state *state, struct loop *loop, struct log 
     if (stored_state_make_folder(data, settings, spool, err) < 0)
         return -1;
     state->mover = mover_new(&mover);
-    return open_mounter(state, loop, log, stores, spool, shares, err);
+    return open_mounter(state, loop, log, settings, stores, spool, shares, err);
 }
 
 const struct vault *stored_state_vault(const struct stored_state *state)

@@ -18,6 +18,8 @@
 #include "base/memory.h"
 #include "sys/sys_call.h"
 
+#define PAGE 4096
+
 int sys_file_open(int directory, const char *path, int flags, mode_t mode)
 {
     int result;
@@ -112,6 +114,46 @@ int sys_file_write_full(int fd, const void *bytes, size_t length)
 int sys_file_pwrite_full(int fd, const void *bytes, size_t length, off_t offset)
 {
     return offset < 0 ? -EINVAL : write_full(fd, bytes, length, offset);
+}
+
+/* How much of the front is pages that are all zeros, or all not. */
+static size_t sys_file_run(const char *bytes, size_t length, bool *ret_is_hole)
+{
+    static const char zeros[PAGE];
+    size_t done = 0;
+
+    while (done < length) {
+        size_t size = length - done < PAGE ? length - done : PAGE;
+        bool is_hole = memcmp(bytes + done, zeros, size) == 0;
+
+        if (done == 0)
+            *ret_is_hole = is_hole;
+        else if (is_hole != *ret_is_hole)
+            break;
+        done += size;
+    }
+    return done;
+}
+
+int sys_file_pwrite_sparse(int fd, const void *bytes, size_t length, off_t offset)
+{
+    struct stat status;
+    size_t done = 0;
+    bool is_hole = false;
+    int r = fstat(fd, &status) < 0 ? -errno : 0;
+
+    if (r == 0 && offset < status.st_size)
+        return sys_file_pwrite_full(fd, bytes, length, offset);
+    while (r == 0 && done < length) {
+        size_t size = sys_file_run((const char *) bytes + done, length - done, &is_hole);
+
+        if (!is_hole)
+            r = sys_file_pwrite_full(fd, (const char *) bytes + done, size, offset + (off_t) done);
+        done += size;
+    }
+    if (r == 0 && is_hole && ftruncate(fd, offset + (off_t) length) < 0)
+        r = -errno;
+    return r;
 }
 
 int sys_file_sync(int fd)

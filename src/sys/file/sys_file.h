@@ -23,6 +23,10 @@ ssize_t sys_file_pread_full(int fd, void *buffer, size_t size, off_t offset);
 int sys_file_write_full(int fd, const void *bytes, size_t length);
 int sys_file_pwrite_full(int fd, const void *bytes, size_t length, off_t offset);
 
+/* The same at or behind the end of a regular file, where pages of zeros become holes: they are read
+ * as zeros and take no room. Before the end all is written. */
+int sys_file_pwrite_sparse(int fd, const void *bytes, size_t length, off_t offset);
+
 /* Make the content of `fd` durable. An error is final: the kernel may have dropped the dirty
  * pages, so that a second fsync succeeds without having written them. */
 int sys_file_sync(int fd);
