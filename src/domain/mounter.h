@@ -30,6 +30,8 @@ struct mounter_bucket {
 struct mounter_session;
 
 typedef void mounter_done(void *context, const struct error *failure);
+typedef void mounter_bucket_seen(void *context, const struct id *owner, const char *name,
+                                 uint64_t bytes);
 
 struct mounter {
     void *self;
@@ -45,4 +47,11 @@ struct mounter {
     /* Write back what waits, within a bounded time, then end it. Processes that still use it get
      * errors. The failure tells what could not be written back. */
     void (*end)(void *self, struct mounter_session *session, mounter_done *done, void *context);
+
+    /* Buckets of ours that have something in them, as far as they were counted. `owner` may be
+     * nobody's id any more, or never have been one. May be NULL, as the next one. */
+    void (*each_bucket)(void *self, mounter_bucket_seen *seen, void *context);
+
+    /* All that an owner has in buckets goes; nobody may have it mounted. */
+    void (*remove_buckets)(void *self, const struct id *owner, mounter_done *done, void *context);
 };

@@ -106,6 +106,13 @@ static void bucket_book_drop_unused(struct bucket_book *book)
         bucket_book_free(book);
 }
 
+static void bucket_book_changed(struct bucket_book *book)
+{
+    if (!book->is_changed)
+        book->changed_ms = loop_now(book->ledger->loop);
+    book->is_changed = true;
+}
+
 struct bucket_book *bucket_book_open(struct bucket_ledger *ledger, const struct share_asker *asker,
                                      const char *name, struct error *err)
 {
@@ -132,11 +139,12 @@ void bucket_book_close(struct bucket_book *book)
     bucket_book_drop_unused(book);
 }
 
-void bucket_book_changed(struct bucket_book *book)
+void bucket_book_freed(struct bucket_book *book, uint64_t length)
 {
-    if (!book->is_changed)
-        book->changed_ms = loop_now(book->ledger->loop);
-    book->is_changed = true;
+    uint64_t less = length ? bucket_ledger_charge(length) : 0;
+
+    bucket_book_set(book, book->used > less ? book->used - less : 0);
+    bucket_book_changed(book);
 }
 
 /* --- counting -------------------------------------------------------------------------------- */

@@ -2,9 +2,9 @@
  *
  * Nobody keeps rows of buckets: a bucket is there when it has objects ("<owner>/<name>/...") or is
  * mounted. So the store is counted: all of it when the daemon starts, and a bucket again some time
- * after it was changed. What is put is claimed at once (share.h, SHARE_STORAGE), what goes is seen
- * by the next count; and before a put is refused its bucket is counted anew. No race of two mounts,
- * and nothing that others do in the same store, is wrong for longer than that.
+ * after it was changed. What is put is claimed at once (share.h, SHARE_STORAGE), and before a put is
+ * refused its bucket is counted anew. No race of two mounts, and nothing that others do in the same
+ * store, is wrong for longer than that.
  *
  * An object counts with its length, holes included, in steps of BUCKET_LEDGER_STEP: many small ones
  * cost the disk as well. One count at a time. All of the loop's thread. */
@@ -16,8 +16,8 @@
 #include "share/share.h"
 
 #define BUCKET_LEDGER_STEP  4096
-#define BUCKET_LEDGER_CALM  30000 /* ms after a change until it is counted */
-#define BUCKET_LEDGER_EASE  10    /* nobody has a count taken of more than this part of the time */
+#define BUCKET_LEDGER_CALM  1000 /* ms after a change until it is counted */
+#define BUCKET_LEDGER_EASE  10   /* a bucket is being counted for at most this part of the time */
 #define BUCKET_LEDGER_NAME  256
 
 struct bucket_ledger;
@@ -37,8 +37,8 @@ struct bucket_book *bucket_book_open(struct bucket_ledger *ledger, const struct 
                                      const char *name, struct error *err);
 void bucket_book_close(struct bucket_book *book);
 
-/* Something was deleted or copied. */
-void bucket_book_changed(struct bucket_book *book);
+/* Something was deleted that is known to have had this length; or copied, or nobody knows: 0. */
+void bucket_book_freed(struct bucket_book *book, uint64_t length);
 
 /* One object on its way into a bucket. Embedded in what puts it. */
 struct bucket_put {

@@ -298,6 +298,23 @@ static struct mounter_session *mounter_serve(void *self, const struct mounter_bu
     return NULL;
 }
 
+/* --- buckets of ours ------------------------------------------------------------------------- */
+
+static void mounter_each_bucket(void *self, mounter_bucket_seen *seen, void *context)
+{
+    const struct bucket_mounter *mounter = self;
+
+    bucket_ledger_each(mounter->ledger, seen, context);
+}
+
+static void mounter_remove_buckets(void *self, const struct id *owner, mounter_done *done,
+                                   void *context)
+{
+    const struct bucket_mounter *mounter = self;
+
+    bucket_ledger_remove(mounter->ledger, owner, done, context);
+}
+
 /* --- the mounter ----------------------------------------------------------------------------- */
 
 struct bucket_mounter *bucket_mounter_new(const struct bucket_mounter_options *options)
@@ -309,7 +326,9 @@ struct bucket_mounter *bucket_mounter_new(const struct bucket_mounter_options *o
         .interface = {.self = mounter,
                       .check = mounter_check,
                       .serve = mounter_serve,
-                      .end = mounter_end},
+                      .end = mounter_end,
+                      .each_bucket = options->buckets ? mounter_each_bucket : NULL,
+                      .remove_buckets = options->buckets ? mounter_remove_buckets : NULL},
     };
     list_init(&mounter->sessions);
     if (options->buckets)

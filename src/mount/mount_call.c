@@ -108,9 +108,10 @@ static void mount_call_finish(struct mount_call *call, const struct error *failu
 
     bucket_put_end(&call->put, !failure);
     if (calls) {
-        if (calls->book && !failure &&
-            (call->ask.kind == MOUNT_CALL_DELETE || call->ask.kind == MOUNT_CALL_COPY))
-            bucket_book_changed(calls->book);
+        if (calls->book && !failure && call->ask.kind == MOUNT_CALL_DELETE)
+            bucket_book_freed(calls->book, call->ask.replaces);
+        if (calls->book && !failure && call->ask.kind == MOUNT_CALL_COPY)
+            bucket_book_freed(calls->book, 0);
         if (failure && result != -ENOENT && result != -ESTALE && result != -ERANGE)
             mount_call_note_failure(calls, call, failure->message);
         detach(call);

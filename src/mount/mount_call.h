@@ -47,7 +47,7 @@ struct mount_ask {
     bool only_new;
     const char *media_type;
     const struct mount_marks *marks; /* of a put */
-    uint64_t replaces;               /* of a put: the length of what it replaces, as far as known */
+    uint64_t replaces; /* of a put: the length of what was there, as far as known; of a delete, too */
 };
 
 #define MOUNT_PUT_MAX 4096

@@ -45,7 +45,10 @@ static void delete_object(struct mount_request *request, int result,
         mount_remove_on_deleted(request, result, answer);
     else
         mount_ask(request,
-                  &(struct mount_ask){.kind = MOUNT_CALL_DELETE, .keys = keys, .key_count = 1},
+                  &(struct mount_ask){.kind = MOUNT_CALL_DELETE,
+                                      .keys = keys,
+                                      .key_count = 1,
+                                      .replaces = request->node->stored},
                   mount_remove_on_deleted);
 }
 

@@ -137,6 +137,33 @@ static void what_is_there_already_is_counted_and_not_refused(void **state)
     share_release(&one);
 }
 
+static void storage_ends_at_the_quota_of_its_owner(void **state)
+{
+    struct share_claim claim = SHARE_CLAIM_NONE;
+    struct share_asker ann = tenant(1), bob = tenant(2), bare = ann;
+    struct error err = ERROR_INIT;
+
+    ann.storage_max = 100;
+    ann.may_use_reserve = true; /* a quota is one for administrators, too */
+    assert_int_equal(share_claim(*state, &ann, SHARE_STORAGE, 60, &claim, &err), 0);
+    assert_int_equal(share_claim_resize(&claim, 101, &err), -1);
+    assert_non_null(strstr(err.message, "storage: 60 "));
+    assert_int_equal(share_hold(*state, &bob, SHARE_STORAGE, SHARE_GB, &err), 0);
+
+    bare.is_bare = true; /* who knows nothing of him changes nothing */
+    share_hold_anyway(*state, &bare, SHARE_STORAGE, 10);
+    assert_int_equal(share_claim_resize(&claim, 101, &err), -1);
+    ann.storage_max = 200;
+    share_note(*state, &ann);
+    assert_int_equal(share_claim_resize(&claim, 190, &err), 0);
+    share_claim_set(&claim, 500); /* as it was counted */
+    assert_int_equal(shares_held(*state, &ann.owner, SHARE_STORAGE), 510);
+    share_release(&claim);
+    share_drop(*state, &ann.owner, SHARE_STORAGE, 11); /* never below nothing */
+    assert_int_equal(shares_held(*state, &ann.owner, SHARE_STORAGE), 0);
+    assert_int_equal(shares_held_by_all(*state, SHARE_STORAGE), SHARE_GB);
+}
+
 static void limits_are_read_and_what_is_wrong_with_them_is_said(void **state)
 {
     struct share_claim claim = SHARE_CLAIM_NONE;
@@ -198,6 +225,7 @@ int main(int argc, char **argv)
         WITH_BOOKS(descriptors_are_counted_over_all_rows),
         WITH_BOOKS(a_claim_grows_and_shrinks),
         WITH_BOOKS(what_is_there_already_is_counted_and_not_refused),
+        WITH_BOOKS(storage_ends_at_the_quota_of_its_owner),
         WITH_BOOKS(limits_are_read_and_what_is_wrong_with_them_is_said),
         WITH_BOOKS(the_gauges_say_who_has_most_and_what_was_refused),
         cmocka_unit_test(the_page_says_what_the_shares_say),

@@ -36,6 +36,7 @@ struct store_sqlite {
     struct list care_queue; /* backups and resealing, one after the other */
     struct sqlite_care *care;
     struct store_job *close_job;
+    bool must_shrink;
 };
 
 static struct store_sqlite *sqlite_of(struct store *store)
@@ -55,14 +56,15 @@ static void move_all(struct list *from, struct list *to)
 
 /* --- on the thread ---------------------------------------------------------------------------- */
 
-/* Wait for jobs, unless there is care to take meanwhile, and sort them: commits and queries into
+/* Wait for jobs, unless there is care to take or room to give back meanwhile, and sort them: commits and queries into
  * `batch`, the rest where it belongs. */
 static void take_jobs(struct store_sqlite *sqlite, struct list *batch)
 {
     struct list *link;
 
     (void) pthread_mutex_lock(&sqlite->lock);
-    while (list_is_empty(&sqlite->queue) && !sqlite->care && !sqlite->close_job)
+    while (list_is_empty(&sqlite->queue) && !sqlite->care && !sqlite->close_job &&
+           !sqlite->must_shrink)
         (void) pthread_cond_wait(&sqlite->more, &sqlite->lock);
     for (int i = 0; i < BATCH_MAX && (link = list_first(&sqlite->queue)); i++) {
         struct store_job *job = CONTAINER_OF(link, struct store_job, link);
@@ -148,6 +150,8 @@ static void *run_thread(void *data)
         give_back(sqlite, &finished);
         take_care(sqlite, &finished);
         give_back(sqlite, &finished);
+        /* A copy that is being made would begin anew. */
+        sqlite->must_shrink = !sqlite->care && sqlite_connection_shrink(&sqlite->connection);
         checkpoint(sqlite);
         store_sqlite_measure(sqlite);
     } while (!sqlite->close_job || sqlite->care);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 
 #include "sys/file/sys_file.h"
@@ -12,6 +13,14 @@
 /* The log keeps this much of its file when it starts over: overwriting is cheaper to sync than
  * growing. */
 #define WAL_KEPT_BYTES "16777216"
+
+#define AUTO_VACUUM_INCREMENTAL 2 /* SQLite's number */
+#define REWRITE_PAGES_MAX       (256 * 1024) /* 1 GiB: some seconds, once */
+
+/* Free pages are kept for what comes next, unless they are many, by number and by share. */
+#define SHRINK_PAGES_MIN 1024 /* 4 MiB */
+#define SHRINK_PART      4
+#define SHRINK_STEP      "256"
 
 /* --- failures --------------------------------------------------------------------------------- */
 
@@ -153,6 +162,24 @@ static int note_frames(void *data, sqlite3 *db, const char *name, int frames)
     return SQLITE_OK;
 }
 
+/* Room that was given back must be able to go back to the disk. A file from before that was so is
+ * written anew, once, unless that would take long or there is no room for it: then it stays as it
+ * is. Before temp_store: the copy is no matter for memory. */
+static int sqlite_connection_let_shrink(sqlite3 *db, int version, struct error *err)
+{
+    int64_t mode, pages;
+
+    if (version == 0)
+        return sqlite_run(db, "PRAGMA auto_vacuum=INCREMENTAL", err);
+    if (sqlite_number(db, "PRAGMA auto_vacuum", &mode, err) < 0 ||
+        sqlite_number(db, "PRAGMA page_count", &pages, err) < 0)
+        return -1;
+    if (mode == AUTO_VACUUM_INCREMENTAL || pages > REWRITE_PAGES_MAX)
+        return 0;
+    (void) sqlite_run(db, "PRAGMA auto_vacuum=INCREMENTAL; VACUUM", NULL);
+    return 0;
+}
+
 static int set_up(struct sqlite_connection *connection, const char *path, unsigned int flags,
                   struct error *err)
 {
@@ -175,7 +202,8 @@ static int set_up(struct sqlite_connection *connection, const char *path, unsign
     if (flags & SQLITE_CONNECTION_AS_IT_IS)
         return 0;
     (void) sqlite3_wal_hook(db, note_frames, connection);
-    if (sqlite_run(db,
+    if (sqlite_connection_let_shrink(db, version, err) < 0 ||
+        sqlite_run(db,
                    "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA temp_store=MEMORY;"
                    "PRAGMA journal_size_limit=" WAL_KEPT_BYTES "; PRAGMA cache_size=-16384",
                    err) < 0 ||
@@ -210,4 +238,34 @@ int sqlite_connection_open(struct sqlite_connection *connection, const char *pat
         return -1;
     }
     return 0;
+}
+
+/* --- shrinking -------------------------------------------------------------------------------- */
+
+static int64_t sqlite_connection_pages(struct sqlite_connection *connection, const char *pragma)
+{
+    sqlite3_stmt *statement = sqlite_statement(connection, pragma, NULL);
+    int64_t pages = 0;
+
+    if (statement && sqlite3_step(statement) == SQLITE_ROW)
+        pages = sqlite3_column_int64(statement, 0);
+    if (statement)
+        (void) sqlite3_reset(statement);
+    return pages;
+}
+
+bool sqlite_connection_shrink(struct sqlite_connection *connection)
+{
+    int64_t before = sqlite_connection_pages(connection, "PRAGMA freelist_count");
+    int64_t all = sqlite_connection_pages(connection, "PRAGMA page_count"), after;
+
+    if (before < SHRINK_PAGES_MIN || (!connection->is_shrinking && before < all / SHRINK_PART))
+        return connection->is_shrinking = false;
+    if (sqlite_run(connection->db, "PRAGMA incremental_vacuum(" SHRINK_STEP ")", NULL) < 0)
+        return connection->is_shrinking = false;
+    after = sqlite_connection_pages(connection, "PRAGMA freelist_count");
+    connection->is_shrinking = after < before && after >= SHRINK_PAGES_MIN;
+    if (!connection->is_shrinking)
+        connection->wal_frames = INT_MAX; /* the file itself is cut when the log is moved into it */
+    return connection->is_shrinking;
 }

@@ -22,6 +22,7 @@ struct sqlite_connection {
     sqlite3 *db;                                               /* owned */
     sqlite3_stmt *fixed[STORE_KIND_COUNT][SQLITE_FIXED_COUNT]; /* owned; made when first used */
     struct table others;                                       /* owned, by their text */
+    bool is_shrinking;
     int wal_frames; /* in the log after the last commit: what a checkpoint would move */
 };
 
@@ -37,6 +38,10 @@ int sqlite_connection_open(struct sqlite_connection *connection, const char *pat
 /* Accepts a half-opened one. */
 void sqlite_connection_close(struct sqlite_connection *connection);
 AUTO_DEFINE(sqlite_connection, struct sqlite_connection, sqlite_connection_close);
+
+/* One step of giving free pages back to the disk, between two batches. Whether there is more to do;
+ * a failure is tried again some time. */
+bool sqlite_connection_shrink(struct sqlite_connection *connection);
 
 /* Fill `err` for the result `code` of the last call. Returns -1. */
 int sqlite_failure(sqlite3 *db, int code, const char *what, struct error *err);

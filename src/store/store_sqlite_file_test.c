@@ -288,6 +288,65 @@ static void the_count_of_a_stream_that_is_over_is_forgotten(void **state)
     (void) sqlite3_close(db);
 }
 
+#define MANY 64
+
+static void fill_and_empty(struct contract *contract)
+{
+    static char reply[256 * 1024];
+    const struct store_condition all = {STORE_IDEMPOTENCY_CREATED, STORE_GREATER,
+                                        store_integer(0)};
+    struct store_transaction *change;
+    char key[16];
+
+    for (int i = 0; i < MANY; i++) {
+        const struct store_value values[STORE_IDEMPOTENCY_COLUMN_COUNT] = {
+            [STORE_IDEMPOTENCY_OWNER] = store_text("ada"),
+            [STORE_IDEMPOTENCY_KEY] = store_text(key),
+            [STORE_IDEMPOTENCY_REQUEST] = store_bytes("x", 1),
+            [STORE_IDEMPOTENCY_STATUS] = store_integer(200),
+            [STORE_IDEMPOTENCY_REPLY] = store_bytes(reply, sizeof(reply)),
+            [STORE_IDEMPOTENCY_CREATED] = store_integer(1 + i),
+        };
+
+        (void) snprintf(key, sizeof(key), "%d", i);
+        change = store_begin(contract->store);
+        store_put(change, STORE_IDEMPOTENCY, values);
+        commit_ok(contract, change);
+    }
+    change = store_begin(contract->store);
+    store_delete(change, STORE_IDEMPOTENCY, &all, 1);
+    commit_ok(contract, change);
+}
+
+static uint64_t size_of_file(const struct contract *contract)
+{
+    struct stat status;
+
+    assert_int_equal(stat(contract->path, &status), 0);
+    return (uint64_t) status.st_size;
+}
+
+static void what_is_deleted_goes_back_to_the_disk(void **state)
+{
+    struct contract *contract = *state;
+
+    fill_and_empty(contract);
+    TURN_UNTIL(&contract->loop, size_of_file(contract) < (uint64_t) MANY * 256 * 1024 / 2);
+    insert_sandbox(contract, "a", "ada", NULL); /* and it goes on */
+}
+
+static void a_file_from_before_learns_to_shrink(void **state)
+{
+    struct contract *contract = *state;
+
+    close_store(contract);
+    run_sql(contract->path, "PRAGMA journal_mode=DELETE; PRAGMA auto_vacuum=NONE; VACUUM");
+    reopen(contract);
+    insert_sandbox(contract, "a", "ada", NULL);
+    fill_and_empty(contract);
+    TURN_UNTIL(&contract->loop, size_of_file(contract) < (uint64_t) MANY * 256 * 1024 / 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -303,6 +362,8 @@ int main(void)
         STORE_TEST(secrets_moved_to_another_row_do_not_open),
         STORE_TEST(a_store_in_memory_works_too),
         STORE_TEST(the_log_stays_short),
+        STORE_TEST(what_is_deleted_goes_back_to_the_disk),
+        STORE_TEST(a_file_from_before_learns_to_shrink),
         STORE_TEST(the_count_of_a_stream_that_is_over_is_forgotten),
     };
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/number.h"
 #include "json/json_write.h"
 #include "vault/mover_internal.h"
 
@@ -63,6 +64,20 @@ static int read_archived(const char *line, size_t length, struct vault_archived 
     return outcome_sum(&told, "sha256", ret_archived->sum, err);
 }
 
+static int archive_check_size(const struct archive *archive, struct error *err)
+{
+    char size[NUMBER_TEXT_SIZE], left[NUMBER_TEXT_SIZE];
+
+    if (!archive->bytes_max || archive->archived.size <= archive->bytes_max)
+        return 0;
+    number_format_size(archive->archived.size, size);
+    number_format_size(archive->bytes_max, left);
+    return error_set(err, ERR_QUOTA, 0,
+                     "storage: the archive has %s, and %s are left of what its owner may store; "
+                     "delete backups, or files in buckets",
+                     size, left);
+}
+
 static void archive_made(void *context, const struct error *failure, const char *outcome,
                          size_t length)
 {
@@ -71,10 +86,8 @@ static void archive_made(void *context, const struct error *failure, const char 
 
     if (!failure && read_archived(outcome, length, &archive->archived, &err) < 0)
         failure = &err;
-    if (!failure && archive->bytes_max && archive->archived.size > archive->bytes_max) {
-        (void) error_set(&err, ERR_QUOTA, 0, "the archive has more bytes than may be stored");
+    if (!failure && archive_check_size(archive, &err) < 0)
         failure = &err;
-    }
     if (failure) {
         work_end(&archive->work, failure);
         return;

@@ -15,7 +15,7 @@ from program import wait_until  # noqa: E402
 from tap import equal, main, test  # noqa: E402
 
 NATIVE = "/burrow/v1"
-LIMITS = {"event_streams": 3}
+LIMITS = {"event_streams": 3, "templates": 2, "template_bytes": 100000, "webhooks": 2, "idempotent_replies": 3}
 
 
 class Town:
@@ -32,6 +32,12 @@ class Town:
 
     def __exit__(self, *reason):
         self.server.__exit__(*reason)
+
+    def restart(self):
+        key = self.server.key
+        self.server.stop()
+        self.server.start()
+        equal(self.server.key, key, "the administrator's key")
 
     def ask(self, key, method, path, body=None, headers=()):
         headers = [*headers, ("Authorization", f"Bearer {key or self.server.key}")]
@@ -88,6 +94,60 @@ def event_streams():
         streams[0].close()
         wait_until(lambda: town.held("event_streams") == 4, "the stream is given back")
         equal(all_streams.enter_context(stream(town, town.ann)).response_head().status, 200, "again")
+
+
+def template(town, key, name, size=1):
+    return town.ask(key, "PUT", f"{NATIVE}/templates/{name}", {"env": {f"X{i}": "x" * 10000 for i in range(size)}})
+
+
+@test
+def templates_and_their_bytes():
+    with Town() as town:
+        for name in ("one", "two", "one"):  # in place of itself
+            equal(template(town, town.ann, name).status, 200, "a template")
+        refused(template(town, town.ann, "three"), "templates")
+        refused(template(town, town.ann, "two", 10), "template_bytes")
+        equal(template(town, town.bob, "one", 6).status, 200, "of somebody else")
+        equal(town.held("templates"), 3, "held")
+        town.restart()
+        wait_until(lambda: town.held("templates") == 3, "known again after a restart")
+        refused(template(town, town.ann, "three"), "templates")
+        town.call(town.ann, "DELETE", f"{NATIVE}/templates/one")
+        equal(template(town, town.ann, "three").status, 200, "in the place of another")
+
+
+@test
+def webhooks():
+    with Town() as town:
+        path, wish = f"{NATIVE}/webhooks", {"url": "https://there.example/"}
+        mine = [town.call(town.ann, "POST", path, wish)["id"] for _ in range(LIMITS["webhooks"])]
+        refused(town.ask(town.ann, "POST", path, wish), "webhooks")
+        town.call(town.bob, "POST", path, wish)
+        town.call(town.ann, "DELETE", f"{path}/{mine[0]}")
+        town.call(town.ann, "POST", path, wish)
+
+
+def repeatable(town, key, word):
+    return town.ask(key, "POST", f"{NATIVE}/webhooks", {"url": f"https://there.example/{word}"},
+                    [("Idempotency-Key", word)])
+
+
+@test
+def replies_that_are_kept_for_a_key():
+    with Town() as town:
+        for word in "abc":
+            answer = repeatable(town, town.server.key, word)
+            equal(answer.status, 201, answer.body)
+        equal(town.held("idempotent_replies"), 3, "held, of an administrator")
+        for word in "ab":
+            equal(repeatable(town, town.ann, word).status, 201, "one that is kept")
+        equal(repeatable(town, town.ann, "a").headers.get("Idempotency-Replayed"), "true", "again")
+        equal(town.held("idempotent_replies"), 5, "a replay keeps no more")
+        town.restart()
+        wait_until(lambda: town.held("idempotent_replies") == 5, "known again after a restart")
+        assert town.held("idempotent_bytes") > 0, "bytes"
+        path = f"{NATIVE}/templates/t"
+        town.call(town.ann, "PUT", path, {}, [("Idempotency-Key", "t")])
 
 
 main()

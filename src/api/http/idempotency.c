@@ -1,15 +1,20 @@
 #include "api/http/idempotency.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "api/http/api.h"
 #include "base/auto.h"
 #include "base/encoding/sha256.h"
 #include "base/list.h"
 #include "base/memory.h"
 #include "base/table.h"
+#include "domain/domain_share.h"
 #include "domain/identity/api_key.h"
 
 #define SWEEP_EVERY_MS ((int64_t) 3600 * 1000)
+#define LOAD_PAGE      100 /* of the longest replies: less than one answer may have */
 
 struct idempotency {
     struct store *store;       /* borrowed */
@@ -17,7 +22,17 @@ struct idempotency {
     struct table entries;      /* under way, by owner and key */
     struct list all;
     uint64_t seed;
-    int64_t swept_ms; /* wall time */
+    int64_t swept_ms;      /* wall time */
+    struct shares *shares; /* borrowed; may be NULL */
+    struct list kept;      /* of idempotency_kept, oldest first */
+    struct idempotency_loading *loading; /* NULL: it is over */
+};
+
+/* A row, as its owner's part of what all share. */
+struct idempotency_kept {
+    struct list link;
+    int64_t created_ms;
+    struct share_claim reply, bytes;
 };
 
 /*      check ──► asking ──► open ──► keeping ──► (gone)
@@ -35,6 +50,7 @@ struct idempotency_entry {
     void (*go)(struct http_request *request);
     enum entry_state state;
     struct id owner;
+    struct share_asker asker;
     uint8_t digest[SHA256_SIZE]; /* of the request */
     char *reply;                 /* owned: held back until it is kept */
     size_t reply_length;
@@ -42,6 +58,104 @@ struct idempotency_entry {
     bool is_adopted;
     char key[];
 };
+
+/* --- what is kept ---------------------------------------------------------------------------- */
+
+/* It is there: counted, and refused to nobody. Who may have one more was asked before. */
+static void idempotency_note_kept(struct idempotency *idempotency, const struct share_asker *asker,
+                                  int64_t created_ms, size_t length)
+{
+    struct idempotency_kept *kept;
+
+    if (!idempotency->shares)
+        return;
+    kept = mem_alloc(sizeof(*kept));
+    kept->created_ms = created_ms;
+    share_claim_anyway(idempotency->shares, asker, SHARE_IDEMPOTENT_REPLIES, 1, &kept->reply);
+    share_claim_anyway(idempotency->shares, asker, SHARE_IDEMPOTENT_BYTES, length, &kept->bytes);
+    list_append(&idempotency->kept, &kept->link);
+}
+
+static void idempotency_kept_free(struct idempotency_kept *kept)
+{
+    list_remove(&kept->link);
+    share_release(&kept->reply);
+    share_release(&kept->bytes);
+    free(kept);
+}
+
+static int idempotency_check_share(const struct idempotency *idempotency,
+                                   const struct share_asker *asker, struct error *err)
+{
+    static const enum share rows[] = {SHARE_IDEMPOTENT_REPLIES, SHARE_IDEMPOTENT_BYTES};
+
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        struct share_claim probe = SHARE_CLAIM_NONE;
+        int r = share_claim(idempotency->shares, asker, rows[i], 1, &probe, err);
+
+        share_release(&probe);
+        if (r < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* After a restart: pages in the order of time, in which several may have the same. */
+struct idempotency_loading {
+    struct idempotency *idempotency; /* NULL: it is gone */
+    int64_t from_ms;
+};
+
+static void idempotency_load_page(struct idempotency_loading *loading);
+
+/* Those of the page's last moment may go on in the next page, which begins with that moment; when
+ * all of a page are of one moment, what is left of it is not counted. */
+static void idempotency_loaded_page(void *context, const struct error *failure,
+                                    const struct store_rows *rows)
+{
+    struct idempotency_loading *loading = context;
+    bool is_last = failure || rows->count < LOAD_PAGE;
+    int64_t last_ms = INT64_MAX;
+
+    if (!is_last) {
+        last_ms = rows->rows[rows->count - 1][STORE_IDEMPOTENCY_CREATED].integer;
+        if (last_ms == rows->rows[0][STORE_IDEMPOTENCY_CREATED].integer)
+            loading->from_ms = ++last_ms;
+        else
+            loading->from_ms = last_ms;
+    }
+    for (size_t i = 0; loading->idempotency && !failure && i < rows->count; i++) {
+        const struct store_value *row = rows->rows[i];
+        struct share_asker asker = {.is_bare = true};
+
+        (void) snprintf(asker.owner.text, sizeof(asker.owner.text), "%s",
+                        row[STORE_IDEMPOTENCY_OWNER].bytes);
+        if (row[STORE_IDEMPOTENCY_CREATED].integer < last_ms)
+            idempotency_note_kept(loading->idempotency, &asker,
+                                  row[STORE_IDEMPOTENCY_CREATED].integer,
+                                  row[STORE_IDEMPOTENCY_REPLY].length);
+    }
+    if (loading->idempotency && !is_last) {
+        idempotency_load_page(loading);
+        return;
+    }
+    if (loading->idempotency)
+        loading->idempotency->loading = NULL;
+    free(loading);
+}
+
+static void idempotency_load_page(struct idempotency_loading *loading)
+{
+    const struct store_condition later = {STORE_IDEMPOTENCY_CREATED, STORE_GREATER,
+                                          store_integer(loading->from_ms - 1)};
+    const struct store_query query = {.kind = STORE_IDEMPOTENCY,
+                                      .conditions = &later,
+                                      .condition_count = 1,
+                                      .order = STORE_IDEMPOTENCY_CREATED,
+                                      .limit = LOAD_PAGE};
+
+    store_find(loading->idempotency->store, &query, idempotency_loaded_page, loading);
+}
 
 /* --- entries --------------------------------------------------------------------------------- */
 
@@ -108,7 +222,10 @@ static void reply_kept(void *context, const struct error *failure,
     struct http_request *request = entry->request;
 
     (void) receipt;
-    (void) failure; /* what was asked for is done all the same: the answer is the truth */
+    /* What was asked for is done, also after a failure: the answer is the truth. */
+    if (!failure && entry->idempotency)
+        idempotency_note_kept(entry->idempotency, &entry->asker,
+                              clock_wall_ms(entry->idempotency->clock), entry->reply_length);
     entry->state = ENTRY_OVER;
     if (request) /* ends in on_over, which frees the entry */
         http_reply(request, entry->status, "application/json", entry->reply, entry->reply_length);
@@ -140,8 +257,10 @@ static void idempotency_keep_row(struct idempotency_entry *entry, int status, co
 
 static bool is_worth_keeping(int status, const char *content_type, const void *body, size_t length)
 {
-    return status >= 200 && status < 300 && body && length <= IDEMPOTENCY_REPLY_MAX &&
-           content_type && strcmp(content_type, "application/json") == 0;
+    bool is_made = status == 201 || status == 202;
+
+    return status >= 200 && status < 300 && body &&
+           length <= (is_made ? IDEMPOTENCY_REPLY_MAX : IDEMPOTENCY_OUTPUT_MAX) && content_type && strcmp(content_type, "application/json") == 0;
 }
 
 static bool reply_coming(struct http_watch *watch, struct http_request *request, int status,
@@ -196,6 +315,7 @@ static void idempotency_found(void *context, const struct error *failure,
 {
     struct idempotency_entry *entry = context;
     struct http_request *request = entry->request;
+    struct error full = ERROR_INIT;
     int64_t now;
 
     entry->state = ENTRY_OPEN;
@@ -215,6 +335,11 @@ static void idempotency_found(void *context, const struct error *failure,
         return;
     }
     request->on_gone = NULL;
+    if (idempotency_check_share(entry->idempotency, &entry->asker, &full) < 0) {
+        over(entry);
+        http_reply_error(request, &full);
+        return;
+    }
     entry->go(request);
 }
 
@@ -246,6 +371,12 @@ static void idempotency_sweep(struct idempotency *idempotency)
     change = store_begin(idempotency->store);
     store_delete(change, STORE_IDEMPOTENCY, &old, 1);
     store_commit(change, NULL, NULL);
+    LIST_EACH (&idempotency->kept, at) {
+        struct idempotency_kept *kept = CONTAINER_OF(at, struct idempotency_kept, link);
+
+        if (kept->created_ms < now - IDEMPOTENCY_KEPT_MS)
+            idempotency_kept_free(kept);
+    }
 }
 
 static void digest_request(struct idempotency_entry *entry, const struct http_request *request,
@@ -292,6 +423,7 @@ void idempotency_check(struct idempotency *idempotency, struct http_request *req
     const char *key = http_request_header(request, "idempotency-key");
     struct idempotency_entry *entry;
     struct error error = ERROR_INIT;
+    struct share_asker asker;
 
     if (!key || !idempotency || !caller) {
         go(request);
@@ -309,9 +441,11 @@ void idempotency_check(struct idempotency *idempotency, struct http_request *req
         http_reply_error(request, &error);
         return;
     }
+    asker = domain_asker(api_of(request)->domain, caller);
     idempotency_sweep(idempotency);
     entry = entry_new(idempotency, key, request, &caller->owner);
     entry->go = go;
+    entry->asker = asker;
     digest_request(entry, request, body, length);
     request->watch = &entry->watch;
     request->on_gone = nobody_waits;
@@ -349,14 +483,22 @@ void idempotency_drop(struct idempotency_entry *entry)
 
 /* --- life ------------------------------------------------------------------------------------ */
 
-struct idempotency *idempotency_new(struct store *store, const struct clock *clock)
+struct idempotency *idempotency_new(struct store *store, const struct clock *clock,
+                                    struct shares *shares)
 {
     struct idempotency *idempotency = mem_alloc(sizeof(*idempotency));
 
     idempotency->store = store;
     idempotency->clock = clock;
+    idempotency->shares = shares;
     list_init(&idempotency->all);
+    list_init(&idempotency->kept);
     random_bytes(&idempotency->seed, sizeof(idempotency->seed));
+    if (shares) {
+        idempotency->loading = mem_alloc(sizeof(*idempotency->loading));
+        idempotency->loading->idempotency = idempotency;
+        idempotency_load_page(idempotency->loading);
+    }
     return idempotency;
 }
 
@@ -366,6 +508,10 @@ void idempotency_free(struct idempotency *idempotency)
 
     if (!idempotency)
         return;
+    if (idempotency->loading)
+        idempotency->loading->idempotency = NULL;
+    while ((first = list_first(&idempotency->kept)))
+        idempotency_kept_free(CONTAINER_OF(first, struct idempotency_kept, link));
     while ((first = list_first(&idempotency->all)))
         idempotency_leave(CONTAINER_OF(first, struct idempotency_entry, link));
     table_done(&idempotency->entries);

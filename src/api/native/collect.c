@@ -19,6 +19,7 @@ static void collected(void *context, const struct error *failure, const struct c
     json_add_integer(&answer.json, "layers", (int64_t) collected->layers);
     json_add_integer(&answer.json, "objects", (int64_t) collected->objects);
     json_add_integer(&answer.json, "snapshots", (int64_t) collected->snapshots);
+    json_add_integer(&answer.json, "buckets", (int64_t) collected->buckets);
     json_add_integer(&answer.json, "bytes", (int64_t) collected->bytes);
     json_add_integer(&answer.json, "kept", (int64_t) collected->kept);
     native_answer_send(&answer, request, 200);

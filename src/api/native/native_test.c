@@ -70,7 +70,8 @@ static int setup(void **state)
                               .agents = bench->agents,
                               .clock = &bench->world->clock.clock,
                               .idempotency =
-                                  idempotency_new(bench->world->store, &bench->world->clock.clock),
+                                  idempotency_new(bench->world->store, &bench->world->clock.clock,
+                                                  bench->world->options.shares),
                               .backup_folder = bench->folder};
     serve(bench);
     *state = bench;

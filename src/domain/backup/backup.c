@@ -426,6 +426,66 @@ static void collect(struct domain *domain, const struct store_condition *conditi
     domain_find(domain, &query, found_old, domain);
 }
 
+/* --- of nobody ------------------------------------------------------------------------------- */
+
+/* Their rows stay until their objects are gone. */
+struct leaving_owner {
+    struct list link;
+    struct id id;
+};
+
+void backups_leave(struct domain *domain, const struct id *owner)
+{
+    struct leaving_owner *leaving;
+
+    LIST_EACH (&domain->backups->leaving, at)
+        if (id_equal(&CONTAINER_OF(at, struct leaving_owner, link)->id, owner))
+            return;
+    leaving = mem_alloc(sizeof(*leaving));
+    leaving->id = *owner;
+    list_append(&domain->backups->leaving, &leaving->link);
+    domain->backups->due_ns = 0;
+}
+
+static void found_leaving(void *context, const struct error *failure, const struct store_rows *rows)
+{
+    struct domain *domain = context;
+    struct list *first = list_first(&domain->backups->leaving);
+
+    domain->backups->looking--;
+    if (failure || domain->stage != DOMAIN_OPEN || !first)
+        return;
+    if (rows->count == 0) {
+        list_remove(first);
+        free(CONTAINER_OF(first, struct leaving_owner, link));
+    }
+    for (size_t i = 0; i < rows->count; i++) {
+        struct backup backup = backup_of_row(rows->rows[i]);
+        struct caller caller = caller_system();
+
+        backup_purge(domain, &caller, &backup, NULL, NULL, NULL);
+    }
+    domain->backups->due_ns = 0; /* the others, or the next owner */
+}
+
+/* One owner after the other. */
+static void collect_leaving(struct domain *domain)
+{
+    struct list *first = list_first(&domain->backups->leaving);
+    struct store_condition condition = {.column = STORE_BACKUP_OWNER, .comparison = STORE_EQUAL};
+    const struct store_query query = {.kind = STORE_BACKUP,
+                                      .conditions = &condition,
+                                      .condition_count = 1,
+                                      .order = STORE_BACKUP_CREATED,
+                                      .limit = COLLECT_SLICE};
+
+    if (!first)
+        return;
+    condition.value = store_text(CONTAINER_OF(first, struct leaving_owner, link)->id.text);
+    domain->backups->looking++;
+    domain_find(domain, &query, found_leaving, domain);
+}
+
 static void tick(struct domain *domain)
 {
     struct backups *backups = domain->backups;
@@ -446,6 +506,7 @@ static void tick(struct domain *domain)
     backups->due_ns = now + COLLECT_EVERY_NS;
     collect(domain, unfinished, ARRAY_COUNT(unfinished));
     collect(domain, expired, ARRAY_COUNT(expired));
+    collect_leaving(domain);
 }
 
 static void begin(struct domain *domain)
@@ -454,16 +515,12 @@ static void begin(struct domain *domain)
     domain->backups->opened_ms = domain_wall_ms(domain);
     list_init(&domain->backups->restoring);
     list_init(&domain->backups->purging);
+    list_init(&domain->backups->leaving);
 }
 
-/* Of a user who is deleted: nobody sees them any more, and they are collected as those are that were
- * never finished, also by the next daemon. */
-static void backups_owner_deleting(struct domain *domain, struct store_transaction *change,
-                                   const struct id *owner)
+static void backups_owner_deleted(struct domain *domain, const struct id *owner)
 {
-    (void) domain;
-    (void) change;
-    (void) owner;
+    backups_leave(domain, owner);
 }
 
 /* Nothing of them is kept in memory but how much they are; those that are still to be collected
@@ -485,6 +542,9 @@ static void backups_load(struct domain *domain, domain_done *done, void *context
 
 static void end(struct domain *domain)
 {
+    if (domain->backups)
+        LIST_EACH (&domain->backups->leaving, at)
+            free(CONTAINER_OF(at, struct leaving_owner, link));
     free(domain->backups);
 }
 
@@ -492,6 +552,6 @@ const struct domain_module domain_backups = {
     .begin = begin,
     .load = backups_load,
     .tick = tick,
-    .owner_deleting = backups_owner_deleting,
+    .owner_deleted = backups_owner_deleted,
     .end = end,
 };

@@ -12,6 +12,7 @@ struct backups {
     int64_t opened_ms; /* rows "making" from before are of a daemon that is gone */
     size_t looking;    /* for those to collect, under way */
     struct list purging; /* of backup_purge */
+    struct list leaving;   /* of leaving_owner: users who were deleted */
     struct list restoring; /* into sandboxes, from their wake on: backup_restore.c */
 };
 
@@ -34,6 +35,9 @@ int backup_check_seen(struct domain *domain, const struct caller *caller,
 typedef void backup_purged(void *context, const struct error *failure);
 void backup_purge(struct domain *domain, const struct caller *caller, const struct backup *backup,
                   const char *event, backup_purged *done, void *context);
+
+/* All that an owner has who is no more: in the background, some at a time, until none is left. */
+void backups_leave(struct domain *domain, const struct id *owner);
 
 /* Events of a backup; the sandbox's stream. */
 void backup_add_event(struct domain *domain, struct store_transaction *change,

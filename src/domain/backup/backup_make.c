@@ -256,12 +256,6 @@ static void on_archived(void *context, const struct error *failure,
     if (!failure && domain_hold(making->domain, &making->backup.owner, SHARE_STORAGE,
                                 archived->size, &err) < 0)
         failure = &err;
-    if (failure && failure->code == ERR_QUOTA && !err.code) {
-        (void) error_set(&err, ERR_QUOTA, 0,
-                         "storage: the backup has more bytes than its owner may still store; "
-                         "delete backups or files in buckets");
-        failure = &err;
-    }
     if (!failure) {
         making->backup.size = archived->size;
         memcpy(making->sum, archived->sum, sizeof(making->sum));

@@ -398,6 +398,39 @@ static void bucket_mount_end(struct domain *domain)
     free(domain->bucket_mounts);
 }
 
+/* --- users who are deleted ------------------------------------------------------------------- */
+
+struct bucket_leaving {
+    struct domain *domain;
+    struct id owner;
+};
+
+static void bucket_leaving_gone(void *context, const struct error *failure)
+{
+    AUTO(free) struct bucket_leaving *leaving = context;
+    struct domain *domain = leaving->domain;
+
+    if (failure)
+        LOG_WARNING(domain->options.log,
+                    "buckets of a deleted user are still there: `burrow gc` takes them away",
+                    log_text("owner", leaving->owner.text), log_text("error", failure->message));
+    domain->works--;
+    domain_check_gone(domain);
+}
+
+static void bucket_mount_owner_deleted(struct domain *domain, const struct id *owner)
+{
+    const struct mounter *mounter = domain->options.mounter;
+    struct bucket_leaving *leaving;
+
+    if (!mounter || !mounter->remove_buckets)
+        return;
+    leaving = mem_alloc(sizeof(*leaving));
+    *leaving = (struct bucket_leaving){.domain = domain, .owner = *owner};
+    domain->works++;
+    mounter->remove_buckets(mounter->self, owner, bucket_leaving_gone, leaving);
+}
+
 const struct domain_module domain_bucket_mounts = {
     .name = "mounts",
     .begin = bucket_mount_begin,
@@ -407,5 +440,6 @@ const struct domain_module domain_bucket_mounts = {
     .destroyed = bucket_mount_destroyed,
     .running = bucket_mounts_restore,
     .ending = bucket_mounts_release,
+    .owner_deleted = bucket_mount_owner_deleted,
     .end = bucket_mount_end,
 };

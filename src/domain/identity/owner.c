@@ -36,6 +36,14 @@ void owner_lower(const char *text, char *ret_text, size_t size)
     ret_text[i] = '\0';
 }
 
+bool owner_is_gone(const struct domain *domain, const char *id)
+{
+    struct id owner = {.text = ""};
+
+    (void) snprintf(owner.text, sizeof(owner.text), "%s", id);
+    return owner_count(domain) > 0 && !owner_find(domain, &owner);
+}
+
 struct owner *owner_find_email(const struct domain *domain, const char *email)
 {
     char name[OWNER_EMAIL_MAX + 1];

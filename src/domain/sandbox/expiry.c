@@ -295,7 +295,18 @@ static void notice_jump(struct domain *domain)
 
 /* --- short of memory ------------------------------------------------------------------------- */
 
-/* The one that is frozen for longest, and may be asked. */
+/* Whoever holds most memory, by the limits of what runs and what is frozen, causes most of the
+ * shortage: his sleeping sandboxes give up theirs before those of others do. */
+static bool goes_before(const struct domain *domain, const struct sandbox *a,
+                        const struct sandbox *b)
+{
+    uint64_t of_a = sandbox_set_usage(domain, &a->owner)->held_bytes;
+    uint64_t of_b = sandbox_set_usage(domain, &b->owner)->held_bytes;
+
+    return of_a != of_b ? of_a > of_b : a->asleep_ns < b->asleep_ns;
+}
+
+/* The one that is frozen for longest of who holds most, and may be asked. */
 static struct sandbox *longest_frozen(const struct domain *domain, bool with_reclaimed)
 {
     uint64_t now = domain_now_ns(domain);
@@ -306,7 +317,7 @@ static struct sandbox *longest_frozen(const struct domain *domain, bool with_rec
 
         if (sandbox->status == SANDBOX_FROZEN && !sandbox_is_busy(sandbox) &&
             sandbox->patience_ns <= now && (with_reclaimed || !sandbox->is_reclaimed) &&
-            (!longest || sandbox->asleep_ns < longest->asleep_ns))
+            (!longest || goes_before(domain, sandbox, longest)))
             longest = sandbox;
     }
     return longest;

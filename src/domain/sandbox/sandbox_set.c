@@ -95,6 +95,9 @@ bool sandbox_status_counts_as_running(enum sandbox_status status)
     return status == SANDBOX_RUNNING || sandbox_status_is_busy(status);
 }
 
+/* What one without a limit counts as holding: more than most. */
+#define UNLIMITED_MEMORY (UINT64_C(8) << 30)
+
 /* Add what the sandbox is now, or take it away before it changes: unsigned sums wrap back. */
 static void count(struct domain *domain, const struct sandbox *sandbox, uint64_t sign)
 {
@@ -105,6 +108,8 @@ static void count(struct domain *domain, const struct sandbox *sandbox, uint64_t
     usage->counts[sandbox->status] += (size_t) sign;
     usage->sandboxes += sign;
     usage->disk_bytes += sign * limits->disk_bytes;
+    if (sandbox_status_counts_as_running(sandbox->status) || sandbox->status == SANDBOX_FROZEN)
+        usage->held_bytes += sign * (limits->memory_bytes ? limits->memory_bytes : UNLIMITED_MEMORY);
     if (sandbox_status_counts_as_running(sandbox->status)) {
         usage->running += sign;
         usage->memory_bytes += sign * limits->memory_bytes;

@@ -16,6 +16,7 @@ struct usage {
     size_t counts[SANDBOX_STATUS_COUNT];
     uint64_t sandboxes, running;
     uint64_t memory_bytes, cpu_millis; /* limits of those that run */
+    uint64_t held_bytes;               /* of memory, limits of those that run or are frozen */
     uint64_t disk_bytes;               /* limits of all */
 };
 

@@ -90,6 +90,41 @@ static void short_memory_takes_the_longest_frozen_first(void **state)
     assert_int_equal(sandbox_tier(second), SANDBOX_TIER_FROZEN);
 }
 
+static struct sandbox *sandbox_of(struct tiers *tiers, const struct id *owner, const char *name)
+{
+    struct sandbox_spec spec = {.name = (char *) name, .limits.memory_bytes = UINT64_C(1) << 30};
+    struct caller caller = tiers->world->caller;
+    struct told told;
+
+    caller.owner = *owner;
+    told = ask_create(tiers->world, &caller, &spec);
+    expect_ok(&told);
+    return told.sandbox;
+}
+
+static void short_memory_takes_from_who_holds_most(void **state)
+{
+    struct tiers *tiers = *state;
+    struct world *world = tiers->world;
+    struct id modest = id_new(), greedy = id_new();
+    struct sandbox *old = sandbox_of(tiers, &modest, "old");
+    struct sandbox *young;
+
+    do_ask(world, sandbox_sleep, old); /* frozen for longer than any of the other's */
+    world_pass(world, 30);
+    young = sandbox_of(tiers, &greedy, "young");
+    (void) sandbox_of(tiers, &greedy, "busy");
+    do_ask(world, sandbox_sleep, young);
+    provider_fake_hold(world->provider, PROVIDER_CALL_RECLAIM, true);
+    tiers->percent = 5;
+    world_pass(world, 1);
+    tiers->percent = 100;
+    assert_true(young->is_held);
+    provider_fake_hold(world->provider, PROVIDER_CALL_RECLAIM, false);
+    world_pass(world, 0);
+    assert_int_equal(sandbox_tier(young), SANDBOX_TIER_RECLAIMED);
+}
+
 /* --- a save that fails ------------------------------------------------------------------------ */
 
 static void a_save_that_fails_changes_nothing_and_says_why(void **state)
@@ -364,6 +399,7 @@ int main(void)
         TIER_TEST(time_takes_it_down_one_tier_after_the_other),
         TIER_TEST(a_spec_says_otherwise),
         TIER_TEST(short_memory_takes_the_longest_frozen_first),
+        TIER_TEST(short_memory_takes_from_who_holds_most),
         TIER_TEST(a_save_that_fails_changes_nothing_and_says_why),
         TIER_TEST(a_row_that_cannot_be_kept_keeps_the_disk),
         TIER_TEST(a_use_does_not_wait_for_a_save),

@@ -190,11 +190,22 @@ static uint64_t disk_bytes(const struct domain *domain, const struct id *owner)
     return usage ? usage->bytes : 0;
 }
 
-static int owner_check(const struct domain *domain, const struct id *owner, struct error *err)
+/* Sandboxes of a user keep him from being deleted, so nobody works with these. */
+static void owner_deleting(struct domain *domain, struct store_transaction *change,
+                           const struct id *owner)
 {
-    if (snapshot_set_usage(domain, owner))
-        return error_set(err, ERR_CONFLICT, 0, "snapshots belong to this user; delete them first");
-    return 0;
+    (void) domain;
+    domain_delete_rows(change, STORE_SNAPSHOT, STORE_SNAPSHOT_OWNER, owner);
+}
+
+static void owner_deleted(struct domain *domain, const struct id *owner)
+{
+    LIST_EACH (&domain->snapshots->all, at) {
+        struct snapshot *snapshot = CONTAINER_OF(at, struct snapshot, link);
+
+        if (id_equal(&snapshot->owner, owner))
+            snapshot_leave(domain, snapshot);
+    }
 }
 
 const struct domain_module domain_snapshots = {
@@ -206,7 +217,8 @@ const struct domain_module domain_snapshots = {
     .due = snapshot_due,
     .act = snapshot_make_due,
     .disk_bytes = disk_bytes,
-    .owner_check = owner_check,
+    .owner_deleting = owner_deleting,
+    .owner_deleted = owner_deleted,
     .tick = tick,
     .end = end,
 };

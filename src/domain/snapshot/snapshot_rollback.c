@@ -303,11 +303,8 @@ static void on_present_sized(void *context, const struct error *failure, uint64_
     struct rollback *rollback = context;
     struct error err = ERROR_INIT;
 
-    if (!failure && snapshot_check_room(rollback->domain, rollback->wish->sandbox, bytes, &err) < 0) {
-        (void) error_wrap(&err, "there is no room for a snapshot of what it has now, and without "
-                                "one nothing is rolled back");
+    if (!failure && snapshot_check_room(rollback->domain, rollback->wish->sandbox, bytes, &err) < 0)
         failure = &err;
-    }
     sequence_next(&rollback->wish->sequence, failure);
 }
 
@@ -320,7 +317,7 @@ static void ask_for_room(void *context)
 }
 
 static const struct sequence_step roll_back_steps[] = {
-    {"ask whether there is room for the present", .start = ask_for_room},
+    {"see whether what it has now may be kept as a snapshot", .start = ask_for_room},
     {"save its sessions", save_sessions, .when = was_running, .on_failure = SEQUENCE_GOES_ON},
     {"let its programs write what they have", wish_quiesce, .when = was_running,
      .on_failure = SEQUENCE_GOES_ON},

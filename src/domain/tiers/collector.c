@@ -8,8 +8,10 @@
 #include "base/crash_point.h"
 #include "base/encoding/uuid.h"
 #include "base/memory.h"
+#include "domain/backup/backup_internal.h"
 #include "domain/domain_internal.h"
 #include "domain/domain_modules.h"
+#include "domain/identity/owner.h"
 #include "domain/snapshot/snapshot_internal.h"
 #include "domain/snapshot/snapshot_set.h"
 #include "domain/tiers/layer_marks.h"
@@ -32,6 +34,7 @@ struct collection {
     size_t key_count;
     size_t next_key; /* of backups: whose row is asked for */
     bool was_busy;
+    struct id leaving; /* a user who is no more, whose buckets go; "": nobody */
     struct collected collected;
     collector_done *done;
     void *context;
@@ -58,6 +61,7 @@ static void end(struct collection *collection, const struct error *failure)
              log_number("layers", (int64_t) collection->collected.layers),
              log_number("objects", (int64_t) collection->collected.objects),
              log_number("snapshots", (int64_t) collection->collected.snapshots),
+             log_number("buckets", (int64_t) collection->collected.buckets),
              log_number("bytes", (int64_t) collection->collected.bytes));
     if (collection->done)
         collection->done(collection->context, failure, failure ? NULL : &collection->collected);
@@ -81,6 +85,8 @@ static void refuse(struct domain_task *task)
 static void list_page(struct collection *collection);
 
 static void look_at_snapshots(struct collection *collection);
+
+static void remove_buckets(struct collection *collection);
 
 static void on_deleted(void *context, const struct error *failure)
 {
@@ -189,6 +195,11 @@ static void on_backup_row(void *context, const struct error *failure, const stru
         end(collection, failure);
         return;
     }
+    if (rows->count && owner_is_gone(collection->domain, rows->rows[0][STORE_BACKUP_OWNER].bytes)) {
+        const struct id owner = domain_row_id(&rows->rows[0][STORE_BACKUP_OWNER]);
+
+        backups_leave(collection->domain, &owner);
+    }
     if (rows->count == 0) {
         collection->collected.objects++;
         collection->collected.bytes += collection->sizes[at];
@@ -220,6 +231,52 @@ static void ask_rows(struct collection *collection)
     domain_find(collection->domain, &query, on_backup_row, collection);
 }
 
+/* --- buckets --------------------------------------------------------------------------------- */
+
+/* The first owner who is no more. */
+static void see_bucket(void *context, const struct id *owner, const char *name, uint64_t bytes)
+{
+    struct collection *collection = context;
+
+    (void) name;
+    if (!owner_is_gone(collection->domain, owner->text))
+        return;
+    if (!*collection->leaving.text)
+        collection->leaving = *owner;
+    if (id_equal(&collection->leaving, owner)) {
+        collection->collected.buckets++;
+        collection->collected.bytes += bytes;
+    }
+}
+
+static void on_buckets_gone(void *context, const struct error *failure)
+{
+    struct collection *collection = context;
+    struct error err = ERROR_INIT;
+
+    if (!failure && !domain_is_open(collection->domain, &err))
+        failure = &err;
+    if (failure)
+        end(collection, failure);
+    else
+        remove_buckets(collection);
+}
+
+/* Of users who were deleted, one after the other. */
+static void remove_buckets(struct collection *collection)
+{
+    const struct mounter *mounter = collection->domain->options.mounter;
+    const struct id before = collection->leaving;
+
+    collection->leaving = (struct id){.text = ""};
+    if (mounter && mounter->each_bucket && domain_is_open(collection->domain, NULL))
+        mounter->each_bucket(mounter->self, see_bucket, collection);
+    if (!*collection->leaving.text || id_equal(&before, &collection->leaving))
+        end(collection, NULL); /* an owner who is still there is left to the next run */
+    else
+        mounter->remove_buckets(mounter->self, &collection->leaving, on_buckets_gone, collection);
+}
+
 /* --- snapshots ------------------------------------------------------------------------------- */
 
 /* What is under way has snapshots without a row. */
@@ -243,7 +300,10 @@ static void on_snapshots(void *context, const struct error *failure, const struc
             collection->collected.snapshots++;
             snapshot_orphan(domain, &ids[i]);
         }
-    end(collection, failure);
+    if (failure)
+        end(collection, failure);
+    else
+        remove_buckets(collection);
 }
 
 static void look_at_snapshots(struct collection *collection)
@@ -254,7 +314,7 @@ static void look_at_snapshots(struct collection *collection)
     if (provider && provider_capabilities(provider) & PROVIDER_SNAPSHOTS && !collection->was_busy)
         provider_list_snapshots(provider, on_snapshots, collection);
     else
-        end(collection, NULL);
+        remove_buckets(collection);
 }
 
 /* --- pages ----------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
  *       ──► list "layers/", page by page ──► rows go ──► objects go
  *     list "backups/", page by page ──► rows are looked for ──► objects without one go
  *     list snapshots, when nothing is under way ──► those without a row go
+ *     buckets that were counted ──► those of users who were deleted go, and so do their backups
  *
  * A layer goes when nothing names it and its object is older than the grace time. Nothing counts
  * references, so that no count can be wrong.
@@ -31,7 +32,8 @@ struct collected {
     uint64_t layers;    /* taken away, as all of these */
     uint64_t objects;   /* of backups */
     uint64_t snapshots; /* begun: they go behind the answer */
-    uint64_t bytes;     /* of layers and objects */
+    uint64_t buckets;   /* of users who were deleted */
+    uint64_t bytes;     /* of layers, objects and buckets */
     uint64_t kept;      /* layers that stay */
 };
 

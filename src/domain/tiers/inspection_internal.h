@@ -94,6 +94,7 @@ void inspection_look_at_layers(struct inspection *inspection);
 void inspection_look_at_backups(struct inspection *inspection);
 void inspection_look_at_workspaces(struct inspection *inspection);
 void inspection_look_at_objects(struct inspection *inspection);
+void inspection_look_at_buckets(struct inspection *inspection);
 
 void inspection_next(struct inspection *inspection);
 

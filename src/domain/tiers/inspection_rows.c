@@ -3,9 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/auto.h"
 #include "base/encoding/uuid.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "domain/backup/backup_internal.h"
+#include "domain/identity/owner.h"
 #include "domain/tiers/inspection_internal.h"
 #include "domain/workspace/workspace_internal.h"
 
@@ -185,6 +188,9 @@ static void add_backup(struct inspection *inspection, const struct store_value *
     backup_key(key, id, "meta.json");
     set_row(inspection_add(inspection, PROBE_OBJECT, "backup", id, key), STORE_BACKUP, "", id);
     inspection->inspected.backups++;
+    if (owner_is_gone(inspection->domain, row[STORE_BACKUP_OWNER].bytes))
+        inspection_tell(inspection, FINDING_GARBAGE, "backup", id,
+                        "its user was deleted; `burrow gc` takes it away");
 }
 
 static void on_backups(void *context, const struct error *failure, const struct store_rows *rows)
@@ -261,4 +267,29 @@ static void next_workspaces(struct inspection *inspection)
 void inspection_look_at_workspaces(struct inspection *inspection)
 {
     begin(inspection, next_workspaces);
+}
+
+/* --- buckets --------------------------------------------------------------------------------- */
+
+static void see_bucket(void *context, const struct id *owner, const char *name, uint64_t bytes)
+{
+    struct inspection *inspection = context;
+    AUTO(text) struct text whole = TEXT_INIT(1024);
+
+    if (!owner_is_gone(inspection->domain, owner->text))
+        return;
+    text_format(&whole, "%s/%s", owner->text, name);
+    inspection_tell(inspection, FINDING_GARBAGE, "bucket", text_string(&whole),
+                    "its user was deleted, %llu bytes; `burrow gc` takes it away",
+                    (unsigned long long) bytes);
+}
+
+/* As far as they were counted since the start. */
+void inspection_look_at_buckets(struct inspection *inspection)
+{
+    const struct mounter *mounter = inspection->domain->options.mounter;
+
+    if (mounter && mounter->each_bucket)
+        mounter->each_bucket(mounter->self, see_bucket, inspection);
+    inspection_next(inspection);
 }

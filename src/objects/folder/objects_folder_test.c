@@ -1,5 +1,6 @@
 /* What only a folder has: files that others can touch, links, full disks. The .c is included to
  * call it on our own thread, where faults can be armed. */
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/xattr.h>
 
@@ -290,7 +291,85 @@ static void a_file_where_the_folder_should_be_is_an_error(void **state)
     assert_non_null(strstr(err.message, path));
 }
 
+#define SMALL_FLOOR (UINT64_C(1) << 40) /* a part of that disk, as small as it is */
+
 /* --- full disks ------------------------------------------------------------------------------- */
+
+static void a_floor_of_the_disk_stays_free(void **state)
+{
+    struct contract *contract = *state;
+    AUTO(free) char *place = path_of(contract, "small"), *filler = path_of(contract, "small/filler");
+    AUTO(free) char *bytes = mem_alloc(3900 * 1024);
+    struct objects *before = contract->objects;
+    struct error err = ERROR_INIT;
+
+    if (geteuid() != 0)
+        skip();
+    assert_int_equal(mkdir(place, 0700), 0);
+    assert_int_equal(mount("none", place, "tmpfs", 0, "size=4m"), 0);
+    contract->objects = objects_folder_new(&contract->loop, place, SMALL_FLOOR, &err);
+    if (!contract->objects)
+        fail_msg("%s", err.message);
+    put_ok(contract, "key", "old");
+    assert_int_equal(sys_file_replace(AT_FDCWD, filler, bytes, 3900 * 1024, 0600), 0);
+    {
+        AUTO(reply) struct reply *put = put_text(contract, "key", "new");
+        AUTO(reply) struct reply *copied = copy(contract, "key", "other");
+
+        expect_code(put, ERR_NO_SPACE);
+        expect_code(copied, ERR_NO_SPACE);
+    }
+    expect_content(contract, "key", "old");
+    assert_int_equal(unlink(filler), 0);
+    put_ok(contract, "key", "new");
+    close_objects(contract);
+    contract->objects = before;
+    assert_int_equal(umount2(place, MNT_DETACH), 0);
+    assert_int_equal(rmdir(place), 0);
+}
+
+static int64_t blocks_of(const struct contract *contract, const char *key, off_t size)
+{
+    AUTO(free) char *path = path_of(contract, key);
+    struct stat status;
+
+    assert_int_equal(stat(path, &status), 0);
+    assert_int_equal(status.st_size, size);
+    return status.st_blocks;
+}
+
+static void holes_stay_holes(void **state)
+{
+    struct contract *contract = *state;
+    AUTO(close) int file = file_of(0), back = file_of(0);
+    off_t size = (off_t) 64 << 20;
+    struct stat status;
+
+    assert_int_equal(pwrite(file, "begin", 5, 0), 5);
+    assert_int_equal(pwrite(file, "middle", 6, size / 2 + 10), 6);
+    assert_int_equal(ftruncate(file, size), 0);
+    {
+        AUTO(reply) struct reply *put = put_file(contract, "holes", file, NULL);
+        AUTO(reply) struct reply *copied = NULL, *got = NULL;
+
+        expect_ok(put);
+        copied = copy(contract, "holes", "copy");
+        expect_ok(copied);
+        got = get_file(contract, "copy", back, NULL);
+        expect_ok(got);
+    }
+    assert_in_range(blocks_of(contract, "holes", size), 1, 1000);
+    assert_in_range(blocks_of(contract, "copy", size), 1, 1000);
+    assert_int_equal(fstat(back, &status), 0);
+    assert_int_equal(status.st_size, size);
+    assert_in_range(status.st_blocks, 1, 1000);
+    {
+        char text[6];
+
+        assert_int_equal(pread(back, text, 6, size / 2 + 10), 6);
+        assert_memory_equal(text, "middle", 6);
+    }
+}
 
 static void limit_files(off_t size)
 {
@@ -573,6 +652,8 @@ int main(void)
         FOLDER_TEST(a_damaged_label_is_seen),
         FOLDER_TEST(what_was_half_put_is_removed_at_the_next_start),
         FOLDER_TEST(a_file_where_the_folder_should_be_is_an_error),
+        FOLDER_TEST(a_floor_of_the_disk_stays_free),
+        FOLDER_TEST(holes_stay_holes),
         FOLDER_TEST(a_full_disk_leaves_the_old_object),
         FOLDER_TEST(a_put_that_fails_anywhere_leaves_nothing_half),
         FOLDER_TEST(a_new_folder_that_cannot_be_synced_is_an_error),

@@ -345,7 +345,7 @@ static int open_api(struct control_plane *plane, const struct settings *settings
         .shares = plane->shares,
         .clock = clock_system(),
         .log = plane->log,
-        .idempotency = idempotency_new(plane->store, clock_system()),
+        .idempotency = idempotency_new(plane->store, clock_system(), plane->shares),
         .backup_folder = plane->backups,
         .bridge_pool = plane->provider ? &plane->pool : NULL,
     };

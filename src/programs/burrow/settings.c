@@ -102,8 +102,8 @@ const struct setting settings_table[] = {
     {"gc-every", SETTING_PERIOD, FIELD(gc_every_ms), "1d", "TIME",
      "How often stored layers that nobody names any more are taken away; 0 for never.", NULL},
     {"memory-pressure", SETTING_NUMBER, FIELD(memory_pressure), "10", "PERCENT",
-     "When less of the machine's memory is available, sandboxes that sleep for longest give up "
-     "theirs; 0 for never.",
+     "When less of the machine's memory is available, sandboxes that sleep give up theirs: those of "
+     "the user who holds most first, and the longest asleep of them; 0 for never.",
      NULL},
     {"event-retention", SETTING_PERIOD, FIELD(event_retention_ms), "30d", "TIME",
      "How long events and the audit log are kept; 0 for ever.", NULL},
