@@ -32,13 +32,13 @@ struct bucket_book {
     struct share_asker asker;
     size_t mounts;
     uint64_t used;
-    uint64_t seen;               /* by the count that is under way */
-    uint64_t added;              /* by puts that ended while it was */
-    struct list putting;         /* of bucket_put: they may */
-    struct list waiting;         /* of bucket_put: until it is counted, and they are told */
-    bool is_changed;             /* since the last count */
+    uint64_t seen;       /* by the count that is under way */
+    uint64_t added;      /* by puts that ended while it was */
+    struct list putting; /* of bucket_put: they may */
+    struct list waiting; /* of bucket_put: until it is counted, and they are told */
+    bool is_changed;     /* since the last count */
     bool is_being_counted;
-    uint64_t changed_ms;         /* loop_now() */
+    uint64_t changed_ms; /* loop_now() */
     uint64_t counted_ms, took_ms;
     struct share_claim bucket, bytes;
     char name[];
@@ -443,7 +443,8 @@ static void bucket_removal_end(struct bucket_removal *removal, const struct erro
     LIST_EACH (&removal->ledger->books, at) {
         struct bucket_book *book = CONTAINER_OF(at, struct bucket_book, link);
 
-        if (failure || !bucket_ledger_is_owner(&book->asker.owner, &removal->owner) || book->is_being_counted)
+        if (failure || !bucket_ledger_is_owner(&book->asker.owner, &removal->owner) ||
+            book->is_being_counted)
             continue;
         bucket_book_set(book, 0);
         bucket_book_drop_unused(book);
@@ -510,8 +511,8 @@ struct bucket_ledger *bucket_ledger_new(struct loop *loop, struct objects *objec
 {
     struct bucket_ledger *ledger = mem_alloc(sizeof(*ledger));
 
-    *ledger = (struct bucket_ledger){
-        .loop = loop, .objects = objects, .shares = shares, .log = log};
+    *ledger =
+        (struct bucket_ledger){.loop = loop, .objects = objects, .shares = shares, .log = log};
     list_init(&ledger->books);
     loop_task_init(&ledger->resolve, bucket_ledger_resolve);
     (void) uv_timer_init(&loop->uv, &ledger->timer);
@@ -522,8 +523,7 @@ struct bucket_ledger *bucket_ledger_new(struct loop *loop, struct objects *objec
 
 static void bucket_ledger_closed(uv_handle_t *handle)
 {
-    struct bucket_ledger *ledger =
-        CONTAINER_OF((uv_timer_t *) handle, struct bucket_ledger, timer);
+    struct bucket_ledger *ledger = CONTAINER_OF((uv_timer_t *) handle, struct bucket_ledger, timer);
 
     ledger->stopped(ledger->context);
 }

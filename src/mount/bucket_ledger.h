@@ -15,10 +15,10 @@
 #include "objects/objects.h"
 #include "share/share.h"
 
-#define BUCKET_LEDGER_STEP  4096
-#define BUCKET_LEDGER_CALM  1000 /* ms after a change until it is counted */
-#define BUCKET_LEDGER_EASE  10   /* a bucket is being counted for at most this part of the time */
-#define BUCKET_LEDGER_NAME  256
+#define BUCKET_LEDGER_STEP 4096
+#define BUCKET_LEDGER_CALM 1000 /* ms after a change until it is counted */
+#define BUCKET_LEDGER_EASE 10   /* a bucket is being counted for at most this part of the time */
+#define BUCKET_LEDGER_NAME 256
 
 struct bucket_ledger;
 struct bucket_book; /* of one bucket */

@@ -1,6 +1,4 @@
 /* What is stored in buckets, counted in a real folder store. */
-#include "mount/bucket_ledger.h"
-
 #include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +9,7 @@
 #include <string.h>
 
 #include "base/auto.h"
+#include "mount/bucket_ledger.h"
 #include "net/net_testing.h"
 #include "objects/folder/objects_folder.h"
 /* After the headers they need. */
@@ -253,7 +252,8 @@ static void all_that_an_owner_has_is_removed(void **state)
     assert_int_equal(shares_held(bench->shares, &bench->bob.owner, SHARE_STORAGE), STEP);
 }
 
-#define LEDGER_TEST(name) cmocka_unit_test_setup_teardown(name, ledger_bench_open, ledger_bench_close)
+#define LEDGER_TEST(name)                                                                          \
+    cmocka_unit_test_setup_teardown(name, ledger_bench_open, ledger_bench_close)
 
 int main(void)
 {

@@ -15,14 +15,14 @@
 /* Whole files have as many again. There are threads for streams, too, which mounts never use: a
  * thread is made when it is needed. */
 #define FOREIGN_THREADS_ALL ((uint64_t) 2 * FOREIGN_THREADS)
-#define KEY_MAX         (2 * OBJECTS_KEY_MAX)
+#define KEY_MAX             (2 * OBJECTS_KEY_MAX)
 
 struct bucket_mounter {
     struct bucket_mounter_options options;
     struct mounter interface;
     struct bucket_ledger *ledger; /* owned; NULL: there are no buckets of ours */
-    struct list sessions; /* of mounter_session, until whoever began them lets go */
-    size_t closing;       /* of them, under way */
+    struct list sessions;         /* of mounter_session, until whoever began them lets go */
+    size_t closing;               /* of them, under way */
     bool is_stopped, is_ledger_stopped, is_ledger_closed;
     void (*stopped)(void *context);
     void *context;
@@ -124,7 +124,7 @@ struct mounter_session {
     struct objects *foreign;       /* owned; NULL: the bucket is ours */
     struct bucket_book *book;      /* of one of ours, while it is mounted */
     struct share_claim mount, threads;
-    bool is_released;              /* whoever began it has asked for its end */
+    bool is_released; /* whoever began it has asked for its end */
     mounter_done *done;
     void *context;
     struct loop_task task;
@@ -332,8 +332,8 @@ struct bucket_mounter *bucket_mounter_new(const struct bucket_mounter_options *o
     };
     list_init(&mounter->sessions);
     if (options->buckets)
-        mounter->ledger = bucket_ledger_new(options->loop, options->buckets, options->shares,
-                                            options->log);
+        mounter->ledger =
+            bucket_ledger_new(options->loop, options->buckets, options->shares, options->log);
     return mounter;
 }
 

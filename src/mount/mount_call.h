@@ -47,7 +47,8 @@ struct mount_ask {
     bool only_new;
     const char *media_type;
     const struct mount_marks *marks; /* of a put */
-    uint64_t replaces; /* of a put: the length of what was there, as far as known; of a delete, too */
+    uint64_t
+        replaces; /* of a put: the length of what was there, as far as known; of a delete, too */
 };
 
 #define MOUNT_PUT_MAX 4096
@@ -64,9 +65,9 @@ struct mount_answer {
 typedef void mount_call_done(void *context, int result, const struct mount_answer *answer);
 
 struct mount_calls {
-    struct loop *loop;       /* borrowed */
-    struct objects *objects; /* borrowed */
-    struct log *log;         /* borrowed, may be NULL */
+    struct loop *loop;        /* borrowed */
+    struct objects *objects;  /* borrowed */
+    struct log *log;          /* borrowed, may be NULL */
     struct bucket_book *book; /* borrowed; NULL: no quota is asked */
     struct list asking;       /* their quota; then they wait as others do */
     struct list running, waiting;

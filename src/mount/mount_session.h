@@ -74,13 +74,13 @@ void mount_host_free(struct mount_host *host);
 struct mount_options {
     const char *prefix; /* of the keys: "" or "projects/7/"; UTF-8 without empty segments */
     bool read_only;
-    uint32_t uid, gid;    /* of files that say nothing of their owner, as the sandbox counts */
-    uint32_t file_mode;   /* of those that say nothing of it; 0: 0644 */
-    uint32_t folder_mode; /* 0: 0755 */
-    size_t cache_limit;   /* 0: MOUNT_CACHE_DEFAULT */
-    uint64_t spool_limit; /* 0: MOUNT_SPOOL_DEFAULT */
-    uint64_t patience_ms; /* with the store; 0: MOUNT_PATIENCE_MS */
-    const char *text;     /* for the log: whose it is. May be NULL */
+    uint32_t uid, gid;        /* of files that say nothing of their owner, as the sandbox counts */
+    uint32_t file_mode;       /* of those that say nothing of it; 0: 0644 */
+    uint32_t folder_mode;     /* 0: 0755 */
+    size_t cache_limit;       /* 0: MOUNT_CACHE_DEFAULT */
+    uint64_t spool_limit;     /* 0: MOUNT_SPOOL_DEFAULT */
+    uint64_t patience_ms;     /* with the store; 0: MOUNT_PATIENCE_MS */
+    const char *text;         /* for the log: whose it is. May be NULL */
     struct share_asker asker; /* in whose name spools are claimed */
     struct bucket_book *book; /* borrowed: of a bucket of ours; NULL: nobody's quota is asked */
     /* The kernel has let go of it. Once, never from inside a call; mount_session_close is due. */

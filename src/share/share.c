@@ -306,7 +306,8 @@ void share_drop(struct shares *shares, const struct id *owner, enum share share,
 
     if (!account)
         return;
-    account_add(account, share, 0 - (amount < account->held[share] ? amount : account->held[share]));
+    account_add(account, share,
+                0 - (amount < account->held[share] ? amount : account->held[share]));
     account_drop_unused(account);
 }
 

@@ -14,7 +14,7 @@
  * growing. */
 #define WAL_KEPT_BYTES "16777216"
 
-#define AUTO_VACUUM_INCREMENTAL 2 /* SQLite's number */
+#define AUTO_VACUUM_INCREMENTAL 2            /* SQLite's number */
 #define REWRITE_PAGES_MAX       (256 * 1024) /* 1 GiB: some seconds, once */
 
 /* Free pages are kept for what comes next, unless they are many, by number and by share. */

@@ -293,8 +293,7 @@ static void the_count_of_a_stream_that_is_over_is_forgotten(void **state)
 static void fill_and_empty(struct contract *contract)
 {
     static char reply[256 * 1024];
-    const struct store_condition all = {STORE_IDEMPOTENCY_CREATED, STORE_GREATER,
-                                        store_integer(0)};
+    const struct store_condition all = {STORE_IDEMPOTENCY_CREATED, STORE_GREATER, store_integer(0)};
     struct store_transaction *change;
     char key[16];
 

@@ -29,8 +29,8 @@ struct agent_exchange;
 enum visit_flag {
     VISIT_CREATE =
         1 << 0, /* make the sandbox when there is none of that name: bridge, StackMemory */
-    VISIT_START = 1 << 1,  /* also start one that somebody stopped */
-    VISIT_READ = 1 << 2,   /* looking only: a read key will do */
+    VISIT_START = 1 << 1,   /* also start one that somebody stopped */
+    VISIT_READ = 1 << 2,    /* looking only: a read key will do */
     VISIT_NO_WAKE = 1 << 3, /* ERR_CONFLICT unless it runs */
     VISIT_TERMINAL = 1 << 4 /* an upgrade becomes a terminal, which users have another part of */
 };

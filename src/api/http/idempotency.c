@@ -22,9 +22,9 @@ struct idempotency {
     struct table entries;      /* under way, by owner and key */
     struct list all;
     uint64_t seed;
-    int64_t swept_ms;      /* wall time */
-    struct shares *shares; /* borrowed; may be NULL */
-    struct list kept;      /* of idempotency_kept, oldest first */
+    int64_t swept_ms;                    /* wall time */
+    struct shares *shares;               /* borrowed; may be NULL */
+    struct list kept;                    /* of idempotency_kept, oldest first */
     struct idempotency_loading *loading; /* NULL: it is over */
 };
 
@@ -260,7 +260,8 @@ static bool is_worth_keeping(int status, const char *content_type, const void *b
     bool is_made = status == 201 || status == 202;
 
     return status >= 200 && status < 300 && body &&
-           length <= (is_made ? IDEMPOTENCY_REPLY_MAX : IDEMPOTENCY_OUTPUT_MAX) && content_type && strcmp(content_type, "application/json") == 0;
+           length <= (is_made ? IDEMPOTENCY_REPLY_MAX : IDEMPOTENCY_OUTPUT_MAX) && content_type &&
+           strcmp(content_type, "application/json") == 0;
 }
 
 static bool reply_coming(struct http_watch *watch, struct http_request *request, int status,

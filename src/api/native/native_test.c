@@ -65,14 +65,14 @@ static int setup(void **state)
     bench->caller = bench->world->caller;
     bench->agents = agents_new(&bench->world->loop, NULL);
     agents_set_domain(bench->agents, bench->world->domain);
-    bench->api = (struct api){.loop = &bench->world->loop,
-                              .domain = bench->world->domain,
-                              .agents = bench->agents,
-                              .clock = &bench->world->clock.clock,
-                              .idempotency =
-                                  idempotency_new(bench->world->store, &bench->world->clock.clock,
-                                                  bench->world->options.shares),
-                              .backup_folder = bench->folder};
+    bench->api =
+        (struct api){.loop = &bench->world->loop,
+                     .domain = bench->world->domain,
+                     .agents = bench->agents,
+                     .clock = &bench->world->clock.clock,
+                     .idempotency = idempotency_new(bench->world->store, &bench->world->clock.clock,
+                                                    bench->world->options.shares),
+                     .backup_folder = bench->folder};
     serve(bench);
     *state = bench;
     return 0;

@@ -501,7 +501,8 @@ static void tick(struct domain *domain)
          .comparison = STORE_LESS,
          .value = store_integer(backups->opened_ms)}};
 
-    if (backups->looking || !list_is_empty(&backups->purging) || now < backups->due_ns || !domain->options.vault)
+    if (backups->looking || !list_is_empty(&backups->purging) || now < backups->due_ns ||
+        !domain->options.vault)
         return;
     backups->due_ns = now + COLLECT_EVERY_NS;
     collect(domain, unfinished, ARRAY_COUNT(unfinished));

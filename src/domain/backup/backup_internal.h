@@ -9,9 +9,9 @@
 
 struct backups {
     uint64_t due_ns;
-    int64_t opened_ms; /* rows "making" from before are of a daemon that is gone */
-    size_t looking;    /* for those to collect, under way */
-    struct list purging; /* of backup_purge */
+    int64_t opened_ms;     /* rows "making" from before are of a daemon that is gone */
+    size_t looking;        /* for those to collect, under way */
+    struct list purging;   /* of backup_purge */
     struct list leaving;   /* of leaving_owner: users who were deleted */
     struct list restoring; /* into sandboxes, from their wake on: backup_restore.c */
 };

@@ -253,8 +253,8 @@ static void on_archived(void *context, const struct error *failure,
     struct error err = ERROR_INIT;
 
     /* Others may have stored something meanwhile: now it is known how much it is. */
-    if (!failure && domain_hold(making->domain, &making->backup.owner, SHARE_STORAGE,
-                                archived->size, &err) < 0)
+    if (!failure &&
+        domain_hold(making->domain, &making->backup.owner, SHARE_STORAGE, archived->size, &err) < 0)
         failure = &err;
     if (!failure) {
         making->backup.size = archived->size;

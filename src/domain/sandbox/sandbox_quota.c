@@ -74,7 +74,7 @@ static int check_running(const struct quota *quota, const struct usage *usage,
 }
 
 /* Whatever quotas say: the database must have room. */
-static int check_disk(const struct domain *domain, struct error *err)
+static int sandbox_quota_check_disk(const struct domain *domain, struct error *err)
 {
     const struct domain_options *options = &domain->options;
 
@@ -91,7 +91,7 @@ int sandbox_quota_create(const struct domain *domain, const struct id *owner,
     struct quota quota = quota_of(domain, owner);
     struct usage usage = usage_of(domain, owner);
 
-    if (check_disk(domain, err) < 0 ||
+    if (sandbox_quota_check_disk(domain, err) < 0 ||
         check_count("sandboxes", usage.sandboxes, quota.sandboxes, err) < 0 ||
         check_bytes("disk", usage.disk_bytes, limits->disk_bytes, quota.disk_bytes, err) < 0)
         return -1;
@@ -104,7 +104,7 @@ int sandbox_quota_snapshot(const struct domain *domain, const struct id *owner, 
     struct quota quota = quota_of(domain, owner);
     struct usage usage = usage_of(domain, owner);
 
-    if (check_disk(domain, err) < 0 ||
+    if (sandbox_quota_check_disk(domain, err) < 0 ||
         check_count("snapshots", count, quota.snapshots, err) < 0)
         return -1;
     return check_bytes("disk", usage.disk_bytes, bytes ? bytes : 1, quota.disk_bytes, err);
@@ -127,7 +127,7 @@ int sandbox_quota_storage(const struct domain *domain, const struct id *owner, u
 {
     uint64_t maximum = quota_of(domain, owner).storage_bytes;
 
-    if (check_disk(domain, err) < 0)
+    if (sandbox_quota_check_disk(domain, err) < 0)
         return -1;
     if (check_bytes("storage", others, 1, maximum, err) < 0)
         return -1;

@@ -109,7 +109,8 @@ static void count(struct domain *domain, const struct sandbox *sandbox, uint64_t
     usage->sandboxes += sign;
     usage->disk_bytes += sign * limits->disk_bytes;
     if (sandbox_status_counts_as_running(sandbox->status) || sandbox->status == SANDBOX_FROZEN)
-        usage->held_bytes += sign * (limits->memory_bytes ? limits->memory_bytes : UNLIMITED_MEMORY);
+        usage->held_bytes +=
+            sign * (limits->memory_bytes ? limits->memory_bytes : UNLIMITED_MEMORY);
     if (sandbox_status_counts_as_running(sandbox->status)) {
         usage->running += sign;
         usage->memory_bytes += sign * limits->memory_bytes;

@@ -370,11 +370,10 @@ static int template_claim(struct template_change *change, struct error *err)
     const struct template *known = find(domain, &wished->owner, wished->name);
     uint64_t size = template_size(wished), before = known ? template_size(known) : 0;
 
-    if (!known &&
-        domain_claim(domain, &wished->owner, SHARE_TEMPLATES, 1, &wished->count, err) < 0)
+    if (!known && domain_claim(domain, &wished->owner, SHARE_TEMPLATES, 1, &wished->count, err) < 0)
         return -1;
-    if (size > before && domain_check_share(domain, &wished->owner, SHARE_TEMPLATE_BYTES,
-                                            size - before, err) < 0)
+    if (size > before &&
+        domain_check_share(domain, &wished->owner, SHARE_TEMPLATE_BYTES, size - before, err) < 0)
         return -1;
     if (known)
         domain_claim_anyway(domain, &wished->owner, SHARE_TEMPLATES, 1, &wished->count);

@@ -14,8 +14,8 @@
 #include "domain/tiers/inspection_internal.h"
 
 static void (*const stages[])(struct inspection *inspection) = {
-    inspection_look_at_disks,  inspection_look_at_snapshots, inspection_look_at_marks,
-    inspection_look_at_layers, inspection_look_at_backups,   inspection_look_at_workspaces,
+    inspection_look_at_disks,   inspection_look_at_snapshots, inspection_look_at_marks,
+    inspection_look_at_layers,  inspection_look_at_backups,   inspection_look_at_workspaces,
     inspection_look_at_objects, inspection_look_at_buckets};
 
 /* --- the end --------------------------------------------------------------------------------- */

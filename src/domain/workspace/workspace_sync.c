@@ -217,11 +217,12 @@ static void over_quota(const struct run *run, struct error *ret_err)
     number_format_size(others, taken);
     number_format_size(run->bytes_max, left);
     number_format_size(others + run->bytes_max, maximum);
-    (void) error_set(ret_err, ERR_QUOTA, 0,
-                     "storage: %s of at most %s are taken by other workspaces, buckets and backups, "
-                     "and this one holds "
-                     "more than the %s that are left",
-                     taken, maximum, left);
+    (void) error_set(
+        ret_err, ERR_QUOTA, 0,
+        "storage: %s of at most %s are taken by other workspaces, buckets and backups, "
+        "and this one holds "
+        "more than the %s that are left",
+        taken, maximum, left);
 }
 
 static void on_synced(void *context, const struct error *failure, const struct vault_synced *synced)

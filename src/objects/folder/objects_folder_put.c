@@ -300,7 +300,8 @@ static int copy_range(struct draft *draft, const struct objects_work *work, int 
             return -ECANCELED;
         if (sys_disk_room_check(draft->folder->root, draft->folder->floor, 0) < 0)
             return -ENOSPC;
-        count = copy_file_range(from, &at, draft->file, &to, left < COPY_STEP ? left : COPY_STEP, 0);
+        count =
+            copy_file_range(from, &at, draft->file, &to, left < COPY_STEP ? left : COPY_STEP, 0);
         if (count <= 0)
             return count < 0 ? -errno : -EIO; /* shorter than it was */
     }

@@ -298,7 +298,8 @@ static void a_file_where_the_folder_should_be_is_an_error(void **state)
 static void a_floor_of_the_disk_stays_free(void **state)
 {
     struct contract *contract = *state;
-    AUTO(free) char *place = path_of(contract, "small"), *filler = path_of(contract, "small/filler");
+    AUTO(free)
+    char *place = path_of(contract, "small"), *filler = path_of(contract, "small/filler");
     AUTO(free) char *bytes = mem_alloc(3900 * 1024);
     struct objects *before = contract->objects;
     struct error err = ERROR_INIT;

@@ -152,6 +152,15 @@ static int open_store(struct control_plane *plane, const struct settings *settin
     return plane->store ? 0 : -1;
 }
 
+/* Whoever is connected and asks nothing must leave descriptors to those who do. */
+size_t control_plane_connections(const struct settings *settings)
+{
+    struct rlimit files;
+    uint64_t half = getrlimit(RLIMIT_NOFILE, &files) < 0 ? UINT64_MAX : files.rlim_cur / 2;
+
+    return settings->connections_max < half ? settings->connections_max : half;
+}
+
 /* The limit was raised as far as it goes; what it is now is what there is. */
 static int open_shares(struct control_plane *plane, const struct settings *settings,
                        struct error *err)
@@ -166,7 +175,7 @@ static int open_shares(struct control_plane *plane, const struct settings *setti
                     "raise LimitNOFILE= of the unit, or `ulimit -n`",
                     log_number("limit", (int64_t) files.rlim_cur),
                     log_number("wanted", DESCRIPTORS_WANTED));
-    plane->shares = shares_new(files.rlim_cur);
+    plane->shares = shares_new(files.rlim_cur - control_plane_connections(settings));
     if (shares_set_limits(plane->shares, settings->share_limits, err) < 0)
         return error_wrap(err, "share-limits");
     return 0;

@@ -31,8 +31,8 @@
 #include "store/store.h"
 
 struct control_plane {
-    int data;            /* borrowed: the data folder */
-    uint64_t disk_floor; /* bytes of its disk that stay free */
+    int data;                    /* borrowed: the data folder */
+    uint64_t disk_floor;         /* bytes of its disk that stay free */
     struct loop *loop;           /* borrowed */
     struct log *log;             /* borrowed */
     struct admission *admission; /* borrowed: told when callers can be known */
@@ -64,6 +64,9 @@ struct control_plane {
     bool is_lost;
     bool is_closing;
 };
+
+/* How many clients may be connected: what the settings say, and at most half of all descriptors. */
+size_t control_plane_connections(const struct settings *settings);
 
 /* `ready` and `lost` are called from the loop, each at most once. `key` is copied; NULL without keys. Returns 0, or
  * -1 when what is on disk, or what the environment names, cannot be used; control_plane_close

@@ -155,7 +155,7 @@ static struct http_server_options server_options(const struct daemon *daemon)
     options.clock = clock_system();
     options.log = daemon->log;
     options.encode_error = error_body_write;
-    options.connections_max = settings->connections_max;
+    options.connections_max = control_plane_connections(settings);
     options.head_timeout_ms = settings->head_timeout_ms;
     options.body_timeout_ms = settings->body_timeout_ms;
     options.idle_timeout_ms = settings->idle_timeout_ms;

@@ -102,7 +102,8 @@ const struct setting settings_table[] = {
     {"gc-every", SETTING_PERIOD, FIELD(gc_every_ms), "1d", "TIME",
      "How often stored layers that nobody names any more are taken away; 0 for never.", NULL},
     {"memory-pressure", SETTING_NUMBER, FIELD(memory_pressure), "10", "PERCENT",
-     "When less of the machine's memory is available, sandboxes that sleep give up theirs: those of "
+     "When less of the machine's memory is available, sandboxes that sleep give up theirs: those "
+     "of "
      "the user who holds most first, and the longest asleep of them; 0 for never.",
      NULL},
     {"event-retention", SETTING_PERIOD, FIELD(event_retention_ms), "30d", "TIME",
@@ -111,7 +112,8 @@ const struct setting settings_table[] = {
      "node_modules,__pycache__,.cache,dist,build,.next,.nuxt,target,.DS_Store", "NAME,...",
      "Files and folders of these names are left out when workspaces are synced.", NULL},
     {"quota-sandboxes", SETTING_NUMBER, FIELD(quota_sandboxes), "50", "N",
-     "Sandboxes that a user who is no administrator may have, unless given another number; 0 for no "
+     "Sandboxes that a user who is no administrator may have, unless given another number; 0 for "
+     "no "
      "limit. Administrators have no limits but those they were given by name.",
      NULL},
     {"quota-running", SETTING_NUMBER, FIELD(quota_running), "20", "N",
@@ -126,12 +128,15 @@ const struct setting settings_table[] = {
     {"quota-snapshots", SETTING_NUMBER, FIELD(quota_snapshots), "500", "N", "Likewise snapshots.",
      NULL},
     {"quota-storage", SETTING_SIZE, FIELD(quota_storage), "20G", "SIZE",
-     "Likewise what buckets, backups and the mirrors of workspaces hold in the object store.", NULL},
+     "Likewise what buckets, backups and the mirrors of workspaces hold in the object store.",
+     NULL},
     {"quota-requests", SETTING_NUMBER, FIELD(quota_requests), "6000", "N",
      "Likewise requests per minute.", NULL},
     {"disk-floor", SETTING_SIZE, FIELD(disk_floor), "1G", "SIZE",
-     "So much of the data folder's disk stays free for the database, but never more than a twentieth "
-     "of it: below that, creates, backups, syncs and writes to buckets are refused. 0 for no floor.",
+     "So much of the data folder's disk stays free for the database, but never more than a "
+     "twentieth "
+     "of it: below that, creates, backups, syncs and writes to buckets are refused. 0 for no "
+     "floor.",
      NULL},
     {"share-limits", SETTING_TEXT, FIELD(share_limits), "", "NAME=N,...",
      "How much of what all users share one of them may hold, where the preset is not right, such "
