@@ -207,13 +207,11 @@ static void bucket_book_counted(struct bucket_book *book, const struct bucket_co
     bucket_book_drop_unused(book);
 }
 
-static void bucket_count_end(struct bucket_count *count, const struct error *failure)
+/* All that it was of are known anew, or shall be counted again. */
+static void bucket_count_settle(struct bucket_count *count, const struct error *failure)
 {
-    AUTO(free) struct bucket_count *over = count;
     struct bucket_ledger *ledger = count->ledger;
 
-    if (!ledger)
-        return;
     ledger->count = NULL;
     LIST_EACH (&ledger->books, at) {
         struct bucket_book *book = CONTAINER_OF(at, struct bucket_book, link);
@@ -232,6 +230,13 @@ static void bucket_count_end(struct bucket_count *count, const struct error *fai
         LOG_WARNING(ledger->log, "buckets could not be counted, and are counted again later",
                     log_text("error", failure->message));
     loop_defer(ledger->loop, &ledger->resolve);
+}
+
+static void bucket_count_end(struct bucket_count *count, const struct error *failure)
+{
+    if (count->ledger)
+        bucket_count_settle(count, failure);
+    free(count);
 }
 
 static void bucket_count_on_page(void *context, const struct error *failure,
@@ -438,8 +443,6 @@ static void bucket_removal_page(struct bucket_removal *removal);
 /* Gone is gone: nobody has it mounted, and it need not be counted to know that. */
 static void bucket_removal_end(struct bucket_removal *removal, const struct error *failure)
 {
-    AUTO(free) struct bucket_removal *over = removal;
-
     LIST_EACH (&removal->ledger->books, at) {
         struct bucket_book *book = CONTAINER_OF(at, struct bucket_book, link);
 
@@ -451,6 +454,7 @@ static void bucket_removal_end(struct bucket_removal *removal, const struct erro
     }
     if (removal->done)
         removal->done(removal->context, failure);
+    free(removal);
 }
 
 static void bucket_removal_on_removed(void *context, const struct error *failure)

@@ -225,6 +225,33 @@ def what_a_deleted_user_had_is_gone():
     PLANE.call("DELETE", of("staying"), key=stays, timeout=SECONDS)
 
 
+@test
+def what_a_crash_left_of_a_deleted_user_is_seen_and_collected():
+    gone = "a" * 26  # the id of nobody
+    _, stays = new_user("remaining")
+    new_box("remaining", stays)
+    run("remaining", "echo x > /m/file", stays)
+    owner = os.stat(bucket_folder(""))
+    os.makedirs(bucket_folder(gone, "left"))
+    with open(bucket_folder(gone, "left", "file"), "w", encoding="ascii") as file:
+        file.write("x")
+    for path in ("", "left", "left/file"):
+        os.chown(bucket_folder(gone, path), owner.st_uid, owner.st_gid)
+    PLANE.kill_hard("daemon")
+    wait_until(lambda: PLANE.ask("GET", "/ready").status == 200, "the daemon is back")
+
+    def findings():
+        return PLANE.call("POST", f"{NATIVE}/fsck", {}, timeout=SECONDS)["findings"]
+    wait_until(findings, "it was counted")
+    equal([(one["is"], one["what"], one["name"]) for one in findings()],
+          [("garbage", "bucket", f"{gone}/left")], "fsck")
+    equal(PLANE.call("POST", f"{NATIVE}/gc", {}, timeout=SECONDS)["buckets"], 1, "gc")
+    assert not os.path.exists(bucket_folder(gone)), "it is still there"
+    equal(findings(), [], "fsck behind it")
+    equal(run("remaining", "cat /m/file", stays), "x\n", "of who stays")
+    PLANE.call("DELETE", of("remaining"), key=stays, timeout=SECONDS)
+
+
 # --- connections ---------------------------------------------------------------------------------
 
 def upgrade(path, key):

@@ -35,7 +35,8 @@ class World:
     """A daemon, and everything of Alice's that has a name."""
 
     def __init__(self):
-        self.plane = plane = ControlPlane("--trusted-proxies", "127.0.0.0/8", "--stock", "2")
+        self.plane = plane = ControlPlane("--trusted-proxies", "127.0.0.0/8", "--stock", "2",
+                                               "--quota-running", "0", "--quota-memory", "0")
         plane.__enter__()
         atexit.register(self.close)
         self.routes = all_routes(plane)

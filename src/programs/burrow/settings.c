@@ -118,7 +118,7 @@ const struct setting settings_table[] = {
      NULL},
     {"quota-running", SETTING_NUMBER, FIELD(quota_running), "20", "N",
      "Likewise sandboxes that are awake at the same time.", NULL},
-    {"quota-memory", SETTING_SIZE, FIELD(quota_memory), "32G", "SIZE",
+    {"quota-memory", SETTING_SIZE, FIELD(quota_memory), "40G", "SIZE",
      "Likewise the memory limits of those together.", NULL},
     {"quota-cpus", SETTING_CPUS, FIELD(quota_cpus), "0", "NUMBER",
      "Likewise their CPU limits together. With one, sandboxes need a CPU limit (default-cpus).",
