@@ -58,10 +58,9 @@ def many_backups_of_one_owner_leave_turns_for_others():
     run("many", "mkdir -p big && cd big && head -c 4000000 /dev/urandom | split -a 4 -b 2000", many)
     asked = [Asked("POST", of("many", "/backups"), {"dir": "/workspace", "compression": "xz"}, many)
              for _ in range(BACKUPS)]
-    for one in asked[:]:  # those who are too many are told at once, and which limit that is
-        if len([each for each in asked if each.answer]) >= BACKUPS - OF_ONE:
-            break
-        one.join(0.5)
+    # Those who are too many are told when it is their turn for a job, and which limit that is.
+    wait_until(lambda: [one for one in asked if one.answer and one.answer.status == 429],
+               "somebody is too many", seconds=SECONDS)
     PLANE.call("POST", of("other", "/backups"), {}, key=other, timeout=SECONDS)
     waiting = [one for one in asked if not one.answer]
     refused = [one.answer for one in asked if one.answer and one.answer.status == 429]

@@ -41,7 +41,7 @@ bool owner_is_gone(const struct domain *domain, const char *id)
     struct id owner = {.text = ""};
 
     (void) snprintf(owner.text, sizeof(owner.text), "%s", id);
-    return owner_count(domain) > 0 && !owner_find(domain, &owner);
+    return id_is_valid(owner.text) && owner_count(domain) > 0 && !owner_find(domain, &owner);
 }
 
 struct owner *owner_find_email(const struct domain *domain, const char *email)

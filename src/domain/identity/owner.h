@@ -54,8 +54,8 @@ void owner_delete(struct domain *domain, const struct caller *caller, struct own
                   owner_done *done, void *context);
 
 struct owner *owner_find(const struct domain *domain, const struct id *id);
-/* Whether an id that something belongs to is nobody's any more: for those who tidy up. Where there
- * is no user at all, nobody is said to be gone. */
+/* Whether an id that something belongs to is nobody's any more: for those who tidy up. What is no id
+ * is somebody else's, and where there is no user at all nobody is said to be gone. */
 bool owner_is_gone(const struct domain *domain, const char *id);
 struct owner *owner_find_email(const struct domain *domain, const char *email);
 /* By id, email or name, for people; NULL with ERR_NOT_FOUND. */

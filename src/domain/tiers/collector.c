@@ -262,14 +262,15 @@ static void on_buckets_gone(void *context, const struct error *failure)
         remove_buckets(collection);
 }
 
-/* Of users who were deleted, one after the other. */
+/* Of users who were deleted, one after the other. Only when somebody asked for it: what is in a
+ * bucket is nobody's but theirs, and a store may hold those of another daemon's users. */
 static void remove_buckets(struct collection *collection)
 {
     const struct mounter *mounter = collection->domain->options.mounter;
     const struct id before = collection->leaving;
 
     collection->leaving = (struct id){.text = ""};
-    if (mounter && mounter->each_bucket && domain_is_open(collection->domain, NULL))
+    if (collection->done && mounter && mounter->each_bucket && domain_is_open(collection->domain, NULL))
         mounter->each_bucket(mounter->self, see_bucket, collection);
     if (!*collection->leaving.text || id_equal(&before, &collection->leaving))
         end(collection, NULL); /* an owner who is still there is left to the next run */

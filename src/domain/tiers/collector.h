@@ -5,7 +5,8 @@
  *       ──► list "layers/", page by page ──► rows go ──► objects go
  *     list "backups/", page by page ──► rows are looked for ──► objects without one go
  *     list snapshots, when nothing is under way ──► those without a row go
- *     buckets that were counted ──► those of users who were deleted go, and so do their backups
+ *     buckets that were counted ──► those of users who were deleted go, when somebody asked for a
+ *     collection; their backups go always
  *
  * A layer goes when nothing names it and its object is older than the grace time. Nothing counts
  * references, so that no count can be wrong.
