@@ -38,6 +38,7 @@ struct bucket_book {
     struct list waiting; /* of bucket_put: until it is counted, and they are told */
     bool is_changed;     /* since the last count */
     bool is_being_counted;
+    uint64_t counts_begun, counts_done;
     uint64_t changed_ms; /* loop_now() */
     uint64_t counted_ms, took_ms;
     struct share_claim bucket, bytes;
@@ -199,6 +200,7 @@ static void bucket_book_counted(struct bucket_book *book, const struct bucket_co
     LIST_EACH (&book->putting, at)
         used += CONTAINER_OF(at, struct bucket_put, link)->grows;
     book->is_being_counted = false;
+    book->counts_done = book->counts_begun;
     book->counted_ms = loop_now(ledger->loop);
     book->took_ms = book->counted_ms - count->begun_ms;
     bucket_book_set(book, used);
@@ -283,6 +285,7 @@ static void bucket_count_begin(struct bucket_ledger *ledger, struct bucket_book 
             continue;
         book->is_being_counted = true;
         book->is_changed = false;
+        book->counts_begun++;
         book->seen = book->added = 0;
     }
     bucket_count_page(count, NULL);
@@ -292,9 +295,11 @@ static void bucket_count_begin(struct bucket_ledger *ledger, struct bucket_book 
 static bool bucket_book_may_be_counted(const struct bucket_book *book)
 {
     uint64_t now = loop_now(book->ledger->loop);
+    uint64_t ease = BUCKET_LEDGER_EASE * book->took_ms;
 
-    return book->is_changed &&
-           (!book->counted_ms || now - book->counted_ms >= BUCKET_LEDGER_EASE * book->took_ms);
+    if (ease > BUCKET_LEDGER_EASE_MAX)
+        ease = BUCKET_LEDGER_EASE_MAX;
+    return book->is_changed && (!book->counted_ms || now - book->counted_ms >= ease);
 }
 
 static void bucket_ledger_look(uv_timer_t *timer)
@@ -311,7 +316,10 @@ static void bucket_ledger_look(uv_timer_t *timer)
     LIST_EACH (&ledger->books, at) {
         struct bucket_book *book = CONTAINER_OF(at, struct bucket_book, link);
 
-        if (bucket_book_may_be_counted(book) && now - book->changed_ms >= BUCKET_LEDGER_CALM) {
+        bool is_due =
+            !list_is_empty(&book->waiting) || now - book->changed_ms >= BUCKET_LEDGER_CALM;
+
+        if (is_due && bucket_book_may_be_counted(book)) {
             list_remove(&book->link); /* the others come before it is counted again */
             list_append(&ledger->books, &book->link);
             bucket_count_begin(ledger, book);
@@ -335,17 +343,24 @@ static int bucket_put_claim(struct bucket_put *put, struct error *err)
     return 0;
 }
 
-/* All that wait in a book that has a fresh count, or one that must do. True: none is left. */
+/* Who waits in a book that was counted since he asked. */
+static struct bucket_put *bucket_book_ready(const struct bucket_book *book)
+{
+    LIST_EACH (&book->waiting, at) {
+        struct bucket_put *put = CONTAINER_OF(at, struct bucket_put, link);
+
+        if (put->wants <= book->counts_done || book->ledger->is_stopped)
+            return put;
+    }
+    return NULL;
+}
+
+/* Whoever is told may give up others: the list is looked at anew. True: none is left. */
 static bool bucket_book_resolve(struct bucket_book *book)
 {
-    struct list *first;
+    struct bucket_put *put;
 
-    if (list_is_empty(&book->waiting))
-        return true;
-    if (book->is_being_counted || (!book->ledger->is_stopped && bucket_book_may_be_counted(book)))
-        return false;
-    while ((first = list_first(&book->waiting))) {
-        struct bucket_put *put = CONTAINER_OF(first, struct bucket_put, link);
+    while ((put = bucket_book_ready(book))) {
         struct error err = ERROR_INIT;
 
         if (bucket_put_claim(put, &err) == 0) {
@@ -356,7 +371,7 @@ static bool bucket_book_resolve(struct bucket_book *book)
         put->book = NULL;
         put->told(put, &err);
     }
-    return true;
+    return list_is_empty(&book->waiting);
 }
 
 static void bucket_ledger_resolve(struct loop_task *task)
@@ -366,8 +381,8 @@ static void bucket_ledger_resolve(struct loop_task *task)
     LIST_EACH (&ledger->books, at) {
         struct bucket_book *book = CONTAINER_OF(at, struct bucket_book, link);
 
-        if (!bucket_book_resolve(book) && !ledger->count)
-            bucket_count_begin(ledger, book); /* its end comes back here */
+        if (!bucket_book_resolve(book) && !ledger->count && bucket_book_may_be_counted(book))
+            bucket_count_begin(ledger, book); /* its end comes back here; else the timer does it */
     }
 }
 
@@ -382,6 +397,7 @@ bool bucket_put_begin(struct bucket_put *put, struct bucket_book *book, uint64_t
     put->grows = now > before ? now - before : 0;
     if (bucket_put_claim(put, NULL) == 0)
         return true;
+    put->wants = book->counts_begun + 1;
     list_append(&book->waiting, &put->link);
     bucket_book_changed(book); /* something may have gone */
     loop_defer(book->ledger->loop, &book->ledger->resolve);

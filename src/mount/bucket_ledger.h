@@ -15,10 +15,11 @@
 #include "objects/objects.h"
 #include "share/share.h"
 
-#define BUCKET_LEDGER_STEP 4096
-#define BUCKET_LEDGER_CALM 1000 /* ms after a change until it is counted */
-#define BUCKET_LEDGER_EASE 10   /* a bucket is being counted for at most this part of the time */
-#define BUCKET_LEDGER_NAME 256
+#define BUCKET_LEDGER_STEP     4096
+#define BUCKET_LEDGER_CALM     1000 /* ms after a change until it is counted */
+#define BUCKET_LEDGER_EASE     10   /* a bucket is being counted for one such part of the time */
+#define BUCKET_LEDGER_EASE_MAX 5000 /* ms between two counts, whatever they take */
+#define BUCKET_LEDGER_NAME     256
 
 struct bucket_ledger;
 struct bucket_book; /* of one bucket */
@@ -45,6 +46,7 @@ struct bucket_put {
     struct list link;
     struct bucket_book *book; /* NULL: none is under way */
     uint64_t grows;
+    uint64_t wants; /* that count of its bucket, begun after it asked, says whether it may */
     void (*told)(struct bucket_put *put, const struct error *refused);
 };
 

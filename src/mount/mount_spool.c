@@ -67,17 +67,16 @@ struct mount_spool *mount_spool_new(struct mount_spool_room *room, int *ret_erro
 /* Whether there is room for a longer one. */
 static int spool_check(struct mount_spool *spool, uint64_t size)
 {
-    struct mount_spool_room *room;
+    struct mount_spool_room *room = spool->room;
+    uint64_t more = size - spool->size;
     struct error err = ERROR_INIT;
 
-    for (room = spool->room; room; room = room->outer)
-        if (size - spool->size > room->limit - room->used)
-            return spool_refuse(spool->room,
-                                room->outer ? "the mount has as much as one may have that is not "
-                                              "stored yet"
-                                            : "all mounts together have",
-                                -ENOSPC);
-    room = spool->room;
+    if (more > room->limit - room->used)
+        return spool_refuse(room, "the mount has as much that is not stored yet as one may have",
+                            -ENOSPC);
+    if (room->outer && more > room->outer->limit - room->outer->used)
+        return spool_refuse(room, "all mounts have as much that is not stored yet as they may have",
+                            -ENOSPC);
     if (sys_disk_room_check(room->folder, room->floor, 0) < 0)
         return spool_refuse(room, "the disk of the daemon is full but for what is kept free",
                             -ENOSPC);

@@ -278,6 +278,15 @@ void share_release(struct share_claim *claim)
     *claim = (struct share_claim) SHARE_CLAIM_NONE;
 }
 
+/* What it holds stays in the books, in nobody's memory. */
+static void claim_forget(struct share_claim *claim)
+{
+    if (!claim->account)
+        return;
+    claim->account->claims--;
+    account_drop_unused(claim->account);
+}
+
 int share_hold(struct shares *shares, const struct share_asker *asker, enum share share,
                uint64_t amount, struct error *err)
 {
@@ -285,8 +294,7 @@ int share_hold(struct shares *shares, const struct share_asker *asker, enum shar
 
     if (share_claim(shares, asker, share, amount, &claim, err) < 0)
         return -1;
-    if (claim.account)
-        claim.account->claims--;
+    claim_forget(&claim);
     return 0;
 }
 
@@ -296,8 +304,7 @@ void share_hold_anyway(struct shares *shares, const struct share_asker *asker, e
     struct share_claim claim = SHARE_CLAIM_NONE;
 
     share_claim_anyway(shares, asker, share, amount, &claim);
-    if (claim.account)
-        claim.account->claims--;
+    claim_forget(&claim);
 }
 
 void share_drop(struct shares *shares, const struct id *owner, enum share share, uint64_t amount)

@@ -511,8 +511,8 @@ void idempotency_free(struct idempotency *idempotency)
         return;
     if (idempotency->loading)
         idempotency->loading->idempotency = NULL;
-    while ((first = list_first(&idempotency->kept)))
-        idempotency_kept_free(CONTAINER_OF(first, struct idempotency_kept, link));
+    LIST_EACH (&idempotency->kept, at)
+        idempotency_kept_free(CONTAINER_OF(at, struct idempotency_kept, link));
     while ((first = list_first(&idempotency->all)))
         idempotency_leave(CONTAINER_OF(first, struct idempotency_entry, link));
     table_done(&idempotency->entries);

@@ -270,7 +270,8 @@ static void remove_buckets(struct collection *collection)
     const struct id before = collection->leaving;
 
     collection->leaving = (struct id){.text = ""};
-    if (collection->done && mounter && mounter->each_bucket && domain_is_open(collection->domain, NULL))
+    if (collection->done && mounter && mounter->each_bucket &&
+        domain_is_open(collection->domain, NULL))
         mounter->each_bucket(mounter->self, see_bucket, collection);
     if (!*collection->leaving.text || id_equal(&before, &collection->leaving))
         end(collection, NULL); /* an owner who is still there is left to the next run */
