@@ -11,7 +11,6 @@ import threading
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
 from control_plane import NATIVE, Refused, main_with_plane  # noqa: E402
-from http_raw import connect  # noqa: E402
 from program import wait_until  # noqa: E402
 from tap import equal, test  # noqa: E402
 
@@ -19,7 +18,7 @@ PLANE = None  # the daemon
 SECONDS = 120
 BACKUPS = 24
 OF_ONE = 16  # jobs on disks that one owner may have: the share disk_jobs
-LIMITS = {"spool_files": 40, "terminals": 2, "websockets": 3}
+LIMITS = {"spool_files": 40}
 MEGABYTE = 1 << 20
 
 
@@ -249,44 +248,6 @@ def what_a_crash_left_of_a_deleted_user_is_seen_and_collected():
     equal(findings(), [], "fsck behind it")
     equal(run("remaining", "cat /m/file", stays), "x\n", "of who stays")
     PLANE.call("DELETE", of("remaining"), key=stays, timeout=SECONDS)
-
-
-# --- connections ---------------------------------------------------------------------------------
-
-def upgrade(path, key):
-    connection = connect(PLANE.address)
-    connection.send(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n"
-                    "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
-                    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n".encode())
-    return connection, connection.response_head().status
-
-
-@test
-def terminals_of_one_are_so_many():
-    _, many = new_user("terminals-many")
-    _, other = new_user("terminals-other")
-    open_ones = []
-    for name, key in (("terminals-many", many), ("terminals-other", other)):
-        PLANE.create(name, key=key)
-    for i in range(LIMITS["terminals"]):
-        connection, status = upgrade(of("terminals-many", f"/terminals?sessionId=s{i}"), many)
-        equal(status, 101, "a terminal")
-        open_ones.append(connection)
-    connection, status = upgrade(of("terminals-many", "/terminals?sessionId=more"), many)
-    equal(status, 429, "one more")
-    connection.close()
-    equal(held("terminals"), LIMITS["terminals"], "held")
-    connection, status = upgrade(of("terminals-other", "/terminals?sessionId=s"), other)
-    equal(status, 101, "of somebody else")
-    open_ones.append(connection)
-    for connection in open_ones:
-        connection.close()
-    wait_until(lambda: held("terminals") == 0, "they are given back")
-    connection, status = upgrade(of("terminals-many", "/terminals?sessionId=again"), many)
-    equal(status, 101, "again")
-    connection.close()
-    for name, key in (("terminals-many", many), ("terminals-other", other)):
-        PLANE.call("DELETE", of(name), key=key, timeout=SECONDS)
 
 
 if __name__ == "__main__":
