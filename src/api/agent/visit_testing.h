@@ -7,6 +7,7 @@
 #include "api/agent/agents.h"
 #include "api/agent/visit.h"
 #include "api/http/api.h"
+#include "domain/domain_share.h"
 #include "domain/sandbox/sandboxes.h"
 #include "net/http/http_testing.h"
 
@@ -42,6 +43,12 @@ struct caller caller_system(void)
 bool caller_may_enter(const struct caller *caller)
 {
     return caller->scope >= CALLER_SANDBOX;
+}
+
+struct share_asker domain_asker(const struct domain *domain, const struct caller *caller)
+{
+    (void) domain;
+    return (struct share_asker){.owner = caller->owner};
 }
 
 struct sandbox *sandbox_find(struct domain *domain, const struct caller *caller,
