@@ -176,10 +176,33 @@ static int make_record(struct id_range_table *table, const struct id *sandbox, p
 
     if (r < 0)
         return error_set(err, ERR_NOT_FOUND, r, "the owner of the id range of %s", sandbox->text);
-    *ret_record = (struct id_range_record){
-        .state = STATE_TAKEN, .owner = (uint32_t) owner, .owner_start = start, .user = table->user};
+    *ret_record = (struct id_range_record){.state = STATE_TAKEN,
+                                           .owner = (uint32_t) owner,
+                                           .owner_start = start,
+                                           .user = table->user,
+                                           .pids = table->pids};
     memcpy(ret_record->sandbox, sandbox->text, ID_SIZE);
     return 0;
+}
+
+/* A record of another user of the table's whose process ended. With it all others of the sandbox
+ * did: it was PID 1, or who started a job and takes it along. Nobody else would give it back. */
+static bool is_abandoned(const struct id_range_table *table, uint64_t user, uint64_t pids,
+                         pid_t owner, uint64_t owner_start)
+{
+    uint64_t start;
+
+    if (user == 0 || user == table->user || pids == 0 || pids != table->pids)
+        return false;
+    return sys_process_start_time(owner, &start) < 0 || start != owner_start;
+}
+
+static bool is_slot_abandoned(struct id_range_table *table, uint32_t slot)
+{
+    struct id_range_record record;
+
+    return id_range_read(table, slot, &record, 1) == 0 &&
+           is_abandoned(table, record.user, record.pids, (pid_t) record.owner, record.owner_start);
 }
 
 static int take_locked(struct id_range_table *table, const struct id *sandbox,
@@ -191,7 +214,9 @@ static int take_locked(struct id_range_table *table, const struct id *sandbox,
 
     if (search_for(table, sandbox, true, &search, err) < 0)
         return -1;
-    if (search.found != table->slots)
+    if (search.found != table->slots && is_slot_abandoned(table, search.found))
+        search.available = search.found;
+    else if (search.found != table->slots)
         return error_set(err, ERR_CONFLICT, 0, "sandbox %s has an id range already", sandbox->text);
     if (search.available == table->slots)
         return error_set(err, ERR_UNAVAILABLE, 0, "all %u id ranges are in use", table->slots);
@@ -318,7 +343,8 @@ static void append_entry(const struct id_range_table *table, uint32_t slot,
     *entry = (struct id_range_entry){.range = range_of(table, slot),
                                      .owner = (pid_t) record->owner,
                                      .owner_start = record->owner_start,
-                                     .user = record->user};
+                                     .user = record->user,
+                                     .pids = record->pids};
     memcpy(entry->sandbox.text, record->sandbox, ID_SIZE);
 }
 
@@ -354,6 +380,11 @@ int id_range_list(struct id_range_table *table, struct id_range_entry **ret_entr
     *ret_entries = TAKE_PTR(entries.all);
     *ret_count = entries.count;
     return 0;
+}
+
+bool id_range_is_for_us(const struct id_range_table *table, const struct id_range_entry *entry)
+{
+    return entry->user == 0 || entry->user == table->user;
 }
 
 static bool owner_lives(const struct id_range_entry *entry)
@@ -394,7 +425,9 @@ int id_range_recover(struct id_range_table *table, id_range_is_gone is_gone, voi
         int r;
 
         /* Its owner may be in another pid namespace, where pids mean others. */
-        if (entries[i].user && entries[i].user != table->user)
+        if (!id_range_is_for_us(table, &entries[i]) &&
+            !is_abandoned(table, entries[i].user, entries[i].pids, entries[i].owner,
+                          entries[i].owner_start))
             continue;
         if (owner_lives(&entries[i]) || !is_gone(context, &entries[i].sandbox))
             continue;
@@ -415,7 +448,8 @@ static int import_locked(struct id_range_table *table, const struct id_range_ent
     struct id_range_record record = {.state = STATE_TAKEN,
                                      .owner = (uint32_t) entry->owner,
                                      .owner_start = entry->owner_start,
-                                     .user = table->user};
+                                     .user = table->user,
+                                     .pids = table->pids};
     uint32_t wanted = (entry->range.first - table->first) / ID_RANGE_SIZE, slot;
     struct id_range_record found;
     int r = id_range_read(table, wanted, &found, 1);

@@ -9,7 +9,9 @@
  * a range follows from the sandbox's id, so that it is found by looking at a few entries.
  *
  * All launchers of a host use one table (SITE_IDS_FOLDER), whatever run folder they have. Each says
- * which that is, and gives back what was taken for it: of the others' processes it knows nothing.
+ * which that is, and gives back what was taken for it. What others took it gives back when it can
+ * see that their process is dead, which takes the same pid namespace: a launcher that was killed and
+ * whose run folder is gone has nobody else.
  *
  * Entries are written whole, with a checksum, and survive the death of any process; one that does
  * not add up is never handed out. After a reboot no process of a sandbox lives, so a table of an
@@ -70,7 +72,8 @@ void id_range_table_free(struct id_range_table *table);
 
 AUTO_DEFINE_PTR(id_range_table, struct id_range_table, id_range_table_free);
 
-/* A range for this sandbox; the calling process is its owner. ERR_CONFLICT: it has one;
+/* A range for this sandbox; the calling process is its owner. ERR_CONFLICT: it has one (unless
+ * another user of the table took that, whose process is dead: then it is the same one);
  * ERR_UNAVAILABLE: all are taken, or the lock is. */
 int id_range_take(struct id_range_table *table, const struct id *sandbox,
                   struct id_range *ret_range, struct error *err);
@@ -93,6 +96,7 @@ struct id_range_entry {
     pid_t owner;
     uint64_t owner_start; /* its start time, see sys_process_start_time */
     uint64_t user;        /* a hash of whom it was taken for; 0: nobody in particular */
+    uint64_t pids;        /* inode of the pid namespace that `owner` is a number in; 0: not known */
 };
 
 /* All ranges in use. The caller frees the array; NULL when empty. Takes up to a few milliseconds.
@@ -100,11 +104,15 @@ struct id_range_entry {
 int id_range_list(struct id_range_table *table, struct id_range_entry **ret_entries,
                   size_t *ret_count, struct error *err);
 
+/* Whether a range was taken for whom this table was opened for, or for nobody in particular. */
+bool id_range_is_for_us(const struct id_range_table *table, const struct id_range_entry *entry);
+
 /* Whether nothing of a sandbox exists any more (no process, no cgroup). */
 typedef bool (*id_range_is_gone)(void *context, const struct id *sandbox);
 
-/* Give back the ranges whose owner process has ended and whose sandbox `is_gone` calls gone, but
- * none of other users of the table. It is asked without the lock held. Returns how many. */
+/* Give back the ranges whose owner process has ended and whose sandbox `is_gone` calls gone; of other
+ * users of the table those whose process we would see. It is asked without the lock held. Returns
+ * how many. */
 int id_range_recover(struct id_range_table *table, id_range_is_gone is_gone, void *context,
                      size_t *ret_released, struct error *err);
 

@@ -29,7 +29,7 @@ struct id_range_record {
     uint32_t owner;
     uint64_t owner_start;
     uint64_t user; /* see id_range_entry */
-    uint64_t unused;
+    uint64_t pids; /* see id_range_entry */
     uint64_t checksum;
 };
 
@@ -50,6 +50,7 @@ struct id_range_table {
     struct id_range_reserved reserved;
     struct id_range_stamp stamps[ID_RANGE_STAMPS]; /* of what `reserved` was read from */
     uint64_t user; /* who takes ranges by this table; 0: nobody in particular */
+    uint64_t pids; /* our pid namespace */
     pid_t self;    /* whose start time is known: reading it takes longer than all the rest */
     uint64_t self_start;
     char etc[PATH_MAX];

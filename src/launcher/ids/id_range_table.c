@@ -209,6 +209,16 @@ static int read_boot(struct id_range_table *table, const char *boot, struct erro
     return 0;
 }
 
+/* In another pid namespace the same number is another process. */
+static uint64_t read_pid_namespace(const struct id_range_table *table)
+{
+    char path[PATH_MAX + 16];
+    struct stat status;
+
+    (void) snprintf(path, sizeof(path), "%s/ns/pid", table->process);
+    return stat(path, &status) < 0 ? 0 : status.st_ino;
+}
+
 /* Others must be able neither to change the table nor to put another in its place. */
 static int check_owner(int fd, const char *what, struct error *err)
 {
@@ -251,6 +261,7 @@ int id_range_table_open(const struct id_range_options *options, struct id_range_
     (void) snprintf(table->etc, sizeof(table->etc), "%s", options->etc ? options->etc : "/etc");
     (void) snprintf(table->process, sizeof(table->process), "%s",
                     options->process ? options->process : "/proc/self");
+    table->pids = read_pid_namespace(table);
     if (check_bounds(options, table, err) < 0 || read_boot(table, options->boot, err) < 0 ||
         id_range_reserved_read(&table->reserved, table->etc, table->process, err) < 0)
         return -1;

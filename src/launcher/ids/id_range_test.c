@@ -549,20 +549,46 @@ static bool nothing_is_left(void *context, const struct id *sandbox)
     return true;
 }
 
-static void launchers_share_ranges_and_give_back_their_own(void **state)
+/* Whose "ns/pid" is another file: as in another pid namespace. */
+static void make_elsewhere(const struct place *place, char *ret_process, size_t size)
+{
+    char path[SCRATCH_SIZE + 32];
+    FILE *file;
+
+    (void) snprintf(ret_process, size, "%s/process", place->folder);
+    assert_int_equal(mkdir(ret_process, 0700), 0);
+    (void) snprintf(path, sizeof(path), "%s/ns", ret_process);
+    assert_int_equal(mkdir(path, 0700), 0);
+    (void) snprintf(path, sizeof(path), "%s/ns/pid", ret_process);
+    file = fopen(path, "we");
+    assert_non_null(file);
+    assert_int_equal(fclose(file), 0);
+    for (size_t i = 0; i < 2; i++) {
+        (void) snprintf(path, sizeof(path), "%s/%s", ret_process, i ? "gid_map" : "uid_map");
+        file = fopen(path, "we");
+        assert_non_null(file);
+        assert_true(fputs("0 0 4294967295\n", file) >= 0);
+        assert_int_equal(fclose(file), 0);
+    }
+}
+
+static void whose_process_cannot_be_seen_keeps_his_ranges(void **state)
 {
     struct place place;
     AUTO(id_range_table) struct id_range_table *one = NULL, *other = NULL;
     struct id ours = id_new(), theirs = id_new();
     struct id_range range;
     struct error err = ERROR_INIT;
+    char process[SCRATCH_SIZE + 16];
     size_t released = 0;
 
     (void) state;
     make_place(&place);
+    make_elsewhere(&place, process, sizeof(process));
     place.options.user = "/run/other";
     take_and_die(&place, &theirs);
     place.options.user = "/run/one";
+    place.options.process = process;
     take_and_die(&place, &ours);
     one = open_table(&place);
     assert_int_equal(id_range_take(one, &theirs, &range, &err), -1);
@@ -576,6 +602,39 @@ static void launchers_share_ranges_and_give_back_their_own(void **state)
     assert_int_equal(id_range_recover(other, nothing_is_left, NULL, &released, &err), 0);
     assert_int_equal(released, 1);
     assert_int_equal(id_range_find(one, &theirs, &range, &err), -1);
+    remove_scratch(place.folder);
+}
+
+/* A launcher was killed and its run folder removed: nobody comes back for what it took. */
+static void ranges_of_others_who_died_before_our_eyes_are_given_back(void **state)
+{
+    struct place place;
+    AUTO(id_range_table) struct id_range_table *one = NULL, *other = NULL;
+    struct id again = id_new(), gone = id_new(), alive = id_new();
+    struct id_range range, before;
+    struct error err = ERROR_INIT;
+    size_t released = 0;
+
+    (void) state;
+    make_place(&place);
+    place.options.user = "/run/other";
+    take_and_die(&place, &again);
+    take_and_die(&place, &gone);
+    other = open_table(&place);
+    (void) take(other, &alive);
+    assert_int_equal(id_range_find(other, &again, &before, &err), 0);
+    place.options.user = "/run/one";
+    one = open_table(&place);
+    assert_int_equal(id_range_take(one, &again, &range, &err), 0);
+    assert_int_equal(range.first, before.first);
+    assert_int_equal(id_range_take(one, &again, &range, &err), -1);
+    assert_int_equal(err.code, ERR_CONFLICT);
+    assert_int_equal(id_range_take(one, &alive, &range, &err), -1);
+    assert_int_equal(err.code, ERR_CONFLICT);
+    assert_int_equal(id_range_recover(one, nothing_is_left, NULL, &released, &err), 0);
+    assert_int_equal(released, 1);
+    assert_int_equal(id_range_find(one, &gone, &range, &err), -1);
+    assert_int_equal(id_range_find(one, &alive, &range, &err), 0);
     remove_scratch(place.folder);
 }
 
@@ -614,7 +673,8 @@ static void ranges_of_an_earlier_table_are_taken_over(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(launchers_share_ranges_and_give_back_their_own),
+        cmocka_unit_test(whose_process_cannot_be_seen_keeps_his_ranges),
+        cmocka_unit_test(ranges_of_others_who_died_before_our_eyes_are_given_back),
         cmocka_unit_test(ranges_of_an_earlier_table_are_taken_over),
         cmocka_unit_test(a_range_is_taken_found_and_released),
         cmocka_unit_test(a_small_table_is_used_to_the_last_range),

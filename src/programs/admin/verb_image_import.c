@@ -98,16 +98,19 @@ int verb_image_inspect(struct image_registry *images, char **words, struct error
     return 0;
 }
 
-/* A range whose process was killed stays until a launcher finds it, but nobody works in it: with
- * PID 1 of a sandbox, and with who started a job, everything else ends. */
-static size_t count_living(const struct id_range_entry *entries, size_t count)
+/* Of our run folder: others have layers of their own. A range whose process was killed stays until
+ * a launcher finds it, but nobody works in it: with PID 1 of a sandbox, and with who started a job,
+ * everything else ends. */
+static size_t count_living(const struct id_range_table *ids, const struct id_range_entry *entries,
+                           size_t count)
 {
     size_t living = 0;
 
     for (size_t i = 0; i < count; i++) {
         uint64_t started;
 
-        living += sys_process_start_time(entries[i].owner, &started) == 0 &&
+        living += id_range_is_for_us(ids, &entries[i]) &&
+                  sys_process_start_time(entries[i].owner, &started) == 0 &&
                   started == entries[i].owner_start;
     }
     return living;
@@ -117,9 +120,8 @@ int verb_image_prune(struct image_registry *images, const char *run, struct erro
 {
     AUTO(free) struct id_range_entry *entries = NULL;
     AUTO(close) int alone = -EBADF;
-    struct id_range_table *ids = NULL;
+    AUTO(id_range_table) struct id_range_table *ids = NULL;
     size_t count = 0, deleted;
-    int r;
 
     if (!images) {
         (void) puts("0 deleted");
@@ -128,11 +130,9 @@ int verb_image_prune(struct image_registry *images, const char *run, struct erro
     alone = image_layers_hold_alone(images, err);
     if (alone < 0 || image_tools_open_ids(run, &ids, err) < 0)
         return -1;
-    r = id_range_list(ids, &entries, &count, err);
-    id_range_table_free(ids);
-    if (r < 0)
+    if (id_range_list(ids, &entries, &count, err) < 0)
         return -1;
-    count = count_living(entries, count);
+    count = count_living(ids, entries, count);
     if (count)
         return error_set(err, ERR_CONFLICT, 0,
                          "%zu sandboxes or jobs run, which may use the layers: try again without",
