@@ -234,6 +234,22 @@ static void a_rollback_keeps_the_present_and_the_state(void **state)
     expect_ok(&told.told);
 }
 
+static void a_rollback_goes_on_where_nothing_is_counted(void **state)
+{
+    struct world *world = *state;
+    struct sandbox *sandbox = create_blue(world);
+    struct snapshot *snapshot = world_snapshot(world, sandbox, "first");
+    struct told_snapshot told;
+
+    provider_fake_fail_next(world->provider, PROVIDER_CALL_DISK_USAGE, ERR_NOT_IMPLEMENTED);
+    told = ask_roll_back(world, sandbox, snapshot);
+    expect_ok(&told.told);
+    provider_fake_fail_next(world->provider, PROVIDER_CALL_DISK_USAGE, ERR_UNAVAILABLE);
+    told = ask_roll_back(world, sandbox, snapshot);
+    expect_code(&told.told, ERR_UNAVAILABLE);
+    assert_int_equal(sandbox->status, SANDBOX_RUNNING);
+}
+
 static void what_sleeps_sleeps_on_and_what_is_stopped_stays_so(void **state)
 {
     struct world *world = *state;
@@ -423,6 +439,7 @@ int main(void)
         WORLD_TEST(one_without_processes_cannot_wake_before_its_forks_are_there),
         WORLD_TEST(a_snapshot_that_is_deleted_stays_for_the_forks_under_way),
         WORLD_TEST(a_rollback_keeps_the_present_and_the_state),
+        WORLD_TEST(a_rollback_goes_on_where_nothing_is_counted),
         WORLD_TEST(what_sleeps_sleeps_on_and_what_is_stopped_stays_so),
         WORLD_TEST(a_rollback_that_fails_leaves_it_running_on_its_disk),
         WORLD_TEST(one_that_cannot_be_started_again_is_stopped_and_says_so),
