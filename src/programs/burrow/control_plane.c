@@ -10,7 +10,6 @@
 #include "api/bridge/bridge.h"
 #include "api/http/idempotency.h"
 #include "api/native/native.h"
-#include "api/page/page.h"
 #include "api/stackmemory/stackmemory.h"
 #include "base/auto.h"
 #include "base/memory.h"
@@ -405,7 +404,6 @@ size_t control_plane_mounts(struct control_plane *plane,
     size_t count = 0;
 
     ret_mounts[count++] = native_mount(api);
-    ret_mounts[count++] = page_mount(plane->preview);
     ret_mounts[count++] = auth_mount(api);
     ret_mounts[count++] = bridge_mount(api);
     ret_mounts[count++] = stackmemory_mount(api);

@@ -7,6 +7,7 @@
 
 #include "api/access/admission.h"
 #include "api/http/api.h"
+#include "api/page/page.h"
 #include "api/shared/operations.h"
 #include "base/auto.h"
 #include "base/memory.h"
@@ -21,7 +22,7 @@
 #include "programs/burrow/settings.h"
 
 #define STOP_SIGNALS 2
-#define MOUNTS_MAX   (CONTROL_PLANE_MOUNTS_MAX + 1)
+#define MOUNTS_MAX   (CONTROL_PLANE_MOUNTS_MAX + 2) /* and operations, and the page */
 #define HELP_MAX     ((size_t) 64 * 1024)
 
 struct daemon {
@@ -139,6 +140,8 @@ static int open_router(struct daemon *daemon, struct error *err)
     daemon->mounts[count++] = operations_mount(&daemon->operations);
     daemon->plane.api.mounts = daemon->mounts;
     daemon->plane.api.mount_count = count;
+    /* The page is for people: the documents tell of what programs may ask. */
+    daemon->mounts[count++] = page_mount(daemon->plane.preview);
     daemon->router = http_router_new();
     for (size_t i = 0; i < count; i++)
         if (http_router_mount(daemon->router, &daemon->mounts[i], err) < 0)

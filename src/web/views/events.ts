@@ -24,7 +24,7 @@ async function past(address: string, signal: AbortSignal): Promise<BurrowEvent[]
   let events: BurrowEvent[] = [];
   let after: string | number = 0;
   for (let pages = 0; pages < PAGES; pages++) {
-    const page = await get<{ events: BurrowEvent[]; next: string | number }>(`${address}/events?limit=1000&after=${after}`, signal);
+    const page: { events: BurrowEvent[]; next: string | number } = await get(`${address}/events?limit=1000&after=${after}`, signal);
     events = [...events, ...page.events].slice(-KEPT);
     if (page.next === after) break; // a page may be shorter than its limit and not be the last
     after = page.next;
