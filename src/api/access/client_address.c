@@ -156,7 +156,9 @@ bool client_address_is_of(const char *text, const char *network)
     return strcmp(address.text, text) == 0 && strcmp(address.network, network) == 0;
 }
 
-/* The entries of all headers of that name, as one list. */
+/* The entries of all headers of that name, as one list. What does not fit is the oldest and least
+ * trusted, which is in front: whoever sends more than fits must not hide what a proxy of ours wrote
+ * behind it. */
 static const char *forwarded_list(const struct http_request *request, char *ret_list, size_t size)
 {
     const struct http_head *head = request->head;
@@ -168,13 +170,12 @@ static const char *forwarded_list(const struct http_request *request, char *ret_
 
         if (strcasecmp(header->name, "x-forwarded-for") != 0)
             continue;
-        /* What does not fit is the oldest and least trusted: later ones are what counts. */
         if (length + header->value_length + 2 > size)
             length = 0;
-        if (header->value_length + 2 > size)
-            continue;
         length += (size_t) snprintf(ret_list + length, size - length, "%s%s", length ? "," : "",
-                                    header->value);
+                                    header->value_length + 2 > size
+                                        ? header->value + header->value_length + 2 - size
+                                        : header->value);
     }
     return ret_list;
 }

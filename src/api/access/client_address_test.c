@@ -62,6 +62,22 @@ static void a_trusted_proxy_is_believed_up_to_the_first_stranger(void **state)
     assert_true(found.is_secure);
 }
 
+static void no_length_hides_what_a_proxy_wrote(void **state)
+{
+    char list[8192];
+
+    (void) state;
+    for (size_t length = 0; length < sizeof(list) - 16; length += 7) {
+        memset(list, 'a', length);
+        memcpy(list + length, ", 192.0.2.7", sizeof(", 192.0.2.7"));
+        assert_string_equal(find("10.0.0.0/8", "10.0.0.1:1", ASKED("X-Forwarded-For", list)),
+                            "192.0.2.7");
+        assert_string_equal(find("10.0.0.0/8", "10.0.0.1:1",
+                                 ASKED("X-Forwarded-For", list, "X-Forwarded-For", "192.0.2.8")),
+                            "192.0.2.8");
+    }
+}
+
 static void nonsense_in_the_list_ends_it(void **state)
 {
     static const char *const lists[] = {
@@ -116,6 +132,7 @@ int main(void)
         cmocka_unit_test(the_peer_is_the_client),
         cmocka_unit_test(strangers_cannot_forward),
         cmocka_unit_test(a_trusted_proxy_is_believed_up_to_the_first_stranger),
+        cmocka_unit_test(no_length_hides_what_a_proxy_wrote),
         cmocka_unit_test(nonsense_in_the_list_ends_it),
         cmocka_unit_test(tries_of_one_ipv6_network_count_together),
         cmocka_unit_test(malformed_proxies_are_refused),

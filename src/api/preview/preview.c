@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "api/access/client_address.h"
 #include "api/access/credential.h"
 #include "api/access/lasting.h"
 #include "api/preview/preview_headers.h"
@@ -26,9 +27,11 @@ struct preview {
     struct domain *domain;
     struct lasting *lasting;
     struct log *log;
-    char *host; /* owned, lower case; "": not by name */
+    const struct trusted_proxies *proxies; /* borrowed; may be NULL */
+    char *host;                            /* owned; "": not by name */
     uint16_t port;
     bool is_secure;
+    bool is_address_given; /* port and is_secure are the operator's word */
     struct preview_origins *origins;
     struct http_mount mount; /* for its encode_error alone */
 };
@@ -176,18 +179,31 @@ static struct tunnel_watch *watch_tunnel(struct http_request *request)
     return &viewing->watch;
 }
 
+/* Who asks, as the application is told: what a proxy that the operator trusts says, or the peer. */
+static struct client_address preview_asker(const struct preview *preview,
+                                           const struct http_request *request)
+{
+    static const struct trusted_proxies none = {.count = 0};
+    struct client_address from;
+
+    client_address_find(preview->proxies ? preview->proxies : &none, request, &from);
+    return from;
+}
+
 static void preview_pass_on(struct viewing *viewing)
 {
     struct http_request *request = viewing->request;
-    const char *url =
-        pool_format(&request->pool, "%s://%s%s", request->is_secure ? "https" : "http",
-                    http_request_host(request), viewing->target);
+    const struct client_address from = preview_asker(viewing->preview, request);
+    const char *url = pool_format(&request->pool, "%s://%s%s", from.is_secure ? "https" : "http",
+                                  http_request_host(request), viewing->target);
     const struct http_header extra[] = {
         http_header_of("X-Original-URL", url),
         http_header_of("X-Sandbox-Name", viewing->name.sandbox.text),
     };
     const struct http_proxy_options options = {
         .target = viewing->target,
+        .client = from.text,
+        .is_secure = from.is_secure,
         .edit_request_header =
             viewing->is_by_path ? preview_path_request_header : preview_request_header,
         .edit_reply_header = viewing->is_by_path ? preview_path_reply_header : preview_reply_header,
@@ -378,14 +394,42 @@ void preview_by_path(struct http_request *request)
 
 /* --- life ------------------------------------------------------------------------------------ */
 
-struct preview *preview_new(const struct preview_options *options)
+/* "preview.example.org", or "https://preview.example.org:8443". Returns 0, or -1 with ERR_INVALID. */
+static int preview_read_host(struct preview *preview, const char *text, struct error *err)
+{
+    struct url url;
+
+    if (!strstr(text, "://")) {
+        preview->host = mem_copy_text(text);
+        return 0;
+    }
+    if (url_parse(text, strlen(text), &url, err) < 0)
+        return error_wrap(err, "preview-host '%s'", text);
+    if ((url.scheme != URL_HTTP && url.scheme != URL_HTTPS) || url.host_kind != URL_HOST_NAME ||
+        !url_span_equals(url.path, "/") || url.query.text)
+        return error_set(err, ERR_INVALID, 0,
+                         "preview-host '%s' is neither a name nor a URL such as "
+                         "https://preview.example.org",
+                         text);
+    preview->host = mem_copy_bytes(url.host.text, url.host.length);
+    preview->port = url.port;
+    preview->is_secure = url.scheme == URL_HTTPS;
+    preview->is_address_given = true;
+    return 0;
+}
+
+struct preview *preview_new(const struct preview_options *options, struct error *err)
 {
     struct preview *preview = mem_alloc(sizeof(*preview));
 
+    *preview = (struct preview){.proxies = options->proxies};
+    if (preview_read_host(preview, options->host, err) < 0) {
+        free(preview);
+        return NULL;
+    }
     preview->domain = options->domain;
     preview->lasting = options->lasting;
     preview->log = options->log;
-    preview->host = mem_copy_text(options->host);
     preview->origins = preview_origins_new(options->loop, options->domain);
     preview->mount = (struct http_mount){.name = "preview", .encode_error = write_refusal};
     return preview;
@@ -393,6 +437,8 @@ struct preview *preview_new(const struct preview_options *options)
 
 void preview_set_address(struct preview *preview, uint16_t port, bool is_secure)
 {
+    if (preview->is_address_given)
+        return;
     preview->port = port;
     preview->is_secure = is_secure;
 }

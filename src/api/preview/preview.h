@@ -24,18 +24,23 @@
 
 struct lasting;
 struct preview;
+struct trusted_proxies;
 
 struct preview_options {
     struct loop *loop;       /* borrowed, like all pointers */
     struct domain *domain;   /* closed after this */
     struct lasting *lasting; /* may be NULL */
     struct log *log;
-    const char *host; /* "localhost", "preview.example.org"; "": not by host name. Copied */
+    const struct trusted_proxies *proxies; /* NULL: none */
+    /* "localhost", "preview.example.org"; "": not by host name. Copied. With a proxy in front also
+     * the scheme and the port that browsers use: "https://preview.example.org:8443". */
+    const char *host;
 };
 
-struct preview *preview_new(const struct preview_options *options);
+/* NULL with ERR_INVALID: `host` is none. */
+struct preview *preview_new(const struct preview_options *options, struct error *err);
 
-/* Where browsers reach the daemon, for preview_url. */
+/* Where browsers reach the daemon, for preview_url; `host` may have said something else. */
 void preview_set_address(struct preview *preview, uint16_t port, bool is_secure);
 
 /* For http_server_options; `data` is the preview. */

@@ -84,7 +84,7 @@ static void http_proxy_add_header(struct header_list *list, const char *name, co
 }
 
 /* The address without its port. */
-static const char *client_address(struct http_request *request)
+static const char *peer_address(struct http_request *request)
 {
     const char *peer = request->peer;
     const char *colon = strrchr(peer, ':');
@@ -97,22 +97,15 @@ static const char *client_address(struct http_request *request)
                            colon ? (size_t) (colon - peer) - (colon[-1] == ']') : strlen(peer));
 }
 
-static void add_forwarded(struct header_list *list, struct http_request *request, bool keep)
+static void add_forwarded(struct header_list *list, struct http_request *request,
+                          const struct http_proxy_options *options)
 {
-    const char *before =
-        keep ? http_head_join(request->head, "x-forwarded-for", &request->pool) : NULL;
-    const char *proto = keep ? http_request_header(request, "x-forwarded-proto") : NULL;
-    const char *host = keep ? http_request_header(request, "x-forwarded-host") : NULL;
-    const char *address = client_address(request);
+    bool is_secure = options->client ? options->is_secure : request->is_secure;
 
     http_proxy_add_header(list, "X-Forwarded-For",
-                          before ? pool_format(&request->pool, "%s, %s", before, address)
-                                 : address);
-    http_proxy_add_header(list, "X-Forwarded-Proto",
-                          proto                ? proto
-                          : request->is_secure ? "https"
-                                               : "http");
-    http_proxy_add_header(list, "X-Forwarded-Host", host ? host : http_request_host(request));
+                          options->client ? options->client : peer_address(request));
+    http_proxy_add_header(list, "X-Forwarded-Proto", is_secure ? "https" : "http");
+    http_proxy_add_header(list, "X-Forwarded-Host", http_request_host(request));
 }
 
 static struct header_list request_headers(struct http_request *request,
@@ -143,7 +136,7 @@ static struct header_list request_headers(struct http_request *request,
     }
     for (size_t i = 0; i < options->extra_count; i++)
         list.headers[list.count++] = options->extra[i];
-    add_forwarded(&list, request, options->keep_forwarded);
+    add_forwarded(&list, request, options);
     if (request->is_upgrade) {
         http_proxy_add_header(&list, "Connection", "Upgrade");
         http_proxy_add_header(&list, "Upgrade", http_head_join(head, "upgrade", &request->pool));

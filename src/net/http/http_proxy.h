@@ -3,7 +3,8 @@
  * Streams both bodies with back-pressure; passes every header in order but those that belong to one
  * hop (RFC 9110 7.6.1 and what Connection names) and, of replies, orders to a web server in front of
  * us (X-Accel-Redirect, X-Sendfile and their like); turns a 101 into a tunnel; says who asked in
- * X-Forwarded-For, -Proto and -Host, in place of whatever the client claimed there. */
+ * X-Forwarded-For, -Proto and -Host, in place of whatever the client claimed there. Who that is may
+ * be told by the caller, who knows whether a proxy in front of us is believed. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,7 +16,8 @@
 struct http_proxy_options {
     const char *target;  /* path and query to ask for; NULL: the client's own */
     const char *host;    /* Host to ask for; NULL: the client's own */
-    bool keep_forwarded; /* the client is a proxy we trust: add to its X-Forwarded-For */
+    const char *client;  /* address of whoever asked; NULL: the peer, as it is connected */
+    bool is_secure;      /* with `client`: whether it came over TLS */
     /* Whether a header of the request, or of the response, is passed on; NULL: all. */
     bool (*pass_request_header)(const struct http_header *header);
     bool (*pass_reply_header)(const struct http_header *header);

@@ -339,9 +339,12 @@ static int open_api(struct control_plane *plane, const struct settings *settings
                                             .domain = plane->domain,
                                             .lasting = plane->lasting,
                                             .log = plane->log,
+                                            .proxies = &plane->admission->proxies,
                                             .host = settings->preview_host};
 
-    plane->preview = preview_new(&preview);
+    plane->preview = preview_new(&preview, err);
+    if (!plane->preview)
+        return -1;
     plane->pool = (struct bridge_pool_ops){
         .self = plane, .figures = pool_figures, .prime = pool_prime, .drain = pool_drain};
     plane->stock = settings->stock;

@@ -145,7 +145,9 @@ const struct setting settings_table[] = {
      "names.",
      NULL},
     {"preview-host", SETTING_TEXT, FIELD(preview_host), "localhost", "NAME",
-     "Exposed ports are seen at http://PORT-ID-TOKEN.NAME; \"\" for no such names.", NULL},
+     "Exposed ports are seen at http://PORT-ID-TOKEN.NAME; behind a proxy https://NAME[:PORT], as "
+     "browsers write it; \"\" for no such names.",
+     NULL},
     {"preview-listen", SETTING_TEXT, FIELD(preview_listen), "", "ADDRESS",
      "A listener of its own for previews by path, http://ADDRESS/PORT-ID-TOKEN/, for those without "
      "wildcard DNS.",
