@@ -56,6 +56,7 @@ struct webhook {
     bool is_made;         /* its row is there */
     bool is_sending;      /* a delivery is taken */
     bool is_full;         /* its follower waits for deliveries to go */
+    int64_t quiet_ms;     /* none of its deliveries is due before; 0: look */
     bool is_gone;         /* deleted, while something of it is under way */
     size_t under_way;
     struct share_claim claim; /* how many an owner may have says share.def */

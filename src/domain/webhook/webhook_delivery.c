@@ -195,14 +195,23 @@ static bool is_due(const struct webhook_delivery *delivery, int64_t now)
     return delivery->next_ms <= now || delivery->next_ms - now > BACKOFF_MAX_MS;
 }
 
-static struct webhook_delivery *due_of(const struct webhook *webhook, int64_t now)
+/* Whoever finds none remembers when there may be one: this is asked four times a second of all
+ * webhooks of everybody. */
+static struct webhook_delivery *due_of(struct webhook *webhook, int64_t now)
 {
+    int64_t quiet = now + BACKOFF_MAX_MS;
+
+    if (now < webhook->quiet_ms && webhook->quiet_ms - now <= BACKOFF_MAX_MS)
+        return NULL;
     LIST_EACH (&webhook->waiting, at) {
         struct webhook_delivery *delivery = CONTAINER_OF(at, struct webhook_delivery, link);
 
         if (delivery->is_kept && is_due(delivery, now))
             return delivery;
+        if (delivery->is_kept && delivery->next_ms < quiet)
+            quiet = delivery->next_ms;
     }
+    webhook->quiet_ms = quiet;
     return NULL;
 }
 
@@ -222,16 +231,22 @@ static bool may_send(const struct webhook *webhook)
 struct webhook_delivery *webhook_take(struct domain *domain)
 {
     int64_t now = domain_wall_ms(domain);
+    struct id full = {.text = ""}; /* an owner who has enough under way, and often many webhooks */
 
     if (domain->stage != DOMAIN_OPEN)
         return NULL;
     LIST_EACH (&domain->webhooks->all, at) {
         struct webhook *webhook = CONTAINER_OF(at, struct webhook, link);
-        bool is_ready = !webhook->is_gone && !webhook->disabled_ms && !webhook->is_sending;
+        bool is_ready = !webhook->is_gone && !webhook->disabled_ms && !webhook->is_sending &&
+                        !id_equal(&webhook->owner, &full);
         struct webhook_delivery *delivery = is_ready ? due_of(webhook, now) : NULL;
 
-        if (!delivery || !may_send(webhook))
+        if (!delivery)
             continue;
+        if (!may_send(webhook)) {
+            full = webhook->owner;
+            continue;
+        }
         delivery->is_taken = webhook->is_sending = true;
         webhook->under_way++;
         /* Others' turn first next time. */
@@ -289,6 +304,7 @@ static void put_back(struct webhook_delivery *delivery, bool is_over)
 
     webhook->under_way--;
     delivery->is_taken = webhook->is_sending = false;
+    webhook->quiet_ms = 0;
     if (is_over || webhook->is_gone)
         webhook_delivery_free(delivery);
     if (webhook->is_full && webhook->follower) {

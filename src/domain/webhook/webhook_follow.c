@@ -93,6 +93,7 @@ static void webhook_follow_go_on(struct webhook *webhook)
 {
     LIST_EACH (&webhook->waiting, at)
         CONTAINER_OF(at, struct webhook_delivery, link)->is_kept = true;
+    webhook->quiet_ms = 0;
     webhook->cursor = webhook->batch_cursor;
     if (webhook->is_row_behind)
         webhook_write_row(webhook);

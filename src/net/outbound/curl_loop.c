@@ -112,6 +112,11 @@ static void timer_fired(uv_timer_t *timer)
     act(timer->data, CURL_SOCKET_TIMEOUT, 0);
 }
 
+static void curl_loop_act_soon(struct loop_task *task)
+{
+    act(CONTAINER_OF(task, struct curl_loop, soon), CURL_SOCKET_TIMEOUT, 0);
+}
+
 static int timer_wanted(CURLM *multi, long milliseconds, void *context)
 {
     struct curl_loop *curl = context;
@@ -119,9 +124,15 @@ static int timer_wanted(CURLM *multi, long milliseconds, void *context)
     (void) multi;
     if (curl->closing)
         return 0;
+    loop_task_cancel(&curl->soon);
     if (milliseconds < 0)
         return uv_timer_stop(&curl->timer);
-    /* 0 means now, but curl must not be called from inside its own callback. */
+    if (milliseconds == 0) {
+        /* A timer of no time would run in the turn that set it, and again, for as long as
+         * transfers that end at once begin others. */
+        loop_defer(curl->loop, &curl->soon);
+        return uv_timer_stop(&curl->timer);
+    }
     return uv_timer_start(&curl->timer, timer_fired, (uint64_t) milliseconds, 0);
 }
 
@@ -133,6 +144,7 @@ void curl_loop_init(struct curl_loop *curl, struct loop *loop, unsigned int conn
     if (!curl->multi)
         abort(); /* out of memory, or outbound_global_init was not called */
     (void) uv_timer_init(&loop->uv, &curl->timer);
+    loop_task_init(&curl->soon, curl_loop_act_soon);
     curl->timer.data = curl;
     (void) curl_multi_setopt(curl->multi, CURLMOPT_SOCKETFUNCTION, socket_wanted);
     (void) curl_multi_setopt(curl->multi, CURLMOPT_SOCKETDATA, curl);
@@ -149,5 +161,6 @@ void curl_loop_close(struct curl_loop *curl, void (*on_closed)(struct curl_loop 
     curl->on_closed = on_closed;
     (void) curl_multi_cleanup(curl->multi); /* unwatches its sockets */
     curl->multi = NULL;
+    loop_task_cancel(&curl->soon);
     uv_close((uv_handle_t *) &curl->timer, timer_closed);
 }

@@ -2,7 +2,8 @@
  *
  * curl says which sockets to watch and when to wake it; this turns that into uv_poll and uv_timer
  * handles, and tells about finished transfers. on_finished is never called from inside a call of
- * libcurl, so it may add and remove transfers. All on the loop's thread. */
+ * libcurl, so it may add and remove transfers: what is added then begins in a later turn, so that
+ * transfers that end as they begin, one after the other, do not keep the loop. All on its thread. */
 #pragma once
 
 #include <curl/curl.h>
@@ -14,6 +15,7 @@ struct curl_loop {
     struct loop *loop; /* borrowed: outlives us */
     CURLM *multi;      /* owned */
     uv_timer_t timer;
+    struct loop_task soon; /* curl is to be called at once, but not from inside its own callback */
     unsigned int handles; /* uv handles not yet closed: our memory is theirs until then */
     bool closing;
     void (*on_finished)(struct curl_loop *curl, CURL *easy, CURLcode result);

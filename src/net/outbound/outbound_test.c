@@ -90,8 +90,8 @@ struct outcome {
     int status;
     char body[64];
     struct error err;
-    bool closes;     /* closes the client when it is done */
-    bool asks_again; /* starts another, once */
+    bool closes;             /* closes the client when it is done */
+    unsigned int asks_again; /* starts so many others, one behind the other */
 };
 
 static int outcome_start(struct outcome *outcome, struct outbound_call call, struct error *err);
@@ -111,7 +111,7 @@ static void outcome_done(void *context, const struct outbound_answer *answer,
         outbound_close(world->outbound, count_closed, &world->closed);
     }
     if (outcome->asks_again) {
-        outcome->asks_again = false;
+        outcome->asks_again--;
         assert_int_equal(outcome_start(outcome, (struct outbound_call){.url = "/echo"}, NULL), 0);
     }
 }
@@ -263,6 +263,30 @@ static void connections_are_kept_under_the_same_rules_only(void **state)
     world->outbound = allowed;
 }
 
+/* As deliveries to somebody whose address is refused, or who refuses. */
+static void what_ends_at_once_and_begins_anew_leaves_the_loop_to_others(void **state)
+{
+    struct outbound_world *world = *state;
+    struct outbound *allowed = world->outbound;
+    struct outcome outcome = {.world = world, .asks_again = 50};
+    unsigned int turns = 0;
+
+    world->outbound = world_client(world, "");
+    assert_int_equal(outcome_start(&outcome, (struct outbound_call){.url = "/echo"}, NULL), 0);
+    while (outcome.dones <= 50) {
+        unsigned int before = outcome.dones;
+
+        (void) uv_run(&world->loop.uv, UV_RUN_NOWAIT);
+        assert_in_range(outcome.dones - before, 0, 1);
+        turns++;
+    }
+    assert_true(turns > 50);
+    assert_error(&outcome.err, ERR_FORBIDDEN, "127.0.0.1 is loopback");
+    outbound_close(world->outbound, NULL, NULL);
+    loop_run(&world->loop);
+    world->outbound = allowed;
+}
+
 static void closing_in_an_end_ends_every_other(void **state)
 {
     struct outbound_world *world = *state;
@@ -299,6 +323,7 @@ int main(void)
         TEST(calls_that_make_no_sense_are_refused),
         TEST(only_so_many_run_at_a_time_and_an_end_makes_room),
         TEST(connections_are_kept_under_the_same_rules_only),
+        TEST(what_ends_at_once_and_begins_anew_leaves_the_loop_to_others),
         TEST(closing_in_an_end_ends_every_other),
     };
 
