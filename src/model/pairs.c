@@ -32,7 +32,7 @@ static struct sandbox_pair *find_pair(const struct sandbox_pairs *pairs, const c
     return NULL;
 }
 
-static void append_pair(struct sandbox_pairs *pairs, const char *name, const char *value)
+void sandbox_pairs_add(struct sandbox_pairs *pairs, const char *name, const char *value)
 {
     pairs->items = mem_resize(pairs->items, (pairs->count + 1) * sizeof(*pairs->items));
     pairs->items[pairs->count++] =
@@ -44,7 +44,7 @@ struct sandbox_pairs sandbox_pairs_copy(const struct sandbox_pairs *pairs)
     struct sandbox_pairs copy = {.count = 0};
 
     for (size_t i = 0; i < pairs->count; i++)
-        append_pair(&copy, pairs->items[i].name, pairs->items[i].value);
+        sandbox_pairs_add(&copy, pairs->items[i].name, pairs->items[i].value);
     return copy;
 }
 
@@ -54,7 +54,7 @@ void sandbox_pairs_set(struct sandbox_pairs *pairs, const char *name, const char
     char *copy;
 
     if (!pair) {
-        append_pair(pairs, name, value);
+        sandbox_pairs_add(pairs, name, value);
         return;
     }
     copy = pair_value_copy(value); /* before the old one is freed: it may be in it */

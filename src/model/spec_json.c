@@ -102,6 +102,9 @@ static int count_refuse(const struct spec_passage *passage, struct error *err)
 static int pairs_read(const struct spec_passage *passage, struct sandbox_pairs *pairs,
                       struct error *err)
 {
+    /* The names of an object differ: what is put over nothing need not be looked for. */
+    void (*put)(struct sandbox_pairs *pairs, const char *name, const char *value) =
+        pairs->count ? sandbox_pairs_set : sandbox_pairs_add;
     struct json_place place;
     const char *name;
     json_t *value;
@@ -118,7 +121,7 @@ static int pairs_read(const struct spec_passage *passage, struct sandbox_pairs *
         if (!(passage->is_change && json_is_null(value)) &&
             json_field_text(&place, name, JSON_REQUIRED, passage->field->most, &text, err) < 0)
             return -1;
-        sandbox_pairs_set(pairs, name, text);
+        put(pairs, name, text);
     }
     return 0;
 }

@@ -4,8 +4,8 @@
 #include "api/agent/agent_body.h"
 #include "api/bridge/bridge_event.h"
 #include "api/bridge/bridge_internal.h"
+#include "api/http/json_body.h"
 #include "base/auto.h"
-#include "json/json_read.h"
 #include "net/http/sse.h"
 
 #define ARGUMENTS_MAX ((size_t) 16384)
@@ -97,17 +97,14 @@ static void bridge_exec_refused(struct visit *visit, const struct agent_reply *r
 
 /* --- the question ---------------------------------------------------------------------------- */
 
-static int read_arguments(json_t *body, struct pool *pool, struct bridge_exec_request *wish,
-                          struct error *err)
+static int read_arguments(const struct json_place *body, struct pool *pool,
+                          struct bridge_exec_request *wish, struct error *err)
 {
-    json_t *arguments = json_object_get(body, "argv");
-    struct json_place root;
+    json_t *arguments = json_object_get(body->value, "argv");
 
     if (!json_is_array(arguments) || json_array_size(arguments) == 0)
         return error_set(err, ERR_INVALID, 0, "argv must be a non-empty array");
-    if (json_root_object(body, &root, err) < 0)
-        return -1;
-    return json_field_texts(&root, "argv", JSON_REQUIRED, ARGUMENTS_MAX, BRIDGE_EXEC_MAX, pool,
+    return json_field_texts(body, "argv", JSON_REQUIRED, ARGUMENTS_MAX, BRIDGE_EXEC_MAX, pool,
                             &wish->arguments, err);
 }
 
@@ -188,27 +185,24 @@ static void bridge_exec_run(struct visit *visit, const struct bridge_exec_reques
     agent_stream(visit, command->has_shell_left ? &direct : &command->by_shell, &events);
 }
 
-static void bridge_exec_got_body(struct http_request *request, const char *bytes, size_t length)
+static int bridge_exec_read(struct http_request *request, const struct json_place *body,
+                            struct error *err)
 {
-    static const struct json_limits limits = {
-        .size = BRIDGE_EXEC_MAX, .depth = JSON_DEPTH_MAX, .values = JSON_VALUES_MAX};
-    AUTO(json) json_t *body = json_read(bytes, length, &limits, NULL);
-    struct error error = ERROR_INIT;
     struct bridge_exec_request wish = {.session = NULL};
 
-    if (!body) {
-        api_fail(request, ERR_INVALID, "Invalid JSON body");
-        return;
-    }
-    if (read_arguments(body, &request->pool, &wish, &error) < 0) {
-        http_reply_error(request, &error);
-        return;
-    }
+    if (read_arguments(body, &request->pool, &wish, err) < 0)
+        return -1;
     wish.session = bridge_session(request);
-    if (!wish.session || read_directory(request, body, &wish) < 0)
-        return;
-    wish.timeout_ms = read_timeout(body);
+    if (!wish.session || read_directory(request, body->value, &wish) < 0)
+        return 0;
+    wish.timeout_ms = read_timeout(body->value);
     bridge_exec_run(visit_of(request), &wish);
+    return 0;
+}
+
+static void bridge_exec_got_body(struct http_request *request, const char *bytes, size_t length)
+{
+    json_body_read_or_say(request, bytes, length, bridge_exec_read, "Invalid JSON body");
 }
 
 static void bridge_exec_ready(struct visit *visit)

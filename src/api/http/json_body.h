@@ -23,3 +23,7 @@ void json_body_take(struct http_request *request, json_body_read *read);
 /* The same with bytes that are there already. */
 void json_body_read_bytes(struct http_request *request, const char *bytes, size_t length,
                           json_body_read *read);
+
+/* The same for dialects that have one answer to all that is no JSON, nothing included. */
+void json_body_read_or_say(struct http_request *request, const char *bytes, size_t length,
+                           json_body_read *read, const char *complaint);
