@@ -485,7 +485,14 @@ static void stream_failed(struct stream *stream, int error)
     http_connection_cut(connection);
 }
 
+/* TLS is established: from now on the client may be idle. */
+static void http_connection_opened(struct stream *stream)
+{
+    http_connection_settle(stream->owner);
+}
+
 static const struct stream_events stream_events = {
+    .on_open = http_connection_opened,
     .on_data = data_arrived,
     .on_end = peer_ended,
     .on_drain = drained,
@@ -524,7 +531,9 @@ int http_connection_new(struct http_server *server, int fd, struct tls_context *
     connection->early = (struct text) TEXT_INIT(EARLY_MAX);
     (void) snprintf(connection->peer, sizeof(connection->peer), "%s", peer);
     deadline_init(server->loop, &connection->deadline, time_is_up);
-    deadline_set(&connection->deadline, server->options.idle_timeout_ms);
+    /* A handshake is a head that is not there yet. */
+    deadline_set(&connection->deadline,
+                 tls ? server->options.head_timeout_ms : server->options.idle_timeout_ms);
     loop_task_init(&connection->advance, http_connection_advance);
     http_parser_init(&connection->parser, HTTP_KIND_REQUEST, &server->options.limits,
                      &parser_events);
