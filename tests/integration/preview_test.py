@@ -205,6 +205,89 @@ def by_path_there_is_a_listener_of_its_own_without_cookies():
         assert shop.exposed["token"] not in plane.log(), "a token in the log"
 
 
+ORDERS = r'''
+import http.server
+
+class Orders(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        for name, value in (("Content-Security-Policy", "sandbox allow-same-origin allow-scripts"),
+                            ("Set-Cookie", "a=1; Path=/"), ("Service-Worker-Allowed", "/"),
+                            ("Clear-Site-Data", '"*"'), ("Referrer-Policy", "unsafe-url"),
+                            ("Strict-Transport-Security", "max-age=99999999; includeSubDomains")):
+            self.send_header(name, value)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"ok")
+
+http.server.HTTPServer(("127.0.0.1", 8081), Orders).serve_forever()
+'''
+
+
+@test
+def nothing_but_applications_is_reached_by_path():
+    need_launcher()
+    address = f"127.0.0.1:{free_port()}"
+    with ControlPlane("--preview-listen", address, "--trusted-proxies", "127.0.0.1") as plane:
+        shop = Shop(plane)
+        name = shop.host.split(".")[0]
+        key = [("Authorization", f"Bearer {plane.key}")]
+        plane.call("POST", f"{NATIVE}/users", {"name": "Ada", "email": "ada@example.org", "password": "correct horse"})
+        login = plane.call("POST", "/api/auth/sign-in/email", {"email": "ada@example.org",
+                                                              "password": "correct horse"})["token"]
+        # No route of the API, whoever asks and whatever the host is called.
+        for path in (f"{NATIVE}/whoami", f"{NATIVE}/sandboxes", "/health", "/ready", "/metrics", "/", "/v1/pool/stats",
+                     "/api/auth/get-session", f"/{name[:-1]}x/", f"/x{name}/", f"//{name}/look", "/../burrow/v1/whoami",
+                     "http://localhost/burrow/v1/whoami", f"/%2e%2e/{name}/look", f"/{name}%2f..%2flook"):
+            for host in ("localhost", shop.host, plane.address):
+                answer = request(address, "GET", path, [("Host", host), *key])
+                assert answer.status in (400, 404), (path, host, answer)
+                assert b"admin" not in answer.body, answer
+        # What looks like a way up is the application's.
+        answer = request(address, "GET", f"/{name}/..%2f..%2fburrow/v1/whoami", key)
+        assert answer.status == 400 or json.loads(answer.body)["path"].startswith("/.."), answer
+        # Neither a key nor a login reaches it, by header, cookie, query or referrer.
+        for secret in (plane.key, login):
+            answer = request(address, "GET", f"/{name}/look?token={secret}", [
+                ("Authorization", f"Bearer {secret}"), ("Cookie", f"__Host-better-auth.session_token={secret}"),
+                ("Referer", f"http://{address}/{name}/x?token={secret}"), ("X-Forwarded-For", "10.9.8.7")])
+            equal(answer.status, 200, answer)
+            assert secret not in answer.body.decode(), answer.body
+            told = dict(json.loads(answer.body)["headers"])
+            equal(told["x-forwarded-for"], "10.9.8.7", "who asks, as the proxy says")
+        # A WebSocket comes through and is cut; one that sleeps is not woken.
+        with connect(address) as connection:
+            connection.send(handshake(f"/{name}/socket", KEY))
+            equal(connection.response_head().status, 101, "handshake")
+            connection.send(frame(1, b"by path"))
+            equal(connection.read_exactly(2 + 7)[2:], b"by path", "echo")
+            plane.call("POST", f"{NATIVE}/sandboxes/{shop.id}/sleep", {})
+        equal(request(address, "GET", f"/{name}/").status, 410, "asleep")
+        equal(plane.sandbox(shop.id)["status"], "frozen", "status")
+        for word in (shop.exposed["token"], plane.key, login):
+            assert word not in plane.log(), "a token in the log"
+
+
+@test
+def by_path_an_application_orders_the_browser_nothing():
+    """All of them are of one origin: what one page says there holds for the others."""
+    need_launcher()
+    address = f"127.0.0.1:{free_port()}"
+    with ControlPlane("--preview-listen", address) as plane:
+        box = plane.create("orders")["id"]
+        plane.ask("PUT", f"{NATIVE}/sandboxes/{box}/files/workspace/orders.py", ORDERS.encode())
+        plane.call("POST", f"{NATIVE}/sandboxes/{box}/processes", {"command": "exec python3 orders.py"})
+        exposed = plane.call("POST", f"{NATIVE}/sandboxes/{box}/ports", {"port": 8081})
+        name = exposed["url"].split("/")[2].split(".")[0]
+        answer = wait_until(lambda: (told := request(address, "GET", f"/{name}/")).status == 200 and told,
+                            "the application")
+        policies = answer.headers.all("content-security-policy")
+        assert any(one.startswith("sandbox ") and "allow-same-origin" not in one for one in policies), policies
+        for header in ("set-cookie", "service-worker-allowed", "clear-site-data", "strict-transport-security"):
+            equal(answer.headers.all(header), [], header)
+        equal(answer.headers.all("referrer-policy"), ["no-referrer"], "referrer-policy")
+
+
 @test
 def tokens_are_not_in_the_log():
     need_launcher()

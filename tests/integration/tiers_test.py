@@ -6,12 +6,14 @@ folder as its object store. One daemon serves all tests; each test has sandboxes
 import glob
 import json
 import os
+import shutil
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
 from control_plane import NATIVE, Refused, main_with_plane  # noqa: E402
 from host_mounts import pool_store  # noqa: E402
+from http_raw import request  # noqa: E402
 from program import wait_until  # noqa: E402
 from tap import equal, test  # noqa: E402
 
@@ -175,6 +177,90 @@ def a_layer_that_was_changed_is_refused_and_stays_where_it_is():
     wait_until(lambda: is_usable("spoilt"), "it is tried again, after a while")
     equal(PLANE.execute("spoilt", "stat -c %s /workspace/noise", timeout=60)["stdout"], "100000\n",
           "the good one")
+
+
+@test
+def whatever_lies_in_the_place_of_a_layer_is_no_disk():
+    """Another's layer, a part, more, nothing, a link to a file of the host, a folder."""
+    stored, eve = {}, PLANE.user("eve-layers")
+    for name in ("swapped", "short", "empty", "longer", "link", "folder", "away"):
+        before = set(layers())
+        key = eve if name == "swapped" else None
+        PLANE.create(name, key=key, hibernateAfter="100ms", offloadAfter="100ms")
+        PLANE.execute(name, f"head -c 50000 /dev/urandom > /workspace/noise; echo {name} > /workspace/name", key=key)
+        PLANE.call("POST", of(name, "/sleep"), key=key)
+        wait_until(lambda name=name, key=key: PLANE.sandbox(name, key)["tier"] == "offloaded", f"{name} is offloaded")
+        stored[name] = max(set(layers()) - before, key=os.path.getsize)
+    for path in stored.values():
+        os.rename(path, path + ".good")
+    with open(stored["short"] + ".good", "rb") as file:
+        good = file.read()
+    for name, data in (("short", good[:-1]), ("empty", b""), ("longer", None)):
+        with open(stored[name], "wb") as file:
+            if data is None:
+                with open(stored[name] + ".good", "rb") as whole:
+                    data = whole.read() + b"\0"
+            file.write(data)
+    shutil.copy(stored["longer"] + ".good", stored["swapped"])
+    os.symlink("/etc/passwd", stored["link"])
+    os.mkdir(stored["folder"])
+    for name in stored:
+        answer = PLANE.ask("POST", of(name, "/exec"), {"command": "true"}, key=eve if name == "swapped" else None,
+                           timeout=60)
+        assert (answer.status == 410 or answer.status >= 500) and b"root:" not in answer.body, (name, answer)
+    for name, path in stored.items():
+        if name == "folder":
+            os.rmdir(path)
+        os.replace(path + ".good", path)
+    for name in stored:
+        key = eve if name == "swapped" else None
+        wait_until(lambda name=name, key=key: PLANE.ask("POST", of(name, "/exec"), {"command": "true"},
+                                                        key=key).status == 200, f"{name} is tried again")
+        equal(PLANE.execute(name, "cat /workspace/name", key=key)["stdout"], f"{name}\n", "what is in it")
+        PLANE.call("DELETE", of(name), key=key)
+
+
+@test
+def an_offloaded_one_is_its_owners_alone():
+    """Nobody else can wake it, read it, make something of it or learn that it is there; nor can a key
+    for another sandbox of its owner, or whoever has a preview's URL."""
+    ann, eve = PLANE.user("ann-offloaded"), PLANE.user("eve-offloaded")
+    box = PLANE.create("hers", key=ann, hibernateAfter="100ms", offloadAfter="100ms")["id"]
+    other = PLANE.create("another", key=ann)["id"]
+    narrow = PLANE.call("POST", f"{NATIVE}/keys", {"name": "n", "scope": "sandbox", "sandbox": other}, key=ann)["key"]
+    PLANE.execute("hers", "echo secret > /workspace/secret", key=ann)
+    shot = PLANE.call("POST", of("hers", "/snapshots"), {"name": "hershot"}, key=ann)["id"]
+    port = PLANE.call("POST", of("hers", "/ports"), {"port": 8080}, key=ann)
+    PLANE.call("POST", of("hers", "/sleep"), key=ann)
+    wait_until(lambda: PLANE.sandbox("hers", ann)["tier"] == "offloaded", "it is offloaded")
+    asked = [("GET", ""), ("PATCH", ""), ("DELETE", ""), ("POST", "/start"), ("POST", "/wake"), ("POST", "/touch"),
+             ("POST", "/stop"), ("POST", "/sleep"), ("GET", "/stats"), ("POST", "/exec"), ("POST", "/fork"),
+             ("POST", "/rollback"), ("GET", "/diff?from=hershot"), ("POST", "/snapshots"), ("POST", "/backups"),
+             ("POST", "/sync"), ("GET", "/files/workspace/secret"), ("GET", "/archive?path=/workspace"),
+             ("GET", "/ports"), ("POST", "/mounts")]
+    bodies = {"/exec": {"command": "true"}, "/rollback": {"snapshot": shot}, "/mounts": {"path": "/m", "bucket": "b"},
+              "": {"labels": {}}}
+    for key in (eve, narrow):
+        for name in ("hers", box):
+            for method, path in asked:
+                body = None if method in ("GET", "DELETE") else bodies.get(path, {})
+                answer = PLANE.ask(method, of(name, path), body, key=key)
+                assert answer.status == 404 or (key == narrow and answer.status == 403), (method, path, answer)
+                assert b"secret" not in answer.body, answer
+            told = PLANE.ask("GET", of(name, "/events"), key=key)  # as of one that never was
+            assert told.status in (403, 404) or json.loads(told.body)["events"] == [], told
+        for path, body in ((f"/snapshots/{shot}/fork", {}), ("/sandboxes", {"snapshot": shot}),
+                           ("/sandboxes", {"from": shot}), ("/snapshots/hershot/fork", {})):
+            answer = PLANE.ask("POST", NATIVE + path, body, key=key)
+            assert answer.status in (400, 403, 404), (path, answer)
+        told = PLANE.ask("GET", f"{NATIVE}/sandboxes", key=key).body + PLANE.ask("GET", f"{NATIVE}/snapshots", key=key).body
+        assert box.encode() not in told and shot.encode() not in told, told
+    answer = request(PLANE.address, "GET", "/", [("Host", port["url"].split("/")[2])])
+    equal(answer.status, 410, "its preview")
+    equal(PLANE.sandbox("hers", ann)["tier"], "offloaded", "tier: nobody woke it")
+    equal(PLANE.execute("hers", "cat /workspace/secret", key=ann, timeout=60)["stdout"], "secret\n", "to its owner")
+    for name in ("hers", "another"):
+        PLANE.call("DELETE", of(name), key=ann)
 
 
 @test

@@ -214,7 +214,12 @@ def certificates_that_cannot_be_used_are_named_at_the_start():
             equal(status, 2, out)
             assert word in out, (word, out)
         server.start()
-        server.serves()
+
+        def is_back():
+            with suppress(OSError):
+                server.serves()
+                return True
+        wait_until(is_back, "it serves")
 
 
 main()

@@ -105,9 +105,13 @@ static struct url_span shown_path(const struct http_server *server, struct http_
     if (!path.text || !server->options.hidden_segments)
         return path;
     for (size_t i = 0; i < server->options.hidden_segments && at < path.length; i++) {
-        const char *slash = memchr(path.text + at + 1, '/', path.length - at - 1);
+        const char *segment = path.text + at + 1;
+        const char *slash = memchr(segment, '/', path.length - at - 1);
+        size_t length = slash ? (size_t) (slash - segment) : path.length - at - 1;
+        bool is_odd = length == 0 || *segment == '.' || memchr(segment, '%', length);
 
-        at = slash ? (size_t) (slash - path.text) : path.length;
+        /* Behind "//", "/../" and the like may stand what belongs to the front. */
+        at = slash && !is_odd ? (size_t) (slash - path.text) : path.length;
     }
     path.text = pool_format(&request->pool, "/***%.*s", (int) (path.length - at), path.text + at);
     path.length = strlen(path.text);
