@@ -450,6 +450,26 @@ def a_key_for_one_sandbox_mounts_no_bucket():
 
 
 @test
+def a_key_for_one_sandbox_brings_nothing_of_another_into_it():
+    """What is stored has its own ids, and belongs to the same owner."""
+    key = world().make_key(user=world().user["id"], scope="sandbox", sandbox=world().little["id"])["key"]
+    backup, shot = world().backup["id"], world().snapshot["id"]
+    little = f"{NATIVE}/sandboxes/alicelittle"
+    for method, path, body in (
+            ("POST", f"{little}/restore", {"backup": backup}), ("GET", f"{NATIVE}/backups/{backup}", None),
+            ("POST", "/v1/sandboxes/alicelittle/restore", {"backup": backup}),
+            ("DELETE", f"{NATIVE}/backups/{backup}", None), ("POST", f"{little}/sync/restore", {}),
+            ("GET", f"{little}/diff?from={shot}", None), ("GET", f"{NATIVE}/snapshots/{shot}/diff", None),
+            ("POST", f"{little}/rollback", {"snapshot": shot}), ("POST", f"{NATIVE}/snapshots/{shot}/fork", {}),
+            ("POST", f"{NATIVE}/sandboxes", {"snapshot": shot}), ("POST", "/sandbox", {"id": "x", "userId": "u"})):
+        told = look(key, method, path, body)
+        assert told.status in (403, 404), (method, path, told)
+        assert not leaks(told, world().narrow_marks), (method, path, told)
+    for kind in ("backups", "snapshots"):
+        equal(json.loads(look(key, "GET", f"{NATIVE}/{kind}").body)[kind], [], kind)
+
+
+@test
 def who_may_only_look_is_told_no_token_of_a_preview():
     at, spare = f"{world().at}/ports", world().spare["key"]
     token = world().port["token"]
