@@ -1,5 +1,8 @@
 #include "domain/retention.h"
 
+#define ROOM_EVERY_NS ((uint64_t) 10 * 1000 * 1000 * 1000)
+#define HALVINGS_MAX  32
+
 static void find_old(struct retention *retention);
 
 /* Conditions for what is older than `before`; how many. */
@@ -56,6 +59,15 @@ static void on_found(void *context, const struct error *failure, const struct st
     domain_commit(domain, change, on_deleted, retention);
 }
 
+static int64_t retention_kept_ms(const struct retention *retention)
+{
+    int64_t kept = retention->kept_ms >> retention->halvings;
+
+    if (kept < retention->least_ms && retention->halvings)
+        kept = retention->least_ms < retention->kept_ms ? retention->least_ms : retention->kept_ms;
+    return kept;
+}
+
 static void find_old(struct retention *retention)
 {
     struct domain *domain = retention->domain;
@@ -66,15 +78,37 @@ static void find_old(struct retention *retention)
                                 .limit = RETENTION_SLICE};
 
     query.condition_count =
-        conditions_of(retention, domain_wall_ms(domain) - retention->kept_ms, conditions);
+        conditions_of(retention, domain_wall_ms(domain) - retention_kept_ms(retention), conditions);
     domain_find(domain, &query, on_found, retention);
+}
+
+/* Whether rows must go now that would have stayed. */
+static bool retention_is_pressed(const struct domain *domain, struct retention *retention,
+                                 uint64_t now)
+{
+    const struct domain_options *options = &domain->options;
+
+    if (!options->disk_has_room || now < retention->room_ns)
+        return false;
+    retention->room_ns = now + ROOM_EVERY_NS;
+    if (options->disk_has_room(options->context)) {
+        retention->halvings = 0;
+        return false;
+    }
+    if (retention->halvings == 0)
+        LOG_WARNING(options->log, "the disk is full but for its floor: old rows go earlier",
+                    log_text("table", store_table(retention->kind)->name));
+    retention->halvings += retention->halvings < HALVINGS_MAX;
+    return true;
 }
 
 void retention_tick(struct domain *domain, struct retention *retention)
 {
     uint64_t now = domain_now_ns(domain);
 
-    if (retention->is_busy || now < retention->due_ns)
+    if (retention->is_busy)
+        return;
+    if (!retention_is_pressed(domain, retention, now) && now < retention->due_ns)
         return;
     retention->domain = domain;
     retention->is_busy = true;

@@ -7,6 +7,10 @@
  *         retention_tick(domain, &domain->audit->old);
  *     }
  *
+ * While the disk is full but for its floor (domain_options.disk_has_room), the time for which rows are
+ * kept is halved again and again, down to least_ms: the database must go on, and whoever makes rows
+ * without end is no reason for it to stop.
+ *
  * It lives in the module's own struct: the domain waits for its answers before it ends. */
 #pragma once
 
@@ -20,13 +24,15 @@ struct retention {
     bool has_condition; /* only rows of which this is true, too */
     struct store_condition condition;
     int64_t kept_ms;   /* rows older than this go */
+    int64_t least_ms;  /* younger ones stay even when the disk is full */
     uint64_t every_ns; /* how often to look */
     /* After rows were deleted; may be NULL. */
     void (*deleted)(struct domain *domain);
 
     /* Its own. */
     struct domain *domain;
-    uint64_t due_ns;
+    uint64_t due_ns, room_ns; /* when to look for old rows, and for room */
+    unsigned int halvings;    /* of kept_ms, for want of room */
     bool is_busy;
     bool has_more;
 };

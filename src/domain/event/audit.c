@@ -349,6 +349,7 @@ static void audit_begin(struct domain *domain)
     domain->audit->old = (struct retention){.kind = STORE_AUDIT,
                                             .time = STORE_AUDIT_TIME,
                                             .kept_ms = AUDIT_KEPT_MS,
+                                            .least_ms = AUDIT_LEAST_MS,
                                             .every_ns = SWEEP_NS};
 }
 

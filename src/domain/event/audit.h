@@ -15,6 +15,7 @@
 #define AUDIT_DENIALS_A_SECOND 2   /* and later on */
 #define AUDIT_PAGE_MAX         1000
 #define AUDIT_KEPT_MS          ((int64_t) 365 * 24 * 3600 * 1000)
+#define AUDIT_LEAST_MS         ((int64_t) 7 * 24 * 3600 * 1000) /* on a full disk, too */
 
 /* `failure` NULL: it was done. All is copied. */
 void audit_add(struct domain *domain, const struct caller *caller, const char *action,

@@ -11,7 +11,8 @@
 #include "domain/event/event_log.h"
 
 #define EVENT_VERSION 1
-#define TRIM_EVERY_NS (UINT64_C(60) * 1000 * 1000 * 1000)
+#define TRIM_EVERY_NS   (UINT64_C(60) * 1000 * 1000 * 1000)
+#define EVENTS_LEAST_MS ((int64_t) 3600 * 1000) /* that they stay on a full disk, too */
 
 /* --- adding ---------------------------------------------------------------------------------- */
 
@@ -279,6 +280,7 @@ static void event_begin(struct domain *domain)
         (struct retention){.kind = STORE_EVENT,
                            .time = STORE_EVENT_TIME,
                            .kept_ms = (int64_t) domain->options.event_retention_ms,
+                           .least_ms = EVENTS_LEAST_MS,
                            .every_ns = TRIM_EVERY_NS,
                            .deleted = trimmed};
 }

@@ -545,6 +545,46 @@ static void old_events_go_and_their_cursors_are_gone(void **state)
     world_free(world);
 }
 
+static bool is_room;
+
+static bool retention_room(void *context)
+{
+    (void) context;
+    return is_room;
+}
+
+/* Somebody who makes events without end fills no disk: they go earlier, the youngest hour stays. */
+static void on_a_full_disk_old_events_go_earlier(void **state)
+{
+    struct world *world = world_new(NULL);
+    struct sandbox_spec spec = SANDBOX_SPEC_INIT;
+    struct event_filter filter = {.after = 0};
+    struct sandbox *sandbox;
+
+    (void) state;
+    is_room = true;
+    world->options.event_retention_ms = UINT64_C(30) * 24 * 3600 * 1000;
+    world->options.disk_has_room = retention_room;
+    world_open(world);
+    spec.keep_alive = true;
+    sandbox = ask_create(world, &world->caller, &spec).sandbox;
+    clock_manual_advance(&world->clock, UINT64_C(20) * 24 * 3600 * 1000);
+    do_ask(world, sandbox_stop, sandbox);
+    world_pass(world, 70);
+    assert_int_equal(ask_page(world, &world->caller, &filter, 10).count, 2);
+
+    is_room = false;
+    for (int i = 0; i < 60 && ask_page(world, &world->caller, &filter, 10).count == 2; i++)
+        world_pass(world, 11);
+    assert_string_equal(ask_page(world, &world->caller, &filter, 10).types, "sandbox.stopped");
+    for (int i = 0; i < 40; i++) /* however long it lasts */
+        world_pass(world, 11);
+    assert_int_equal(ask_page(world, &world->caller, &filter, 10).count, 1);
+    is_room = true;
+    world_pass(world, 11);
+    world_free(world);
+}
+
 static void without_retention_everything_stays(void **state)
 {
     struct world *world = *state;
@@ -593,6 +633,7 @@ int main(void)
         WORLD_TEST(a_page_that_is_not_seen_does_not_even_move_the_cursor),
         WORLD_TEST(the_log_of_one_that_is_gone_can_be_read),
         cmocka_unit_test(old_events_go_and_their_cursors_are_gone),
+        cmocka_unit_test(on_a_full_disk_old_events_go_earlier),
         WORLD_TEST(without_retention_everything_stays),
         WORLD_TEST(cursors_go_on_after_a_restart),
     };

@@ -17,6 +17,7 @@
 #define SECRET_RANDOM_BYTES 32
 #define TYPES_TEXT_MAX      ((size_t) WEBHOOK_TYPES_MAX * (WEBHOOK_TYPE_MAX + 3) + 2)
 #define SWEEP_NS            (UINT64_C(3600) * 1000 * 1000 * 1000)
+#define DELIVERIES_LEAST_MS ((int64_t) 3600 * 1000) /* that they stay on a full disk, too */
 
 /* --- rows ------------------------------------------------------------------------------------ */
 
@@ -144,6 +145,7 @@ static void webhooks_begin(struct domain *domain)
         .has_condition = true,
         .condition = {.column = STORE_DELIVERY_NEXT, .comparison = STORE_IS_NULL},
         .kept_ms = (int64_t) domain->options.event_retention_ms,
+        .least_ms = DELIVERIES_LEAST_MS,
         .every_ns = SWEEP_NS,
     };
 }
