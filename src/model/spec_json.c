@@ -103,7 +103,7 @@ static int pairs_read(const struct spec_passage *passage, struct sandbox_pairs *
                       struct error *err)
 {
     /* The names of an object differ: what is put over nothing need not be looked for. */
-    void (*put)(struct sandbox_pairs *pairs, const char *name, const char *value) =
+    void (*put)(struct sandbox_pairs * pairs, const char *name, const char *value) =
         pairs->count ? sandbox_pairs_set : sandbox_pairs_add;
     struct json_place place;
     const char *name;

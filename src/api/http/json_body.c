@@ -63,8 +63,7 @@ static void long_body_arrived(void *context, struct text *text, json_t *json,
 }
 
 static void read_long_body(struct http_request *request, const char *bytes, size_t length,
-                           const struct json_limits *limits,
-                           const struct json_body_reader *reader)
+                           const struct json_limits *limits, const struct json_body_reader *reader)
 {
     struct long_body *body = mem_alloc(sizeof(*body));
     AUTO(text) struct text text = TEXT_INIT(length);

@@ -10,7 +10,7 @@
 #include "domain/event/audit.h"
 #include "domain/event/event_log.h"
 
-#define EVENT_VERSION 1
+#define EVENT_VERSION   1
 #define TRIM_EVERY_NS   (UINT64_C(60) * 1000 * 1000 * 1000)
 #define EVENTS_LEAST_MS ((int64_t) 3600 * 1000) /* that they stay on a full disk, too */
 

@@ -14,10 +14,10 @@
 #include "net/tunnel.h"
 
 struct http_proxy_options {
-    const char *target;  /* path and query to ask for; NULL: the client's own */
-    const char *host;    /* Host to ask for; NULL: the client's own */
-    const char *client;  /* address of whoever asked; NULL: the peer, as it is connected */
-    bool is_secure;      /* with `client`: whether it came over TLS */
+    const char *target; /* path and query to ask for; NULL: the client's own */
+    const char *host;   /* Host to ask for; NULL: the client's own */
+    const char *client; /* address of whoever asked; NULL: the peer, as it is connected */
+    bool is_secure;     /* with `client`: whether it came over TLS */
     /* Whether a header of the request, or of the response, is passed on; NULL: all. */
     bool (*pass_request_header)(const struct http_header *header);
     bool (*pass_reply_header)(const struct http_header *header);

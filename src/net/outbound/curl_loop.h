@@ -16,7 +16,7 @@ struct curl_loop {
     CURLM *multi;      /* owned */
     uv_timer_t timer;
     struct loop_task soon; /* curl is to be called at once, but not from inside its own callback */
-    unsigned int handles; /* uv handles not yet closed: our memory is theirs until then */
+    unsigned int handles;  /* uv handles not yet closed: our memory is theirs until then */
     bool closing;
     void (*on_finished)(struct curl_loop *curl, CURL *easy, CURLcode result);
     void (*on_closed)(struct curl_loop *curl);
