@@ -84,6 +84,16 @@ def a_wrong_flag_is_named():
 
 
 @test
+def a_wrong_host_of_previews_is_named():
+    for wrong, why in (("https://a.test/b", "neither a name nor a URL"), ("https://1.2.3.4", "neither a name"),
+                       ("ftp://a.test", "must begin with http"), ("https://", "1 to 253 characters")):
+        with tempfile.TemporaryDirectory(prefix="burrow-test-") as folder:
+            status, told = run_burrow("serve", "--data", folder, "--listen", "127.0.0.1:0", "--preview-host", wrong)
+        equal(status, 2, told)  # found when previews are opened, behind what was said until then
+        assert f"burrow: preview-host '{wrong}'" in told.splitlines()[-1] and why in told, told
+
+
+@test
 def a_wrong_variable_is_named():
     assert "BURROW_HEAD_TIMEOUT: '-1' is not" in refused(environment={"BURROW_HEAD_TIMEOUT": "-1"})
     assert "BURROW_NO_AUTH: '2' is not" in refused(environment={"BURROW_NO_AUTH": "2"})
