@@ -16,9 +16,10 @@ import shutil
 import socket
 import ssl
 import subprocess
+from contextlib import suppress
 
 from http_raw import SLOW, TIMEOUT_SECONDS, Connection
-from program import ROOT, Program, free_port
+from program import ROOT, STOP_SECONDS, Program, free_port
 from tap import skip
 
 DOCUMENT = os.path.join(ROOT, "docs/operations.md")
@@ -92,6 +93,14 @@ class Nginx(WebProxy):
     def __init__(self, plane, *changes):
         super().__init__(plane, *changes)
         self.arguments = ["-p", self.folder, "-c", self.file, "-e", "stderr"]
+
+    def kill(self):
+        """A master that is killed leaves its workers; one that is asked takes them along."""
+        if self.process and self.process.poll() is None:
+            self.signal()
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(STOP_SECONDS)
+        super().kill()
 
     def configuration(self, upstream, changes):
         folder = self.folder
