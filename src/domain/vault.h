@@ -45,6 +45,7 @@ enum vault_haste {
 struct vault_asker {
     struct share_asker who;
     enum vault_haste haste;
+    bool is_claimed; /* one of SHARE_DISK_JOBS is claimed for it by the caller already */
 };
 
 /* --- backups: one folder as a squashfs image -------------------------------------------------- */

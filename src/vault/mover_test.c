@@ -155,7 +155,7 @@ static struct answer store(struct stage *stage, const struct disk_ref *disk,
                            const struct disk_ref *base, const struct id *owner)
 {
     const struct vault *vault = mover_vault(stage->mover);
-    const struct vault_asker asker = {{.owner = *owner}, VAULT_LATER};
+    const struct vault_asker asker = {.who = {.owner = *owner}, .haste = VAULT_LATER};
     struct answer answer = {.times = 0};
 
     vault->store_disk(vault->self, &asker, disk, base, NULL, on_layer, &answer);
@@ -168,7 +168,7 @@ static struct answer fetch_onto(struct stage *stage, const struct disk_ref *star
                                 const struct id *owner, const struct id *target)
 {
     const struct vault *vault = mover_vault(stage->mover);
-    const struct vault_fetch what = {.asker = {{.owner = *owner}, VAULT_WAKE},
+    const struct vault_fetch what = {.asker = {.who = {.owner = *owner}, .haste = VAULT_WAKE},
                                      .target = *target,
                                      .start = *start,
                                      .layers = layers,
@@ -307,7 +307,7 @@ static void differences_and_sizes_are_told(void **state)
     struct stage *stage = *state;
     const struct vault *vault = mover_vault(stage->mover);
     struct disk_ref older = new_disk(stage), newer = new_disk(stage);
-    const struct vault_asker asker = {{.owner = id_new()}, VAULT_ASKED};
+    const struct vault_asker asker = {.who = {.owner = id_new()}, .haste = VAULT_ASKED};
     struct answer answer = {.lines = TEXT_INIT(4096)};
 
     run_shell("cd '%s' && echo 12345 > a && cp -a a '%s/a' && echo > '%s/b'",
@@ -367,7 +367,7 @@ static void closing_answers_all_that_is_open(void **state)
     struct disk_ref disk = new_disk(stage);
     struct answer answers[3] = {{.times = 0}}, late = {.times = 0};
     struct vault_archive what = {.disk = disk, .folder = "/workspace", .key = "k"};
-    const struct vault_asker asker = {{.owner = id_new()}, VAULT_ASKED};
+    const struct vault_asker asker = {.who = {.owner = id_new()}, .haste = VAULT_ASKED};
     int closed = 0;
 
     fill(stage, &disk);

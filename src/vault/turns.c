@@ -141,7 +141,9 @@ static void turns_go(struct turns *turns)
 int turn_ask(struct turns *turns, struct turn *turn, const struct vault_asker *asker,
              void (*go)(struct turn *turn), struct error *err)
 {
-    if (asker->haste != VAULT_ASKED)
+    if (asker->is_claimed)
+        turn->claim = (struct share_claim) SHARE_CLAIM_NONE;
+    else if (asker->haste != VAULT_ASKED)
         share_claim_anyway(turns->shares, &asker->who, SHARE_DISK_JOBS, 1, &turn->claim);
     else if (share_claim(turns->shares, &asker->who, SHARE_DISK_JOBS, 1, &turn->claim, err) < 0)
         return -1;

@@ -7,7 +7,7 @@
  * What wakes a sandbox goes before all else; and of one owner's, what he asked for before what
  * Burrow does of its own (enum vault_haste). Of TURNS_MAX some are for wakes alone, and some for others than the one
  * who fills the rest. What was asked for is counted as SHARE_DISK_JOBS from when it asks, and may
- * be refused as that; wakes and Burrow's own work are as many as there are disks, and only counted.
+ * be refused as that, unless whoever asks has claimed it before he began; wakes and Burrow's own work are as many as there are disks, and only counted.
  *
  * Not thread-safe. */
 #pragma once

@@ -38,7 +38,7 @@ static struct operation *try_to_ask(struct table_of_turns *table, uint8_t owner,
                                     enum vault_haste haste, struct error *err)
 {
     uint8_t bytes[ID_RANDOM_SIZE] = {owner};
-    const struct vault_asker asker = {{.owner = id_from_bytes(bytes)}, haste};
+    const struct vault_asker asker = {.who = {.owner = id_from_bytes(bytes)}, .haste = haste};
     struct operation *operation = &table->operations[table->count++];
 
     assert_true(table->count <= OPERATIONS_MAX);
@@ -203,9 +203,26 @@ static void more_than_may_wait_are_refused_by_name(void **state)
     assert_true(ask(table, 2, VAULT_ASKED)->has_gone);
 }
 
+static void what_was_claimed_before_is_not_claimed_again(void **state)
+{
+    struct table_of_turns *table = *state;
+    uint8_t bytes[ID_RANDOM_SIZE] = {1};
+    const struct id owner = id_from_bytes(bytes);
+    const struct vault_asker asker = {
+        .who = {.owner = owner}, .haste = VAULT_ASKED, .is_claimed = true};
+    struct operation *operation = &table->operations[table->count++];
+
+    assert_int_equal(turn_ask(&table->turns, &operation->turn, &asker, operation_goes, NULL), 0);
+    assert_true(operation->has_gone);
+    assert_int_equal(shares_held(table->turns.shares, &owner, SHARE_DISK_JOBS), 0);
+    end(operation);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_was_claimed_before_is_not_claimed_again, table_set,
+                                        table_clear),
         cmocka_unit_test_setup_teardown(who_asks_for_much_waits_for_himself, table_set,
                                         table_clear),
         cmocka_unit_test_setup_teardown(owners_take_turns_while_all_wait, table_set, table_clear),

@@ -38,7 +38,8 @@ struct backup_making {
     size_t exclude_count;
     struct id snapshot;
     bool has_row, has_snapshot;
-    bool is_held; /* one backup more, in its owner's name */
+    bool is_held;           /* one backup more, in its owner's name */
+    struct share_claim job; /* claimed before anything is done: a refusal costs nothing */
     uint64_t bytes_max;
     uint8_t sum[VAULT_SUM_SIZE];
     uint64_t told_ns; /* progress, the last time */
@@ -53,6 +54,7 @@ static void backup_making_free(struct backup_making *making)
 {
     struct domain *domain = making->domain;
 
+    share_release(&making->job);
     for (size_t i = 0; i < making->exclude_count; i++)
         free(making->excludes[i]);
     free(making->excludes);
@@ -269,7 +271,9 @@ static void archive_folder(void *context)
     const struct vault *vault = making->domain->options.vault;
     char key[BACKUP_KEY_SIZE];
     struct vault_archive what = {
-        .asker = {domain_asker_of(making->domain, &making->backup.owner), VAULT_ASKED},
+        .asker = {.who = domain_asker_of(making->domain, &making->backup.owner),
+                  .haste = VAULT_ASKED,
+                  .is_claimed = true},
         .disk = {DISK_OF_SNAPSHOT, making->snapshot},
         .image = making->sandbox->spec.image,
         .folder = making->backup.dir,
@@ -439,6 +443,7 @@ static int claim_backup(struct backup_making *making, struct error *err)
     uint64_t held = shares_held(domain->options.shares, owner, SHARE_STORAGE);
 
     if (sandbox_quota_storage(domain, owner, held, &making->bytes_max, err) < 0 ||
+        domain_claim(domain, owner, SHARE_DISK_JOBS, 1, &making->job, err) < 0 ||
         domain_hold(domain, owner, SHARE_BACKUPS, 1, err) < 0)
         return -1;
     making->is_held = true;

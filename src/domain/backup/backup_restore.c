@@ -139,7 +139,8 @@ static void restore_folder(void *context)
     const struct vault *vault = restoring->domain->options.vault;
     char key[BACKUP_KEY_SIZE];
     const struct vault_restore what = {
-        .asker = {domain_asker_of(restoring->domain, &restoring->sandbox->owner), VAULT_ASKED},
+        .asker = {.who = domain_asker_of(restoring->domain, &restoring->sandbox->owner),
+                  .haste = VAULT_ASKED},
         .key = key,
         .sum = restoring->sum,
         .sandbox = restoring->sandbox->id,

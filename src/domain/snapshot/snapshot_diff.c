@@ -94,7 +94,8 @@ static void run(struct diff *diff)
 {
     const struct vault *vault = diff->domain->options.vault;
     const struct id *owner = diff->sandbox ? &diff->sandbox->owner : &diff->newer->owner;
-    const struct vault_asker asker = {domain_asker_of(diff->domain, owner), VAULT_ASKED};
+    const struct vault_asker asker = {.who = domain_asker_of(diff->domain, owner),
+                                      .haste = VAULT_ASKED};
     const struct disk_ref newer = disk_of(diff, diff->newer);
     const struct disk_ref older = disk_of(diff, diff->older);
     struct error err = ERROR_INIT;

@@ -142,8 +142,8 @@ static void on_deleted(void *context, const struct error *failure)
 {
     struct fetch *fetch = context;
     const struct vault *vault = fetch->domain->options.vault;
-    const struct vault_asker asker = {domain_asker_of(fetch->domain, &fetch->snapshot->owner),
-                                      VAULT_ASKED};
+    const struct vault_asker asker = {
+        .who = domain_asker_of(fetch->domain, &fetch->snapshot->owner), .haste = VAULT_ASKED};
     const struct vault_fetch what = {.asker = asker,
                                      .target = fetch->scratch,
                                      .layers = fetch->disk.layers,

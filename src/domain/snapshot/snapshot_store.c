@@ -132,7 +132,8 @@ void snapshot_store(struct domain *domain, struct snapshot *snapshot,
                     struct snapshot_waiter *waiter)
 {
     const struct vault *vault = domain->options.vault;
-    const struct vault_asker asker = {domain_asker_of(domain, &snapshot->owner), VAULT_LATER};
+    const struct vault_asker asker = {.who = domain_asker_of(domain, &snapshot->owner),
+                                      .haste = VAULT_LATER};
     const struct disk_ref disk = {DISK_OF_SNAPSHOT, snapshot->id};
 
     list_append(&snapshot->waiters, &waiter->link);

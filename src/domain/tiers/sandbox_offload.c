@@ -224,8 +224,8 @@ static void store_disk(void *context)
     struct offload *offload = context;
     const struct vault *vault = offload->wish->domain->options.vault;
     const struct sandbox *sandbox = offload->wish->sandbox;
-    const struct vault_asker asker = {domain_asker_of(offload->wish->domain, &sandbox->owner),
-                                      VAULT_LATER};
+    const struct vault_asker asker = {
+        .who = domain_asker_of(offload->wish->domain, &sandbox->owner), .haste = VAULT_LATER};
     const struct disk_ref copy = {DISK_OF_SNAPSHOT, offload->copy};
     const struct disk_ref here = {DISK_OF_SANDBOX, sandbox->id};
     const struct disk_ref base = {DISK_OF_SNAPSHOT,

@@ -142,7 +142,8 @@ static void fetch_layers(void *context)
     const struct sandbox *sandbox = restore->wish->sandbox;
     const struct vault *vault = restore->wish->domain->options.vault;
     struct vault_fetch what = {
-        .asker = {domain_asker_of(restore->wish->domain, &sandbox->owner), VAULT_WAKE},
+        .asker = {.who = domain_asker_of(restore->wish->domain, &sandbox->owner),
+                  .haste = VAULT_WAKE},
         .target = sandbox->id,
         .disk_bytes = sandbox->spec.limits.disk_bytes,
         .layers = restore->disk.layers,

@@ -175,7 +175,8 @@ static void on_stored(void *context, const struct error *failure, const struct v
 static void store(struct squash *squash, struct disk_ref disk)
 {
     const struct vault *vault = squash->domain->options.vault;
-    const struct vault_asker asker = {domain_asker_of(squash->domain, &squash->owner), VAULT_LATER};
+    const struct vault_asker asker = {.who = domain_asker_of(squash->domain, &squash->owner),
+                                      .haste = VAULT_LATER};
 
     vault->store_disk(vault->self, &asker, &disk, NULL, NULL, on_stored, squash);
 }
@@ -199,7 +200,8 @@ static void on_fetched(void *context, const struct error *failure)
 static void fetch(struct squash *squash)
 {
     const struct vault *vault = squash->domain->options.vault;
-    const struct vault_asker asker = {domain_asker_of(squash->domain, &squash->owner), VAULT_LATER};
+    const struct vault_asker asker = {.who = domain_asker_of(squash->domain, &squash->owner),
+                                      .haste = VAULT_LATER};
     const struct vault_fetch what = {.asker = asker,
                                      .target = squash->scratch,
                                      .layers = squash->disk.layers,

@@ -277,7 +277,7 @@ static void on_snapshot(void *context, const struct error *failure,
     const struct sandbox *sandbox = first_order(run)->sandbox;
     char manifest[WORKSPACE_KEY_SIZE];
     const struct vault_sync what = {
-        .asker = {domain_asker_of(run->domain, &sandbox->owner), VAULT_LATER},
+        .asker = {.who = domain_asker_of(run->domain, &sandbox->owner), .haste = VAULT_LATER},
         .disk = {DISK_OF_SNAPSHOT, run->snapshot},
         .image = sandbox->spec.image,
         .folder = folder_of(sandbox),
