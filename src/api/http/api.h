@@ -18,6 +18,8 @@
 #include "net/loop.h"
 
 struct agents;
+struct kept_documents;
+struct long_reads;
 struct auth;
 struct preview;
 struct shares;
@@ -39,7 +41,9 @@ struct api {
     /* The tables of all dialects: what the documents describe. */
     const struct http_mount *mounts;
     size_t mount_count;
-    const char *backup_folder; /* where copies of the store go; NULL: there are none */
+    struct long_reads *long_reads;    /* NULL: lists do not take turns */
+    struct kept_documents *documents; /* those documents; NULL: written anew for each who asks */
+    const char *backup_folder;        /* where copies of the store go; NULL: there are none */
     const struct bridge_pool_ops *bridge_pool; /* NULL: there is no warm pool */
     uint8_t cursor_secret[SHA256_SIZE];        /* native/event_cursor.h */
 };

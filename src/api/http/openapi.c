@@ -5,6 +5,7 @@
 
 #include "api/access/access.h"
 #include "api/http/api.h"
+#include "api/http/kept_documents.h"
 #include "base/auto.h"
 #include "json/json_write.h"
 
@@ -200,10 +201,18 @@ int openapi_write(const struct http_mount *mounts, size_t count, const char *tit
 void openapi_answer(struct http_request *request, const struct http_mount *mounts, size_t count,
                     const char *title, const char *type)
 {
+    struct kept_documents *documents = api_of(request)->documents;
+    const struct text *kept = kept_document(documents, mounts, type);
     AUTO(text) struct text document = TEXT_INIT(OPENAPI_MAX);
 
-    if (openapi_write(mounts, count, title, BURROW_VERSION, &document) < 0)
+    if (kept) {
+        http_reply(request, 200, type, text_string(kept), kept->length);
+        return;
+    }
+    if (openapi_write(mounts, count, title, BURROW_VERSION, &document) < 0) {
         api_fail(request, ERR_INTERNAL, "the document does not fit");
-    else
-        http_reply(request, 200, type, text_string(&document), document.length);
+        return;
+    }
+    kept_document_add(documents, mounts, type, &document);
+    http_reply(request, 200, type, text_string(&document), document.length);
 }

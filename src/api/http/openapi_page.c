@@ -4,6 +4,7 @@
 
 #include "api/access/access.h"
 #include "api/http/api.h"
+#include "api/http/kept_documents.h"
 #include "base/auto.h"
 
 static const char head[] =
@@ -101,15 +102,27 @@ int openapi_page_write(const struct http_mount *mounts, size_t count, const char
 #define PAGE_MAX    ((size_t) 4 * 1024 * 1024)
 #define PAGE_POLICY "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 
+static void page_reply(struct http_request *request, const struct text *page)
+{
+    (void) http_reply_header(request, "Content-Security-Policy", PAGE_POLICY);
+    http_reply(request, 200, OPENAPI_PAGE_TYPE, text_string(page), page->length);
+}
+
 void openapi_page_answer(struct http_request *request, const struct http_mount *mounts,
                          size_t count, const char *title, const char *document)
 {
+    struct kept_documents *documents = api_of(request)->documents;
+    const struct text *kept = kept_document(documents, mounts, OPENAPI_PAGE_TYPE);
     AUTO(text) struct text page = TEXT_INIT(PAGE_MAX);
 
+    if (kept) {
+        page_reply(request, kept);
+        return;
+    }
     if (openapi_page_write(mounts, count, title, BURROW_VERSION, document, &page) < 0) {
         api_fail(request, ERR_INTERNAL, "the page does not fit");
         return;
     }
-    (void) http_reply_header(request, "Content-Security-Policy", PAGE_POLICY);
-    http_reply(request, 200, OPENAPI_PAGE_TYPE, text_string(&page), page.length);
+    kept_document_add(documents, mounts, OPENAPI_PAGE_TYPE, &page);
+    page_reply(request, &page);
 }

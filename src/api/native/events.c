@@ -2,6 +2,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "api/http/long_reads.h"
 #include "api/http/pending.h"
 #include "api/native/body.h"
 #include "api/native/event_cursor.h"
@@ -227,7 +228,8 @@ static int read_cursor(struct http_request *request, bool streams, int64_t *ret_
     return after ? event_cursor_read(&view, "after", after, -1, ret_after, err) : 0;
 }
 
-static void answer_events(struct http_request *request, const char *stream)
+static void answer_events(struct http_request *request, const char *stream,
+                          void (*again)(struct http_request *request))
 {
     struct event_filter filter = {.stream = stream, .type = http_request_query(request, "type")};
     bool streams = wants_stream(request);
@@ -239,14 +241,14 @@ static void answer_events(struct http_request *request, const char *stream)
         http_reply_error(request, &error);
     else if (streams)
         events_follow(request, &filter);
-    else
+    else if (long_read_begin(request, again))
         event_page(api_of(request)->domain, request_caller(request), &filter, (size_t) limit,
                    page_read, pending_new(request));
 }
 
 void native_get_events(struct http_request *request)
 {
-    answer_events(request, NULL);
+    answer_events(request, NULL, native_get_events);
 }
 
 void native_get_sandbox_events(struct http_request *request)
@@ -257,9 +259,11 @@ void native_get_sandbox_events(struct http_request *request)
         sandbox_find(api_of(request)->domain, request_caller(request), name, &error);
 
     if (sandbox)
-        answer_events(request, sandbox->id.text);
+        answer_events(request, sandbox->id.text, native_get_sandbox_events);
     else if (id_is_valid(name))
-        answer_events(request, name); /* its log outlives it: what the caller sees is checked */
+        answer_events(
+            request, name,
+            native_get_sandbox_events); /* its log outlives it: what the caller sees is checked */
     else
         http_reply_error(request, &error);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/http/idempotency.h"
+#include "api/http/long_reads.h"
 #include "api/http/pending.h"
 #include "api/native/body.h"
 #include "api/native/handlers.h"
@@ -218,6 +219,8 @@ void native_list_sandboxes(struct http_request *request)
         http_reply_error(request, &error);
         return;
     }
+    if (!long_read_begin(request, native_list_sandboxes))
+        return;
     native_answer_begin_list(&listing.answer, "sandboxes");
     filter.is_full = native_answer_is_full;
     filter.full_context = &listing.answer;

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "api/http/long_reads.h"
 #include "api/http/pending.h"
 #include "api/native/body.h"
 #include "api/native/handlers.h"
@@ -65,6 +66,8 @@ void native_list_templates(struct http_request *request)
     const char *next = NULL;
     int r = native_read_limit(request, TEMPLATE_LIST_MAX, &count, &err);
 
+    if (!long_read_begin(request, native_list_templates))
+        return;
     native_answer_begin_list(&listing.answer, "templates");
     filter.limit = (size_t) count;
     if (r == 0)

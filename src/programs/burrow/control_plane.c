@@ -9,6 +9,8 @@
 #include "api/agentpod/agentpod.h"
 #include "api/bridge/bridge.h"
 #include "api/http/idempotency.h"
+#include "api/http/kept_documents.h"
+#include "api/http/long_reads.h"
 #include "api/native/native.h"
 #include "api/stackmemory/stackmemory.h"
 #include "base/auto.h"
@@ -357,6 +359,8 @@ static int open_api(struct control_plane *plane, const struct settings *settings
         .clock = clock_system(),
         .log = plane->log,
         .idempotency = idempotency_new(plane->store, clock_system(), plane->shares),
+        .long_reads = long_reads_new(plane->loop),
+        .documents = kept_documents_new(),
         .backup_folder = plane->backups,
         .bridge_pool = plane->provider ? &plane->pool : NULL,
     };
@@ -445,6 +449,8 @@ static void agents_closed(void *context)
     struct control_plane *plane = context;
 
     idempotency_free(TAKE_PTR(plane->api.idempotency));
+    long_reads_free(TAKE_PTR(plane->api.long_reads));
+    kept_documents_free(TAKE_PTR(plane->api.documents));
     if (plane->store)
         store_close(TAKE_PTR(plane->store), store_closed, plane);
     else
