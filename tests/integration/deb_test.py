@@ -34,7 +34,7 @@ chroot "$1/root" /bin/sh -euc "$3"
 """
 
 FILES = ("/usr/bin/burrow /usr/bin/burrow-launcher /usr/bin/burrow-admin /usr/bin/burrow-agent /usr/bin/burrow-keeper "
-         "/usr/bin/burrow-puller /lib/systemd/system/burrow.service "
+         "/usr/bin/burrow-puller /usr/bin/burrow-attack-inside /lib/systemd/system/burrow.service "
          "/lib/systemd/system/burrow-sandboxes.service /etc/burrow/burrow.ini /usr/share/man/man1/burrow.1.gz "
          "/usr/share/bash-completion/completions/burrow /usr/share/zsh/vendor-completions/_burrow "
          "/usr/share/burrow/alerts.yml")

@@ -57,8 +57,8 @@ def the_sockets_of_another_sandbox_are_nowhere():
         other, box = lab.start([]), lab.start([])
         other.run(BE_THE_OTHER)
         for who, answer in ((other, "succeeded"), (box, "refused ECONNREFUSED")):
-            equal(attack(who, "connect_abstract", LAB_ABSTRACT=MARK), f"connect_abstract {answer}")
-            equal(attack(who, "connect_loopback", LAB_PORT=7002), f"connect_loopback {answer}")
+            equal(attack(who, "connect_abstract", TARGET_ABSTRACT=MARK), f"connect_abstract {answer}")
+            equal(attack(who, "connect_loopback", TARGET_PORT=7002), f"connect_loopback {answer}")
 
 
 @test
@@ -86,10 +86,10 @@ def two_sandboxes_have_no_user_id_in_common():
 @test
 def a_link_planted_on_the_disk_leads_the_next_start_nowhere():
     with WallLab() as lab:
-        folder = lab.run([], "/usr/bin/printenv", "LAB_FOLDER")["stdout"].strip()
+        folder = lab.run([], "/usr/bin/printenv", "TARGET_FOLDER")["stdout"].strip()
         box = lab.start([])
         box.run("rm -r /var/usrlocal")
-        equal(attack(box, "plant_link", LAB_FOLDER=folder), "plant_link succeeded")
+        equal(attack(box, "plant_link", TARGET_FOLDER=folder), "plant_link succeeded")
         lab.stop(box, keep=True)
         # Without the wall the host's folder is there to be read ...
         box = lab.start(["links"], disk_of=box)

@@ -139,11 +139,11 @@ const char *wall_target_variable(const struct wall_target *target, size_t index,
     const struct {
         const char *name, *value;
     } variables[WALL_TARGETS_MAX] = {
-        {"LAB_FOLDER", target->folder}, {"LAB_PID", pid},
-        {"LAB_ABSTRACT", ABSTRACT},     {"LAB_PORT", "7001"},
-        {"LAB_SHARED", "427"},          {"LAB_HOSTNAME", HOSTNAME},
-        {"LAB_GROUP", target->group},   {"LAB_POOL", target->pool},
-        {"LAB_ID", id ? id->text : ""}, {"LAB_PIPE", PIPE},
+        {"TARGET_FOLDER", target->folder}, {"TARGET_PID", pid},
+        {"TARGET_ABSTRACT", ABSTRACT},     {"TARGET_PORT", "7001"},
+        {"TARGET_SHARED", "427"},          {"TARGET_HOSTNAME", HOSTNAME},
+        {"TARGET_GROUP", target->group},   {"TARGET_POOL", target->pool},
+        {"TARGET_ID", id ? id->text : ""}, {"TARGET_PIPE", PIPE},
     };
 
     (void) snprintf(pid, sizeof(pid), "%d", target->pid);

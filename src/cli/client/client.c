@@ -10,9 +10,10 @@
 #include "json/json_read.h"
 #include "net/url.h"
 
-#define ADDRESS_SIZE 256
-#define PORT_SIZE    8
-#define LIST_PAGE    1000
+#define ADDRESS_SIZE           256
+#define PORT_SIZE              8
+#define LIST_PAGE              1000
+#define CLIENT_CONNECTIONS_MAX 1024
 
 /* --- opening --------------------------------------------------------------------------------- */
 
@@ -47,6 +48,7 @@ static int open_origin(struct client *client, const char *text, struct error *er
     struct url_host host;
     struct url url;
 
+    options.connections_max = CLIENT_CONNECTIONS_MAX;
     if (url_parse(text, strlen(text), &url, err) < 0)
         return error_wrap(err, "the URL of the daemon");
     if (url.scheme == URL_UNIX) {

@@ -4,6 +4,7 @@
 
 #include "cli/verb/verb.h"
 
+extern const struct verb verb_attack;
 extern const struct verb verb_copy;
 extern const struct verb verb_create;
 extern const struct verb verb_db_backup;

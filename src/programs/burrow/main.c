@@ -168,6 +168,7 @@ static const struct verb *const verbs[] = {
     &verb_serve,
     &verb_settings,
     &verb_doctor,
+    &verb_attack,
     &verb_image,
     &verb_bind,
     &verb_completion,

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "attack.h"
+#include "attack/attack.h"
 #include "base/auto.h"
 
 #define AGENT_FDS_END 300
@@ -221,12 +221,12 @@ static int read_agent(void)
 /* One that its receiver does not notice. */
 static int signal_outside(void)
 {
-    return attack_result(kill(attack_number("LAB_PID"), SIGWINCH));
+    return attack_result(kill(attack_number("TARGET_PID"), SIGWINCH));
 }
 
 static int trace_outside(void)
 {
-    return trace(attack_number("LAB_PID"));
+    return trace(attack_number("TARGET_PID"));
 }
 
 /* --- rights --------------------------------------------------------------------------------- */

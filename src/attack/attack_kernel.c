@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "attack.h"
+#include "attack/attack.h"
 #include "base/auto.h"
 
 #define X32_BIT          0x40000000
@@ -69,7 +69,7 @@ static int count_kernel_events(void)
 }
 
 /* Gone with this process. */
-static int add_key(void)
+static int attack_add_key(void)
 {
     return attack_result(syscall(SYS_add_key, "user", "burrow-lab", "x", 1, KEY_SPEC_PROCESS));
 }
@@ -325,7 +325,7 @@ const struct attack attack_kernel[] = {
     {"bpf_map", bpf_map},
     {"count_own_events", count_own_events},
     {"count_kernel_events", count_kernel_events},
-    {"add_key", add_key},
+    {"add_key", attack_add_key},
     {"find_session_keys", find_session_keys},
     {"use_io_uring", use_io_uring},
     {"use_aio", use_aio},

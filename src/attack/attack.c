@@ -1,4 +1,4 @@
-#include "attack.h"
+#include "attack/attack.h"
 
 #include <limits.h>
 #include <signal.h>
@@ -40,7 +40,7 @@ int attack_number(const char *variable)
     return (int) number;
 }
 
-static const struct attack *find(const char *name)
+static const struct attack *attack_find(const char *name)
 {
     for (size_t i = 0; i < ARRAY_COUNT(tables); i++) {
         for (const struct attack *attack = tables[i]; attack->name; attack++) {
@@ -65,9 +65,9 @@ static _Noreturn void attempt_and_exit(const struct attack *attack)
     _exit(r == 0 ? EXIT_SUCCEEDED : r < 0 ? EXIT_REFUSED : EXIT_IMPOSSIBLE);
 }
 
-static int try_one(const char *name)
+static int attack_try(const char *name)
 {
-    const struct attack *attack = find(name);
+    const struct attack *attack = attack_find(name);
     int status = 0;
     pid_t pid;
 
@@ -90,7 +90,7 @@ static int try_one(const char *name)
     return EXIT_REFUSED;
 }
 
-int main(int argc, char **argv)
+int attack_main(int argc, char **argv)
 {
     int status = EXIT_IMPOSSIBLE;
 
@@ -105,6 +105,6 @@ int main(int argc, char **argv)
         return 0;
     }
     for (int i = 1; i < argc; i++)
-        status = try_one(argv[i]);
+        status = attack_try(argv[i]);
     return status;
 }

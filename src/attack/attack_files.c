@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "attack.h"
+#include "attack/attack.h"
 #include "base/auto.h"
 
 #define BTRFS_FS_INFO 0x8400941f /* only reads */
@@ -20,7 +20,7 @@
 
 /* --- the host's files ----------------------------------------------------------------------- */
 
-static int read_file(const char *path)
+static int file_can_be_read(const char *path)
 {
     AUTO(close) int fd = open(path, O_RDONLY | O_CLOEXEC);
     char byte;
@@ -32,8 +32,8 @@ static int read_target(const char *before, const char *name)
 {
     char path[2 * PATH_MAX];
 
-    (void) snprintf(path, sizeof(path), "%s%s/%s", before, attack_target("LAB_FOLDER"), name);
-    return read_file(path);
+    (void) snprintf(path, sizeof(path), "%s%s/%s", before, attack_target("TARGET_FOLDER"), name);
+    return file_can_be_read(path);
 }
 
 static int read_public_file(void)
@@ -89,14 +89,14 @@ static int read_file_by_process(void)
 /* What a link that was planted on the disk leads to: see plant_link. */
 static int read_planted_link(void)
 {
-    return read_file("/usr/local/public");
+    return file_can_be_read("/usr/local/public");
 }
 
 /* The sandbox's own /usr/local is a folder of its disk: lead the next start elsewhere. The folder
  * itself was removed before. */
 static int plant_link(void)
 {
-    return attack_result(symlink(attack_target("LAB_FOLDER"), "/var/usrlocal"));
+    return attack_result(symlink(attack_target("TARGET_FOLDER"), "/var/usrlocal"));
 }
 
 static time_t seconds_now(void)
@@ -111,7 +111,7 @@ static time_t seconds_now(void)
 static int mount_on_host(void)
 {
     static const struct timespec moment = {.tv_nsec = REACH_STEP_NS};
-    const char *path = attack_target("LAB_PIPE");
+    const char *path = attack_target("TARGET_PIPE");
     int fd = -1;
     time_t end;
 
@@ -128,13 +128,13 @@ static int mount_on_host(void)
 
 static int write_group(void)
 {
-    return attack_result(open(attack_target("LAB_GROUP"), O_WRONLY | O_CLOEXEC));
+    return attack_result(open(attack_target("TARGET_GROUP"), O_WRONLY | O_CLOEXEC));
 }
 
 static int ask_pool(void)
 {
     static char answer[4096];
-    AUTO(close) int fd = open(attack_target("LAB_POOL"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    AUTO(close) int fd = open(attack_target("TARGET_POOL"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     return fd < 0 ? -errno : attack_result(ioctl(fd, BTRFS_FS_INFO, answer));
 }
@@ -161,7 +161,7 @@ static int make_whiteout(void)
 /* --- /proc and /sys ------------------------------------------------------------------------- */
 
 /* Whether the kernel's own file is there: behind the wall is a device, or an empty folder. */
-static int see(const char *path)
+static int attack_see(const char *path)
 {
     struct stat status;
 
@@ -172,33 +172,33 @@ static int see(const char *path)
 
 static int see_symbols(void)
 {
-    return see("/proc/kallsyms");
+    return attack_see("/proc/kallsyms");
 }
 
 static int see_keys(void)
 {
-    return see("/proc/keys");
+    return attack_see("/proc/keys");
 }
 
 static int see_timers(void)
 {
-    return see("/proc/timer_list");
+    return attack_see("/proc/timer_list");
 }
 
 static int see_memory(void)
 {
-    return see("/proc/kcore");
+    return attack_see("/proc/kcore");
 }
 
 static int see_interrupts(void)
 {
-    return see("/proc/interrupts");
+    return attack_see("/proc/interrupts");
 }
 
 /* Which files of the host are locked, by disk and number. */
 static int see_locks(void)
 {
-    return see("/proc/locks");
+    return attack_see("/proc/locks");
 }
 
 /* One folder for each disk of the host, with how it is mounted and used. */
@@ -209,7 +209,7 @@ static int see_disk_options(void)
 
 static int see_boot_parameters(void)
 {
-    return see("/proc/cmdline");
+    return attack_see("/proc/cmdline");
 }
 
 static int trigger_pressure(void)
@@ -222,7 +222,7 @@ static int trigger_pressure(void)
 /* Never opened, let alone written. */
 static int see_sysrq(void)
 {
-    return see("/proc/sysrq-trigger");
+    return attack_see("/proc/sysrq-trigger");
 }
 
 static int write_text(const char *path, const char *text)
@@ -257,10 +257,10 @@ static int open_core_pattern(void)
 
 static int see_sysfs(void)
 {
-    return read_file("/sys/kernel/uevent_seqnum");
+    return file_can_be_read("/sys/kernel/uevent_seqnum");
 }
 
-/* Names of the host's groups: the lab's own is "burrow-lab-...". */
+/* Names of the host's groups: those of ours begin with "burrow". */
 static int see_group_names(void)
 {
     char text[4096] = "";
@@ -268,7 +268,7 @@ static int see_group_names(void)
 
     if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
         return -errno;
-    return strstr(text, "burrow-lab") ? 0 : -ENOENT;
+    return strstr(text, "burrow") ? 0 : -ENOENT;
 }
 
 const struct attack attack_files[] = {

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "attack.h"
+#include "attack/attack.h"
 
 #define PLACE "/workspace/place"
 

@@ -15,7 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "attack.h"
+#include "attack/attack.h"
 #include "base/auto.h"
 
 #define AF_ALG_NUMBER   38
@@ -23,7 +23,7 @@
 #define IPT_SO_GET_INFO 64
 #define IPT_INFO_SIZE   84
 
-static int make(int family, int type, int protocol)
+static int socket_make(int family, int type, int protocol)
 {
     AUTO(close) int fd = socket(family, type | SOCK_CLOEXEC, protocol);
 
@@ -32,54 +32,54 @@ static int make(int family, int type, int protocol)
 
 static int raw_socket(void)
 {
-    return make(AF_INET, SOCK_RAW, IPPROTO_ICMP);
+    return socket_make(AF_INET, SOCK_RAW, IPPROTO_ICMP);
 }
 
 static int raw_socket_6(void)
 {
-    return make(AF_INET6, SOCK_RAW, IPPROTO_ICMPV6);
+    return socket_make(AF_INET6, SOCK_RAW, IPPROTO_ICMPV6);
 }
 
 static int packet_socket(void)
 {
-    return make(AF_PACKET, SOCK_RAW, 0);
+    return socket_make(AF_PACKET, SOCK_RAW, 0);
 }
 
 static int old_packet_socket(void)
 {
-    return make(AF_INET, SOCK_PACKET, 0);
+    return socket_make(AF_INET, SOCK_PACKET, 0);
 }
 
 static int filter_netlink(void)
 {
-    return make(AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER);
+    return socket_make(AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER);
 }
 
 static int audit_netlink(void)
 {
-    return make(AF_NETLINK, SOCK_RAW, NETLINK_AUDIT);
+    return socket_make(AF_NETLINK, SOCK_RAW, NETLINK_AUDIT);
 }
 
 static int crypto_socket(void)
 {
-    return make(AF_ALG_NUMBER, SOCK_SEQPACKET, 0);
+    return socket_make(AF_ALG_NUMBER, SOCK_SEQPACKET, 0);
 }
 
 /* Made, never connected. */
 static int machine_socket(void)
 {
-    return make(AF_VSOCK_NUMBER, SOCK_STREAM, 0);
+    return socket_make(AF_VSOCK_NUMBER, SOCK_STREAM, 0);
 }
 
 /* Of sctp, which the kernel would load. */
 static int sequenced_socket(void)
 {
-    return make(AF_INET, SOCK_SEQPACKET, 0);
+    return socket_make(AF_INET, SOCK_SEQPACKET, 0);
 }
 
 static int multipath_socket(void)
 {
-    return make(AF_INET, SOCK_STREAM, 262 /* IPPROTO_MPTCP */);
+    return socket_make(AF_INET, SOCK_STREAM, 262 /* IPPROTO_MPTCP */);
 }
 
 static int old_filter_option(void)
@@ -126,7 +126,7 @@ static int add_address(void)
 static int connect_abstract(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    const char *name = attack_target("LAB_ABSTRACT");
+    const char *name = attack_target("TARGET_ABSTRACT");
     AUTO(close) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     memcpy(address.sun_path + 1, name, strnlen(name, sizeof(address.sun_path) - 1));
@@ -139,7 +139,7 @@ static int connect_abstract(void)
 static int connect_loopback(void)
 {
     struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_port = htons((uint16_t) attack_number("LAB_PORT")),
+                                  .sin_port = htons((uint16_t) attack_number("TARGET_PORT")),
                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     AUTO(close) int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -149,7 +149,7 @@ static int connect_loopback(void)
 
 static int use_shared_memory(void)
 {
-    return attack_result(shmget(attack_number("LAB_SHARED"), 4096, 0));
+    return attack_result(shmget(attack_number("TARGET_SHARED"), 4096, 0));
 }
 
 static int see_host_name(void)
@@ -157,7 +157,7 @@ static int see_host_name(void)
     char name[256] = "";
 
     (void) gethostname(name, sizeof(name) - 1);
-    return strcmp(name, attack_target("LAB_HOSTNAME")) == 0 ? 0 : -ENOENT;
+    return strcmp(name, attack_target("TARGET_HOSTNAME")) == 0 ? 0 : -ENOENT;
 }
 
 const struct attack attack_sockets[] = {
