@@ -6,7 +6,7 @@ NAME ?=
 SECONDS ?= 30
 ONLY ?=
 SUITE ?= 12
-PART ?= unit tsan lint fuzz integration isolation faults
+PART ?= unit tsan lint fuzz integration isolation attack faults
 
 packages = @packaging/install-packages
 
@@ -28,7 +28,7 @@ test: ## everything that must hold, in a quarter of an hour (ONLY=word for some 
 	@packaging/install-clients
 	@tools/run-suite test --only "$(ONLY)"
 
-soak: ## what takes long: PART=unit|tsan|lint|fuzz|integration|isolation|faults, or all of them (FUZZ_SECONDS=120)
+soak: ## what takes long: PART=unit|tsan|lint|fuzz|integration|isolation|attack|faults, or all of them (FUZZ_SECONDS=120)
 	$(packages) build run test lint
 	@packaging/install-clients
 	@result=0; for part in $(PART); do tools/run-suite soak $$part || result=1; done; exit $$result

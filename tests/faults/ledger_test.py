@@ -2,9 +2,9 @@
 # timeout: 5400
 """Nothing acknowledged is lost: rounds of kill -9 of the daemon, the launcher or both, while clients
 work with the API and write down what they were told. Afterwards the ledger is held against what is
-there.
+there. The same of the daemon alone, while another user attacks what all share (`burrow attack`).
 
-    BURROW_FULL=1        200 rounds instead of 6
+    BURROW_FULL=1        200 rounds instead of 6, and 40 under every attack instead of 3 under some
     BURROW_SEED=N|random  other rounds than the usual (their number is printed)
     BURROW_ROUNDS=N
 """
@@ -12,6 +12,7 @@ there.
 import http.client
 import os
 import random
+import subprocess
 import sys
 import threading
 import time
@@ -27,11 +28,14 @@ from collections import Counter  # noqa: E402
 from control_plane import NATIVE, ControlPlane, Refused  # noqa: E402
 from launcher import need_launcher  # noqa: E402
 from outpost import cgroup, groups_of  # noqa: E402
-from program import wait_until  # noqa: E402
+from program import clean_environment, program, wait_until  # noqa: E402
 from soak import FULL, SEED  # noqa: E402
 from tap import equal, main, test  # noqa: E402
 
 ROUNDS = int(os.environ.get("BURROW_ROUNDS", 200 if FULL else 6))
+ATTACKED_ROUNDS = int(os.environ.get("BURROW_ROUNDS", 40 if FULL else 3))
+# Those that make rows, jobs and disks, which is where something could be lost.
+SOME_ATTACKS = ("create_and_destroy", "snapshots", "backups", "deliveries", "exec_storm", "bucket_bytes")
 CLIENTS = 4
 BOXES_EACH = 4  # at most, per client
 START_SECONDS = 60.0
@@ -317,6 +321,81 @@ def what_was_acknowledged_is_there_whatever_is_killed():
         except BaseException:
             print("\n".join(f"# log: {line}" for line in plane.log().splitlines()[-80:]))
             raise
+
+
+class Attacker:
+    """`burrow attack` over and over, beside everything else. It is told when the daemon goes away, and then
+    takes away what it made when that is back."""
+
+    def __init__(self, plane, names):
+        self.plane, self.names, self.over = plane, names, threading.Event()
+        self.process, self.statuses = None, Counter()
+        self.thread = threading.Thread(target=self.run)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.process.terminate()
+        self.thread.join()
+
+    def start(self, *words):
+        return subprocess.Popen(  # pylint: disable=consider-using-with
+            [program(), "attack", "--url", f"http://{self.plane.address}", "--key", self.plane.key, *words],
+            env=clean_environment({"HOME": "/nonexistent"}), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def run(self):
+        while not self.over.is_set():
+            for name in self.names:
+                self.process = self.start("--only", name)
+                if self.over.is_set():
+                    self.process.terminate()
+                self.statuses[self.process.wait()] += 1
+
+    def is_at_work(self):
+        """Whether the one who attacks has his sandboxes: what comes next is the attack."""
+        users = self.plane.call("GET", f"{NATIVE}/users", timeout=CALL_SECONDS)["users"]
+        return any(user["name"].startswith("burrow-attack-") and user["name"].endswith("-many") for user in users)
+
+
+def names_of_attacks():
+    if not FULL:
+        return SOME_ATTACKS
+    printed = subprocess.run([program(), "attack", "--list", "shares"], stdout=subprocess.PIPE, check=True).stdout.decode()
+    return [line.split()[0] for line in printed.splitlines() if line.startswith("    ")]
+
+
+def clients_of(boxes):
+    """Without those of attackers."""
+    return {name: box for name, box in boxes.items() if name[0] == "c" and name[1:2].isdigit()}
+
+
+@test
+def what_was_acknowledged_is_there_when_the_daemon_is_killed_under_attack():
+    need_launcher()
+    print(f"# BURROW_SEED={SEED}: {ATTACKED_ROUNDS} rounds", flush=True)
+    rng, over = random.Random(SEED + 1), threading.Event()
+    with ControlPlane() as plane:
+        clients = [Client(plane, number, random.Random(f"{SEED} {number} attacked"), over) for number in range(CLIENTS)]
+        with Attacker(plane, names_of_attacks()) as attacker:
+            for number in range(ATTACKED_ROUNDS):
+                wait_until(attacker.is_at_work, "the attack")
+                strike(plane, clients, rng, ("daemon",), over)
+                found = clients_of(all_boxes(plane))
+                for client in clients:
+                    client.settle(found)
+                equal(list(found), [], "sandboxes nobody asked for")
+                told = Counter()
+                for client in clients:
+                    told += client.counts
+                    client.counts.clear()
+                print(f"# round {number}: {dict(told)}; attacks ended with {dict(attacker.statuses)}", flush=True)
+        equal(attacker.start("--clean").wait(), 0, "taking away what is left of attacks")
+        for name in clients_of(all_boxes(plane)):
+            plane.call("DELETE", f"{NATIVE}/sandboxes/{name}", timeout=CALL_SECONDS)
+        equal(all_boxes(plane), {}, "sandboxes at the end")
 
 
 @test
