@@ -156,15 +156,24 @@ bool client_address_is_of(const char *text, const char *network)
     return strcmp(address.text, text) == 0 && strcmp(address.network, network) == 0;
 }
 
+/* What fits of a header's entries: the last ones, from a comma on. */
+static const char *fitting_entries(const char *entries, size_t length, size_t size)
+{
+    const char *comma;
+
+    if (length < size)
+        return entries;
+    comma = strchr(entries + (length - size), ',');
+    return comma ? comma + 1 : "";
+}
+
 /* The entries of all headers of that name, as one list. What does not fit is the oldest and least
- * trusted, which is in front: whoever sends more than fits must not hide what a proxy of ours wrote
- * behind it. */
+ * trusted: the last ones are what counts. */
 static const char *forwarded_list(const struct http_request *request, char *ret_list, size_t size)
 {
     const struct http_head *head = request->head;
     size_t length = 0;
 
-    ret_list[0] = '\0';
     for (size_t i = 0; i < head->header_count; i++) {
         const struct http_header *header = &head->headers[i];
 
@@ -173,11 +182,9 @@ static const char *forwarded_list(const struct http_request *request, char *ret_
         if (length + header->value_length + 2 > size)
             length = 0;
         length += (size_t) snprintf(ret_list + length, size - length, "%s%s", length ? "," : "",
-                                    header->value_length + 2 > size
-                                        ? header->value + header->value_length + 2 - size
-                                        : header->value);
+                                    fitting_entries(header->value, header->value_length, size - 1));
     }
-    return ret_list;
+    return length ? ret_list : "";
 }
 
 void client_address_find(const struct trusted_proxies *proxies, const struct http_request *request,

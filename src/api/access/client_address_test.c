@@ -92,6 +92,32 @@ static void nonsense_in_the_list_ends_it(void **state)
     }
 }
 
+/* Whoever writes much before what our proxy adds hides nothing with it. */
+static void of_a_list_that_is_too_long_the_end_counts(void **state)
+{
+    char list[5000];
+    size_t length = 0;
+
+    (void) state;
+    while (length < 4000)
+        length += (size_t) snprintf(list + length, sizeof(list) - length, "1.1.1.1, ");
+    (void) snprintf(list + length, sizeof(list) - length, "192.0.2.7");
+    assert_string_equal(find("10.0.0.0/8", "10.0.0.1:1", ASKED("X-Forwarded-For", list)),
+                        "192.0.2.7");
+    assert_string_equal(find("unix", "unix:", ASKED("X-Forwarded-For", list)), "192.0.2.7");
+    assert_string_equal(find("10.0.0.0/8", "10.0.0.1:1",
+                             ASKED("X-Forwarded-For", "2.2.2.2", "X-Forwarded-For", list)),
+                        "192.0.2.7");
+    assert_string_equal(find("10.0.0.0/8", "10.0.0.1:1",
+                             ASKED("X-Forwarded-For", list, "X-Forwarded-For", "192.0.2.8")),
+                        "192.0.2.8");
+    memset(list, 'x', sizeof(list) - 1);
+    list[sizeof(list) - 1] = '\0';
+    assert_string_equal(find("10.0.0.0/8", "10.0.0.1:1",
+                             ASKED("X-Forwarded-For", "2.2.2.2", "X-Forwarded-For", list)),
+                        "10.0.0.1");
+}
+
 static void tries_of_one_ipv6_network_count_together(void **state)
 {
     char first[CLIENT_ADDRESS_SIZE];
@@ -134,6 +160,7 @@ int main(void)
         cmocka_unit_test(a_trusted_proxy_is_believed_up_to_the_first_stranger),
         cmocka_unit_test(no_length_hides_what_a_proxy_wrote),
         cmocka_unit_test(nonsense_in_the_list_ends_it),
+        cmocka_unit_test(of_a_list_that_is_too_long_the_end_counts),
         cmocka_unit_test(tries_of_one_ipv6_network_count_together),
         cmocka_unit_test(malformed_proxies_are_refused),
     };
