@@ -146,7 +146,7 @@ int fuse_mount_make_in(pid_t sandbox, int *ret_server, int *ret_filesystem)
     AUTO(close) int ours = -EBADF, theirs = -EBADF, helper = -EBADF;
     struct sys_clone how = {.exit_signal = SIGCHLD, .ret_pidfd = &helper};
     struct sys_exit ended = {.kind = SYS_EXIT_UNKNOWN};
-    int pair[2], fds[2];
+    int pair[2], fds[2] = {-EBADF, -EBADF};
     size_t count = 0;
     char byte;
     int r = mounts < 0 ? mounts : sys_socket_pair(SOCK_SEQPACKET, pair);
@@ -167,11 +167,15 @@ int fuse_mount_make_in(pid_t sandbox, int *ret_server, int *ret_filesystem)
         r = ended.kind == SYS_EXIT_STATUS ? -ended.value : -ECANCELED;
     if (r == 0)
         r = (int) sys_fd_pass_receive(ours, &byte, 1, fds, 2, &count);
+    if (r >= 0 && count < 2) {
+        (void) fd_close(fds[0]);
+        r = -EPROTO;
+    }
     if (r < 0)
         return r;
     *ret_server = fds[0];
     *ret_filesystem = fds[1];
-    return count == 2 ? 0 : -EPROTO;
+    return 0;
 }
 
 int fuse_mount_start(const struct fuse_mount_job *job, int *ret_helper, struct error *err)
