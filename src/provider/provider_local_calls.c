@@ -235,7 +235,7 @@ static void ask_page(struct provider_call *call, const struct id *after);
 /* The pages are collected in the call's result. */
 static void on_page(void *context, struct wire_incoming *reply, const struct error *failure)
 {
-    const struct wire_snapshots_listed *page = reply ? &reply->message.snapshots_listed : NULL;
+    const struct wire_snapshots_listed *page;
     struct provider_call *call = context;
     struct error err = ERROR_INIT;
     struct id *ids = call->result.ids.ids;
@@ -245,6 +245,7 @@ static void on_page(void *context, struct wire_incoming *reply, const struct err
         provider_call_answer(call, failure);
         return;
     }
+    page = &reply->message.snapshots_listed;
     if (count && page->names.count &&
         strcmp(page->names.items[0].id.text, ids[count - 1].text) <= 0) {
         (void) error_set(&err, ERR_INVALID, 0, "the launcher's list is not sorted");

@@ -277,7 +277,8 @@ static void restore_unpack(struct restore *restore)
         return;
     }
     restore->tar = ends[0];
-    job.data = writer = ends[1];
+    writer = ends[1];
+    job.data = writer;
     if (uv_poll_init(&mover->loop->uv, &restore->poll, restore->tar) < 0) {
         work_fail(&restore->work, ERR_UNAVAILABLE, 0, "watch a pipe");
         return;

@@ -187,7 +187,7 @@ static void dress_folder(struct tar_extract *extract)
 {
     struct text *folders = &extract->folders;
     struct folder folder;
-    const char *path, *name;
+    const char *path, *name = "";
     AUTO(close) int parent = -EBADF;
     AUTO(close) int fd = -EBADF;
 

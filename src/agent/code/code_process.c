@@ -74,10 +74,11 @@ static void channel_gone(struct stream *stream)
     handle_gone(process);
 }
 
+/* Handles close in a later turn and keep it until then, so whoever is in the middle of it may go
+ * on. */
 static void close_all(struct code_process *process)
 {
     process->closing = true;
-    process->handles++; /* this very function */
     if (process->exec)
         exec_cancel(process->exec);
     process->exec = NULL;
@@ -89,7 +90,6 @@ static void close_all(struct code_process *process)
     watch_close(&process->death);
     if (process->channel)
         stream_close(process->channel, channel_gone);
-    handle_gone(process);
 }
 
 /* --- signals --------------------------------------------------------------------------------- */
@@ -244,7 +244,6 @@ static void take_frames(struct code_process *process)
     struct text *line = &process->line;
     size_t from = 0;
 
-    process->handles++; /* an event may end it */
     while (!process->paused && !process->closing) {
         const char *start = text_string(line) + from;
         const char *newline =
@@ -267,7 +266,6 @@ static void take_frames(struct code_process *process)
         drain_output(process);
         end(process, 0);
     }
-    handle_gone(process);
 }
 
 static void go_on(struct loop_task *task)
@@ -490,7 +488,9 @@ struct code_process *code_process_start(struct agent *agent, struct code_server 
     if (r == 0)
         r = start(process, interpreter, place, ends.theirs);
     if (r < 0) {
+        process->handles++; /* nothing else may be open */
         close_all(process);
+        handle_gone(process);
         *ret_error = r;
         return NULL;
     }

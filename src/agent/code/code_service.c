@@ -139,9 +139,9 @@ static void creator_left(struct call *call)
 static void create(struct call *call)
 {
     AUTO(api_error) struct api_error error = API_ERROR_INIT;
-    const struct code_language *language;
+    const struct code_language *language = NULL;
     struct code_context *context = NULL;
-    struct code_place place;
+    struct code_place place = {.environment = NULL};
     struct error err = ERROR_INIT;
     struct json_place root;
 

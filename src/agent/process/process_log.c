@@ -105,12 +105,13 @@ static struct process_log_piece *add_piece(struct process_log *log, enum exec_ou
 /* The last piece when more of this output fits into it, else a new one. */
 static struct process_log_piece *piece_for(struct process_log *log, enum exec_output which)
 {
-    struct process_log_piece *last =
-        list_is_empty(&log->pieces) ? NULL : piece_at(log->pieces.previous);
+    struct process_log_piece *last;
 
-    if (last && last->which == which && last->bytes.length < PROCESS_LOG_PIECE)
-        return last;
-    return add_piece(log, which);
+    if (list_is_empty(&log->pieces))
+        return add_piece(log, which);
+    last = piece_at(log->pieces.previous);
+    return last->which == which && last->bytes.length < PROCESS_LOG_PIECE ? last
+                                                                          : add_piece(log, which);
 }
 
 void process_log_append(struct process_log *log, enum exec_output which, const char *bytes,

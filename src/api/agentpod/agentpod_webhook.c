@@ -46,13 +46,14 @@ static const char *const text_fields[] = {"sandboxId", "userId",      "provider"
 int agentpod_webhook_init(struct agentpod_webhook *webhook, struct domain *domain,
                           const char *token, struct error *err)
 {
-    *webhook = (struct agentpod_webhook){.domain = domain, .has_token = token && token[0]};
-    if (!webhook->has_token)
+    *webhook = (struct agentpod_webhook){.domain = domain};
+    if (!token || !token[0])
         return 0;
     if (strlen(token) < AGENTPOD_TOKEN_MIN)
         return error_set(err, ERR_INVALID, 0, "the service token is shorter than %d characters",
                          AGENTPOD_TOKEN_MIN);
     sha256_bytes(token, strlen(token), webhook->token_hash);
+    webhook->has_token = true;
     return 0;
 }
 

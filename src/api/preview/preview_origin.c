@@ -190,19 +190,25 @@ static void close_http(struct preview_origin *origin)
         http_origin_close(TAKE_PTR(origin->http), http_closed, origin);
 }
 
-/* Nobody finds it any more; it goes with the last that holds it. */
-static void make_stale(struct preview_origin *origin)
+/* Nobody finds it any more; it is for the caller to release. */
+static void unlist_origin(struct preview_origin *origin)
 {
     struct preview_origins *origins = origin->origins;
 
-    if (origin->is_stale)
-        return;
     origin->is_stale = true;
     table_remove(&origins->by_key, &origin->by_key);
     list_remove(&origin->link);
     origins->count--;
     origins->closing++;
     drop_spare(origin);
+}
+
+/* The same; it goes with the last that holds it. */
+static void make_stale(struct preview_origin *origin)
+{
+    if (origin->is_stale)
+        return;
+    unlist_origin(origin);
     preview_origin_release(origin);
 }
 
@@ -419,7 +425,7 @@ void preview_origins_forget(struct preview_origins *origins, const struct id *sa
     if (!origin)
         return;
     origin->leases++; /* stays until all are cut */
-    make_stale(origin);
+    unlist_origin(origin);
     close_http(origin);
     LIST_EACH (&origin->holders, at) {
         struct preview_lease *lease = CONTAINER_OF(at, struct preview_lease, link);

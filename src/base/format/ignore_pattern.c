@@ -367,11 +367,23 @@ static size_t character_size(const char *text, size_t length)
     return size ? size : 1;
 }
 
+/* From every state there is by one byte; `is_end` when it is the last of its character. */
+static void advance_all(const struct ignore_pattern *pattern, const struct states *now,
+                        uint8_t byte, bool is_end, struct states *next)
+{
+    next->is_empty = true;
+    if (now->is_empty)
+        return;
+    for (size_t state = now->low; state <= now->high; state++)
+        if (state < pattern->count && now->has[state])
+            advance(pattern, state, byte, is_end, next);
+}
+
 /* The whole text; or, when the pattern is for parts, from where a name begins to where one ends. */
 static bool run_states(const struct ignore_pattern *pattern, const char *text, size_t length)
 {
-    struct states sets[2]; /* not all zeroed: that would take longer than comparing */
-    struct states *now = &sets[0], *next = &sets[1];
+    struct states first, second; /* not zeroed: that would take longer than comparing */
+    struct states *now = &first, *next = &second;
     size_t left = 0; /* bytes of the character */
 
     now->is_empty = true;
@@ -387,10 +399,7 @@ static bool run_states(const struct ignore_pattern *pattern, const char *text, s
         if (left == 0)
             left = pattern->is_part ? character_size(text + i, length - i) : 1;
         left--;
-        next->is_empty = true;
-        for (size_t state = now->low; !now->is_empty && state <= now->high; state++)
-            if (state < pattern->count && now->has[state])
-                advance(pattern, state, (uint8_t) text[i], left == 0, next);
+        advance_all(pattern, now, (uint8_t) text[i], left == 0, next);
         now = next;
         next = swap;
     }

@@ -61,8 +61,8 @@ static int take_row(struct backup_restoring *restoring, const struct store_rows 
 
     if (!domain_is_open(restoring->domain, err))
         return -1;
-    if (backup_check_seen(restoring->domain, &restoring->caller, row, err) < 0)
-        return -1;
+    if (backup_check_seen(restoring->domain, &restoring->caller, row, err) < 0 || !row)
+        return -1; /* and no row is never seen */
     backup = backup_of_row(row);
     if (domain_wall_ms(restoring->domain) + BACKUP_EXPIRY_SPARE_MS > backup.expires_ms)
         return error_set(err, ERR_BACKUP_EXPIRED, 0, "backup '%s' has expired", backup.id);

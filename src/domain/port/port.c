@@ -381,10 +381,11 @@ static void port_closed(struct domain_change *base, const struct error *failure,
 {
     struct port_change *change = CONTAINER_OF(base, struct port_change, base);
 
-    if (change->port)
+    if (change->port) {
         change->port->under_way--;
-    if (receipt)
-        change->port->is_kept = false;
+        if (receipt)
+            change->port->is_kept = false;
+    }
     port_change_end(change, failure);
 }
 

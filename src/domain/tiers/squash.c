@@ -131,7 +131,7 @@ static void keep_sandbox(struct squash *squash, struct store_transaction *change
 
 static const char *list_of(const struct squash *squash)
 {
-    return squash->sandbox ? squash->sandbox->stored : squash->snapshot->layers;
+    return squash->snapshot ? squash->snapshot->layers : squash->sandbox->stored;
 }
 
 static bool is_overtaken(const struct squash *squash)

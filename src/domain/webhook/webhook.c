@@ -408,15 +408,18 @@ static void webhook_created(struct domain_change *base, const struct error *fail
     struct webhook_change *change = CONTAINER_OF(base, struct webhook_change, base);
     struct webhook *webhook = change->webhook;
 
-    if (webhook)
-        webhook->under_way--;
+    if (!webhook) { /* it was refused before there was one */
+        webhook_change_end(change, failure);
+        return;
+    }
+    webhook->under_way--;
     if (receipt) {
         /* Its own creation is the last event it is not told of. */
         webhook->cursor = receipt->cursors[0];
         webhook->is_made = true;
         if (!webhook->is_gone)
             webhook_write_row(webhook);
-    } else if (webhook) {
+    } else {
         webhook->is_gone = true;
     }
     webhook_change_end(change, failure);
@@ -506,7 +509,7 @@ static void webhook_deleted(struct domain_change *base, const struct error *fail
 
     if (webhook)
         webhook->under_way--;
-    if (receipt) {
+    if (webhook && receipt) {
         webhook->is_gone = true;
         webhook_unfollow(webhook);
         webhook_forget_deliveries(webhook);

@@ -7,11 +7,6 @@
 #include "keeper/squash/squash_image_internal.h"
 #include "sys/file/sys_file.h"
 
-int squash_broken(struct error *err, const char *what)
-{
-    return error_set(err, ERR_INVALID, 0, "the archive is broken: %s", what);
-}
-
 /* --- bytes and metadata --------------------------------------------------------------------- */
 
 int squash_image_read(struct squash_image *image, void *buffer, size_t size, uint64_t offset,

@@ -32,8 +32,9 @@ struct squash_image {
     uint8_t *value;       /* owned: of an attribute; NULL until needed */
 };
 
-/* "the archive is broken: ...". -1. */
-int squash_broken(struct error *err, const char *what);
+/* "the archive is broken: ...". -1, which analyzers see. */
+#define squash_broken(err, what)                                                                   \
+    error_set((err), ERR_INVALID, 0, "the archive is broken: %s", (what))
 
 /* Read bytes of the file that must be there. */
 int squash_image_read(struct squash_image *image, void *buffer, size_t size, uint64_t offset,

@@ -170,7 +170,7 @@ static int build_in(const struct debian_build *build, struct debian_layout *layo
     pidfd = start_recipe(build, layout, range, write_end, err);
     if (pidfd < 0)
         return -1;
-    write_end = fd_close(write_end); /* or it would never end */
+    (void) fd_close(TAKE_FD(write_end)); /* or it would never end */
     if (see_to_its_end(build, pidfd, read_end, interruption.signals, err) < 0)
         return -1;
     /* The folder is a stranger's: no link of his is followed. */

@@ -20,8 +20,10 @@ int folder_look(struct folder *folder, struct objects_work *work, const char *ke
         r = fstat(file, ret_status) < 0 ? -errno : 0;
     if (r == 0)
         r = folder_label_read(file, ret_status, work->pool, ret_label);
-    if (r < 0)
-        return folder_failure(folder, "look at", key, r, err);
+    if (r != 0) {
+        (void) folder_failure(folder, "look at", key, r, err);
+        return -1;
+    }
     *ret_file = TAKE_FD(file);
     return 0;
 }

@@ -81,7 +81,7 @@ int sys_extents_same(int left, int right)
 
         if (result == 0)
             result = read_map(right, start, &second);
-        if (result < 0)
+        if (result)
             return result;
         if (!is_same_part(&first, &second))
             return 0;
