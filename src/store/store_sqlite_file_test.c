@@ -290,28 +290,32 @@ static void the_count_of_a_stream_that_is_over_is_forgotten(void **state)
 
 #define MANY 64
 
-static void fill_and_empty(struct contract *contract)
+static void put_reply(struct contract *contract, int number)
 {
     static char reply[256 * 1024];
-    const struct store_condition all = {STORE_IDEMPOTENCY_CREATED, STORE_GREATER, store_integer(0)};
-    struct store_transaction *change;
+    struct store_transaction *change = store_begin(contract->store);
     char key[16];
 
-    for (int i = 0; i < MANY; i++) {
-        const struct store_value values[STORE_IDEMPOTENCY_COLUMN_COUNT] = {
-            [STORE_IDEMPOTENCY_OWNER] = store_text("ada"),
-            [STORE_IDEMPOTENCY_KEY] = store_text(key),
-            [STORE_IDEMPOTENCY_REQUEST] = store_bytes("x", 1),
-            [STORE_IDEMPOTENCY_STATUS] = store_integer(200),
-            [STORE_IDEMPOTENCY_REPLY] = store_bytes(reply, sizeof(reply)),
-            [STORE_IDEMPOTENCY_CREATED] = store_integer(1 + i),
-        };
+    (void) snprintf(key, sizeof(key), "%d", number);
+    store_put(change, STORE_IDEMPOTENCY,
+              (const struct store_value[STORE_IDEMPOTENCY_COLUMN_COUNT]){
+                  [STORE_IDEMPOTENCY_OWNER] = store_text("ada"),
+                  [STORE_IDEMPOTENCY_KEY] = store_text(key),
+                  [STORE_IDEMPOTENCY_REQUEST] = store_bytes("x", 1),
+                  [STORE_IDEMPOTENCY_STATUS] = store_integer(200),
+                  [STORE_IDEMPOTENCY_REPLY] = store_bytes(reply, sizeof(reply)),
+                  [STORE_IDEMPOTENCY_CREATED] = store_integer(1 + number),
+              });
+    commit_ok(contract, change);
+}
 
-        (void) snprintf(key, sizeof(key), "%d", i);
-        change = store_begin(contract->store);
-        store_put(change, STORE_IDEMPOTENCY, values);
-        commit_ok(contract, change);
-    }
+static void fill_and_empty(struct contract *contract)
+{
+    const struct store_condition all = {STORE_IDEMPOTENCY_CREATED, STORE_GREATER, store_integer(0)};
+    struct store_transaction *change;
+
+    for (int i = 0; i < MANY; i++)
+        put_reply(contract, i);
     change = store_begin(contract->store);
     store_delete(change, STORE_IDEMPOTENCY, &all, 1);
     commit_ok(contract, change);
