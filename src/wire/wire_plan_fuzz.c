@@ -46,8 +46,10 @@ static void check_meaning(const struct wire_plan *plan)
     must(!strchr(plan->image, '/') && plan->image[0] != '.' && plan->image[0]);
     must(plan->rules.count <= WIRE_RULES_MAX && plan->binds.count <= WIRE_BINDS_MAX);
     must(plan->rules.count == 0 || plan->network == NETWORK_NAT);
+    must(plan->origin.id.text[0] || !(plan->flags & WIRE_BIT(WIRE_PLAN_HOLD_ORIGIN)));
     if (plan->origin.id.text[0])
-        must(id_is_valid(plan->origin.id.text) && !plan->flags &&
+        must(id_is_valid(plan->origin.id.text) &&
+             !(plan->flags & ~WIRE_BIT(WIRE_PLAN_HOLD_ORIGIN)) &&
              (plan->origin.set == DISK_OF_SNAPSHOT ||
               strcmp(plan->origin.id.text, plan->id.text) != 0));
     for (size_t i = 0; i < plan->rules.count; i++)
