@@ -44,7 +44,7 @@ bench: ## measure beside nginx, bubblewrap, ... (ONLY=name,name for some rows)
 
 lint: ## clang-tidy with its analyzer, and cppcheck
 	$(packages) build run test lint
-	@tools/build clang
+	@tools/build clang generated
 	@tools/lint
 
 format: ## rewrite C files by .clang-format
