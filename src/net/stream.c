@@ -386,6 +386,20 @@ int stream_init(struct stream *stream, struct loop *loop, int fd, struct tls *tl
     return 0;
 }
 
+int stream_secure(struct stream *stream, struct tls *tls)
+{
+    int r = tls_attach(tls, stream->fd);
+
+    if (r < 0)
+        return r;
+    stream->tls = tls;
+    stream->opening = true;
+    stream->blocked = true; /* as in stream_init */
+    stream->paused = false;
+    update_watch(stream);
+    return 0;
+}
+
 void stream_set_owner(struct stream *stream, void *owner, const struct stream_events *events)
 {
     stream->owner = owner;

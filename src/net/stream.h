@@ -79,6 +79,11 @@ int stream_init(struct stream *stream, struct loop *loop, int fd, struct tls *tl
 /* Replace owner and events: how a connection changes hands after an upgrade. */
 void stream_set_owner(struct stream *stream, void *owner, const struct stream_events *events);
 
+/* Speak TLS from now on; on_open comes when it is established. Everything that was written before
+ * must have left (stream_queued is 0). `tls` is taken. Returns 0, or -errno with tls still the
+ * caller's. Bytes that came already: tls_preload. */
+int stream_secure(struct stream *stream, struct tls *tls);
+
 void stream_pause(struct stream *stream);
 void stream_resume(struct stream *stream);
 

@@ -1,9 +1,12 @@
 #include "net/tls.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <openssl/x509v3.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/memory.h"
 
@@ -69,6 +72,36 @@ struct tls_context *tls_context_server(const char *certificate_file, const char 
     return TAKE_PTR(context);
 }
 
+/* HTTP/1.1 when the client offers it; a client that offers only others is refused. */
+static int choose_protocol(SSL *ssl, const unsigned char **chosen, unsigned char *length,
+                           const unsigned char *offered, unsigned int size, void *data)
+{
+    static const unsigned char ours[] = "\x08http/1.1";
+
+    (void) ssl;
+    (void) data;
+    return SSL_select_next_proto((unsigned char **) (uintptr_t) chosen, length, ours,
+                                 sizeof(ours) - 1, offered, size) == OPENSSL_NPN_NEGOTIATED
+               ? SSL_TLSEXT_ERR_OK
+               : SSL_TLSEXT_ERR_ALERT_FATAL;
+}
+
+struct tls_context *tls_context_server_of(struct x509_st *certificate, struct evp_pkey_st *key,
+                                          struct error *err)
+{
+    AUTO(tls_context) struct tls_context *context = context_new(TLS_server_method(), err);
+
+    if (!context)
+        return NULL;
+    if (SSL_CTX_use_certificate(context->ssl, certificate) != 1 ||
+        SSL_CTX_use_PrivateKey(context->ssl, key) != 1) {
+        fail_with_reason(err, "TLS certificate", NULL);
+        return NULL;
+    }
+    SSL_CTX_set_alpn_select_cb(context->ssl, choose_protocol, NULL);
+    return TAKE_PTR(context);
+}
+
 struct tls_context *tls_context_client(const char *authority_file, struct error *err)
 {
     AUTO(tls_context) struct tls_context *context = context_new(TLS_client_method(), err);
@@ -112,6 +145,7 @@ static struct tls *session_new(struct tls_context *context)
 static void session_free(struct tls *tls)
 {
     SSL_free(tls->ssl);
+    free(tls->early);
     free(tls);
 }
 
@@ -124,6 +158,16 @@ static struct tls *session_accept(struct tls_context *context)
     return tls;
 }
 
+/* An address is proved by another kind of name, and is never an SNI (RFC 6066 3). */
+static bool expect_peer(SSL *ssl, const char *host)
+{
+    unsigned char address[16];
+
+    if (inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1)
+        return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host) == 1;
+    return SSL_set1_host(ssl, host) == 1 && SSL_set_tlsext_host_name(ssl, host) == 1;
+}
+
 static struct tls *session_connect(struct tls_context *context, const char *host)
 {
     struct tls *tls = session_new(context);
@@ -131,15 +175,90 @@ static struct tls *session_connect(struct tls_context *context, const char *host
     if (!tls)
         return NULL;
     SSL_set_connect_state(tls->ssl);
-    if (SSL_set1_host(tls->ssl, host) != 1 || SSL_set_tlsext_host_name(tls->ssl, host) != 1) {
+    if (!expect_peer(tls->ssl, host)) {
         session_free(tls);
         return NULL;
     }
     return tls;
 }
 
+/* --- bytes that were read before --------------------------------------------------------------
+ *
+ * Reading goes through a BIO that gives those first and then asks the socket. It takes no more from
+ * the socket than it is asked for: what it held back, poll would not see. */
+
+static int early_read(BIO *bio, char *buffer, size_t size, size_t *ret_read)
+{
+    struct tls *tls = BIO_get_data(bio);
+    size_t left = tls->early_length - tls->early_used;
+    ssize_t got;
+
+    BIO_clear_retry_flags(bio);
+    if (left) {
+        *ret_read = size < left ? size : left;
+        memcpy(buffer, tls->early + tls->early_used, *ret_read);
+        tls->early_used += *ret_read;
+        return 1;
+    }
+    do
+        got = recv(tls->fd, buffer, size, MSG_DONTWAIT);
+    while (got < 0 && errno == EINTR);
+    *ret_read = got > 0 ? (size_t) got : 0;
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+        BIO_set_retry_read(bio);
+    return got > 0;
+}
+
+static long early_control(BIO *bio, int command, long number, void *pointer)
+{
+    (void) bio;
+    (void) number;
+    (void) pointer;
+    return command == BIO_CTRL_FLUSH;
+}
+
+static BIO_METHOD *early_method(void)
+{
+    BIO_METHOD *method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "early bytes");
+
+    if (method) {
+        (void) BIO_meth_set_read_ex(method, early_read);
+        (void) BIO_meth_set_ctrl(method, early_control);
+    }
+    return method;
+}
+
+void tls_preload(struct tls *tls, const void *bytes, size_t length)
+{
+    tls->early = mem_copy_bytes(bytes, length);
+    tls->early_length = length;
+}
+
+static int session_attach_early(struct tls *tls, int fd)
+{
+    static BIO_METHOD *method; /* made once, for the life of the process, by the loop's thread */
+    BIO *in, *out;
+
+    if (!method)
+        method = early_method();
+    in = method ? BIO_new(method) : NULL;
+    out = BIO_new_socket(fd, BIO_NOCLOSE);
+    if (!in || !out) {
+        BIO_free(in);
+        BIO_free(out);
+        return -ENOMEM;
+    }
+    BIO_set_data(in, tls);
+    BIO_set_init(in, 1);
+    tls->fd = fd;
+    SSL_set_bio(tls->ssl, in, out);
+    return 0;
+}
+
 static int session_attach(struct tls *tls, int fd)
 {
+    if (tls->early)
+        return session_attach_early(tls, fd);
     return SSL_set_fd(tls->ssl, fd) == 1 ? 0 : -ENOMEM;
 }
 

@@ -15,11 +15,16 @@
 #include "base/error.h"
 
 struct tls_methods;
+struct x509_st;
+struct evp_pkey_st;
 
 /* One session: of one accepted socket or outgoing connection. */
 struct tls {
     const struct tls_methods *methods;
     struct ssl_st *ssl; /* owned: OpenSSL's */
+    char *early;        /* owned: bytes of the peer that were read before; NULL: none */
+    size_t early_length, early_used;
+    int fd; /* of which they were; used while there are any */
 };
 
 /* What sessions are made from. */
@@ -44,6 +49,11 @@ struct tls_methods {
 struct tls_context *tls_context_server(const char *certificate_file, const char *key_file,
                                        struct error *err);
 
+/* For listeners that speak HTTP/1.1 and nothing else to peers who ask (ALPN): a certificate and its
+ * key as OpenSSL has them, both borrowed for the call. */
+struct tls_context *tls_context_server_of(struct x509_st *certificate, struct evp_pkey_st *key,
+                                          struct error *err);
+
 /* For clients: verifies peers against the system's authorities, or only those of `authority_file`
  * when it is given. */
 struct tls_context *tls_context_client(const char *authority_file, struct error *err);
@@ -58,7 +68,7 @@ static inline struct tls *tls_accept(struct tls_context *context)
     return context->accept(context);
 }
 
-/* A session for one outgoing connection that must prove to be `host`. */
+/* A session for one outgoing connection that must prove to be `host`, a name or an address. */
 static inline struct tls *tls_connect(struct tls_context *context, const char *host)
 {
     return context->connect(context, host);
@@ -74,6 +84,9 @@ static inline int tls_attach(struct tls *tls, int fd)
 {
     return tls->methods->attach(tls, fd);
 }
+
+/* The peer sent these bytes already: they are read before the socket is. Once, before attaching. */
+void tls_preload(struct tls *tls, const void *bytes, size_t length);
 
 /* 0 when established, -EAGAIN when it needs the socket again (writable if *ret_wants_write, else
  * readable), -EPROTO when it failed. */

@@ -59,6 +59,11 @@ void tunnel_cut(struct tunnel *tunnel)
     stream_close(tunnel->sides[1], side_gone);
 }
 
+void tunnel_forget(struct tunnel *tunnel)
+{
+    tunnel->watch = NULL;
+}
+
 /* --- expelled ------------------------------------------------------------------------------- */
 
 static void farewell_heard(struct websocket *ws, enum websocket_opcode kind, const char *bytes,
@@ -105,6 +110,10 @@ void tunnel_expel(struct tunnel *tunnel, const char *reason)
 
 static void tunnel_pass(struct tunnel *tunnel, struct stream *to, const char *bytes, size_t length)
 {
+    if (tunnel->watch && to == tunnel->sides[0])
+        tunnel->watch->from_upstream += length;
+    else if (tunnel->watch)
+        tunnel->watch->from_client += length;
     if (tunnel->is_websocket && to == tunnel->sides[0])
         websocket_boundary_pass(&tunnel->boundary, bytes, length);
     stream_write(to, bytes, length);

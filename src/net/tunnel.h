@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "net/http/http_server.h"
 #include "net/stream.h"
@@ -16,6 +17,8 @@ struct tunnel;
 /* Somebody who wants to know when a tunnel ends, or to end it. */
 struct tunnel_watch {
     struct tunnel *tunnel; /* from tunnel_start on */
+    /* Bytes that came from each side so far, what was pending included. */
+    uint64_t from_client, from_upstream;
     /* Once, when the tunnel is gone; `watch` is not used any more. */
     void (*ended)(struct tunnel_watch *watch);
 };
@@ -34,8 +37,11 @@ void tunnel_start(struct stream *client, const char *client_pending, size_t clie
                   struct stream *upstream, const char *upstream_pending, size_t upstream_length,
                   const struct tunnel_options *options);
 
-/* Cut both sides; `ended` follows later. */
+/* Cut both sides; `ended` follows later, unless nobody watches any more. */
 void tunnel_cut(struct tunnel *tunnel);
+
+/* Nobody is to be told any more. */
+void tunnel_forget(struct tunnel *tunnel);
 
 /* The same, and the client of a WebSocket is told why (1008), if no frame to it is half sent. */
 void tunnel_expel(struct tunnel *tunnel, const char *reason);

@@ -408,3 +408,18 @@ int url_target_parse(const char *text, size_t length, struct url_target *ret_tar
     *ret_target = target;
     return 0;
 }
+
+int url_target_connect(const char *text, size_t length, struct url_target *ret_target,
+                       struct error *err)
+{
+    struct url_span whole = url_span(text, length);
+    struct authority authority;
+
+    if (parse_authority(whole, &authority, err) < 0)
+        return -1;
+    if (!authority.port)
+        return error_set(err, ERR_INVALID, 0, "CONNECT needs a host and a port");
+    *ret_target = (struct url_target){
+        .form = URL_TARGET_AUTHORITY, .path = url_span("", 0), .authority = whole};
+    return 0;
+}

@@ -85,7 +85,12 @@ int url_host_parse(const char *text, size_t length, struct url_host *ret_host, s
 void url_host_of(const struct url *url, struct url_host *ret_host);
 
 /* What stands between method and version in a request line. */
-enum url_target_form { URL_TARGET_ORIGIN, URL_TARGET_ABSOLUTE, URL_TARGET_ASTERISK };
+enum url_target_form {
+    URL_TARGET_ORIGIN,
+    URL_TARGET_ABSOLUTE,
+    URL_TARGET_ASTERISK,
+    URL_TARGET_AUTHORITY, /* of CONNECT: only url_target_connect makes it */
+};
 
 struct url_target {
     enum url_target_form form;
@@ -98,6 +103,10 @@ struct url_target {
  * (CONNECT) and fragments are refused. Returns 0, or -1 with ERR_INVALID or ERR_URL_TOO_LONG. */
 int url_target_parse(const char *text, size_t length, struct url_target *ret_target,
                      struct error *err);
+
+/* The target of a CONNECT, "host:port": there is no path. Returns 0, or -1 with ERR_INVALID. */
+int url_target_connect(const char *text, size_t length, struct url_target *ret_target,
+                       struct error *err);
 
 /* Escapes. In a query '+' means a space, in a path it means itself. */
 enum url_decoding { URL_DECODE_PATH, URL_DECODE_QUERY };

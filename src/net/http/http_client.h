@@ -69,6 +69,9 @@ void http_origin_close(struct http_origin *origin,
 /* Connections open now, idle ones included. */
 size_t http_origin_connections(const struct http_origin *origin);
 
+/* Whether the next exchange would find a kept connection. */
+bool http_origin_has_idle(const struct http_origin *origin);
+
 /* Whether an exchange is under way or waits. Tunnels made of one do not count: they have left. */
 bool http_origin_is_busy(const struct http_origin *origin);
 

@@ -146,7 +146,7 @@ static void leave_server(struct http_connection *connection)
     loop_task_cancel(&connection->advance);
     list_remove(&connection->link);
     deadline_close(&connection->deadline, http_connection_deadline_gone);
-    http_server_connection_gone(connection->server);
+    http_server_connection_gone(connection->server, connection->session);
 }
 
 /* The handler of an unanswered request learns that its client is gone. */
@@ -500,6 +500,41 @@ static const struct stream_events stream_events = {
     .on_failure = stream_failed,
 };
 
+static struct http_connection *connection_on(struct http_server *server, struct stream *stream,
+                                             const char *peer)
+{
+    struct http_connection *connection = mem_alloc(sizeof(*connection));
+
+    stream_set_owner(stream, connection, &stream_events);
+    connection->server = server;
+    connection->stream = stream;
+    connection->handles = 2;
+    connection->early = (struct text) TEXT_INIT(EARLY_MAX);
+    (void) snprintf(connection->peer, sizeof(connection->peer), "%s", peer);
+    deadline_init(server->loop, &connection->deadline, time_is_up);
+    deadline_set(&connection->deadline, server->options.idle_timeout_ms);
+    loop_task_init(&connection->advance, http_connection_advance);
+    http_parser_init(&connection->parser, HTTP_KIND_REQUEST, &server->options.limits,
+                     &parser_events);
+    list_append(&server->connections, &connection->link);
+    server->connection_count++;
+    server->counters.connections++;
+    return connection;
+}
+
+void http_connection_adopt(struct http_server *server, struct stream *stream,
+                           const struct http_adoption *adoption)
+{
+    struct http_connection *connection = connection_on(server, stream, adoption->peer);
+
+    connection->is_tls = adoption->is_tls;
+    connection->session = adoption->session;
+    connection->peer_ended = stream->ended; /* what happened before does not happen again */
+    text_append_bytes(&connection->early, adoption->pending, adoption->pending_length);
+    loop_defer(server->loop, &connection->advance);
+    stream_resume(stream);
+}
+
 int http_connection_new(struct http_server *server, int fd, struct tls_context *tls, bool is_unix,
                         const char *peer)
 {
@@ -521,24 +556,11 @@ int http_connection_new(struct http_server *server, int fd, struct tls_context *
         free(stream);
         return r;
     }
-    connection = mem_alloc(sizeof(*connection));
-    stream->owner = connection;
-    connection->server = server;
-    connection->stream = stream;
+    connection = connection_on(server, stream, peer);
     connection->is_tls = tls;
     connection->is_unix = is_unix;
-    connection->handles = 2;
-    connection->early = (struct text) TEXT_INIT(EARLY_MAX);
-    (void) snprintf(connection->peer, sizeof(connection->peer), "%s", peer);
-    deadline_init(server->loop, &connection->deadline, time_is_up);
     /* A handshake is a head that is not there yet. */
-    deadline_set(&connection->deadline,
-                 tls ? server->options.head_timeout_ms : server->options.idle_timeout_ms);
-    loop_task_init(&connection->advance, http_connection_advance);
-    http_parser_init(&connection->parser, HTTP_KIND_REQUEST, &server->options.limits,
-                     &parser_events);
-    list_append(&server->connections, &connection->link);
-    server->connection_count++;
-    server->counters.connections++;
+    if (tls)
+        deadline_set(&connection->deadline, server->options.head_timeout_ms);
     return 0;
 }

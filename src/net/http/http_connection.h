@@ -29,6 +29,7 @@ struct http_connection {
     struct http_server *server;
     struct list link;
     struct stream *stream; /* owned until an upgrade hands it over */
+    void *session;         /* borrowed: of http_server_adopt */
     struct deadline deadline;
     struct loop_task advance; /* go on with early bytes, outside of any handler */
     struct http_parser parser;
@@ -79,6 +80,8 @@ struct http_server {
 /* http_connection.c */
 int http_connection_new(struct http_server *server, int fd, struct tls_context *tls, bool is_unix,
                         const char *peer);
+void http_connection_adopt(struct http_server *server, struct stream *stream,
+                           const struct http_adoption *adoption);
 void http_connection_cut(struct http_connection *connection);
 /* What the client must do next, and by when, follows from the state: call after changing it. */
 void http_connection_settle(struct http_connection *connection);
@@ -117,6 +120,6 @@ void http_reply_error_now(struct http_request *request, const struct error *erro
 /* http_server.c */
 struct http_request *http_server_take_request(struct http_server *server);
 void http_server_give_request(struct http_server *server, struct http_request *request);
-void http_server_connection_gone(struct http_server *server);
+void http_server_connection_gone(struct http_server *server, void *session);
 const char *http_server_date(struct http_server *server);
 void http_server_log(struct http_server *server, struct http_request *request);

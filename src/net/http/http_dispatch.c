@@ -5,13 +5,22 @@
 #include "base/trace.h"
 #include "net/http/http_connection.h"
 
+static int read_target(struct http_request *request, struct error *err)
+{
+    const struct http_head *head = request->head;
+
+    if (strcmp(head->method, "CONNECT") == 0)
+        return url_target_connect(head->target, head->target_length, &request->target, err);
+    return url_target_parse(head->target, head->target_length, &request->target, err);
+}
+
 static int find_route(struct http_request *request, struct error *err)
 {
     struct http_server *server = request->connection->server;
     const struct http_head *head = request->head;
     const char *allowed = NULL;
 
-    if (url_target_parse(head->target, head->target_length, &request->target, err) < 0)
+    if (read_target(request, err) < 0)
         return -1;
     if (server->options.intercept)
         request->intercepted = server->options.intercept(request, server->options.intercept_data);

@@ -159,3 +159,8 @@ bool http_origin_is_busy(const struct http_origin *origin)
 {
     return !list_is_empty(&origin->busy) || !list_is_empty(&origin->waiting);
 }
+
+bool http_origin_has_idle(const struct http_origin *origin)
+{
+    return origin->idle_count > 0;
+}

@@ -258,10 +258,13 @@ static int check_head(struct http_parser *parser)
         return http_parser_refuse(parser, ERR_INVALID, "more than one Content-Length header");
     if (parser->kind == HTTP_KIND_RESPONSE)
         return 0;
-    /* We are no forward proxy, and what follows a CONNECT with framing headers is anybody's guess:
-     * llhttp takes it for the tunnel, others for a body. */
-    if (parser->llhttp.method == HTTP_CONNECT)
+    if (parser->llhttp.method == HTTP_CONNECT && !parser->limits->takes_connect)
         return http_parser_refuse(parser, ERR_NOT_IMPLEMENTED, "CONNECT is not served here");
+    /* What follows a CONNECT with framing headers is anybody's guess: llhttp takes it for the
+     * tunnel, others for a body. */
+    if (parser->llhttp.method == HTTP_CONNECT &&
+        (http_head_get(&parser->head, "content-length") || parser->head.chunked))
+        return http_parser_refuse(parser, ERR_INVALID, "CONNECT has no body");
     return check_host(parser);
 }
 

@@ -6,8 +6,8 @@
  * What is refused beyond llhttp strict (each would let two parsers disagree about where a message
  * ends or whom it is for): folded headers, lines that end in a bare LF, a missing, repeated or
  * malformed Host in HTTP/1.1, Transfer-Encoding in HTTP/1.0 or with any value but "chunked",
- * control characters in values, versions other than 1.0 and 1.1, CONNECT, and chunk framing that
- * outweighs the data it frames.
+ * control characters in values, versions other than 1.0 and 1.1, CONNECT (but for whom it is the
+ * trade, and never with a body), and chunk framing that outweighs the data it frames.
  *
  * A failed parser must not be fed again: the connection is over. Not thread-safe. */
 #pragma once
@@ -25,6 +25,7 @@ struct http_limits {
     size_t target_bytes;
     size_t head_bytes; /* request or status line and all headers together */
     size_t header_count;
+    bool takes_connect; /* a forward proxy: CONNECT is no error */
 };
 
 #define HTTP_LIMITS_DEFAULT                                                                        \

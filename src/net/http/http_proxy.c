@@ -59,7 +59,7 @@ static bool is_among(const struct http_header *header, const char *const *names,
     return false;
 }
 
-static bool is_for_one_hop(const struct http_header *header, const char *connection)
+bool http_proxy_is_for_one_hop(const struct http_header *header, const char *connection)
 {
     return is_among(header, hop_headers, ARRAY_COUNT(hop_headers)) ||
            (connection && http_list_has_token(connection, header->name));
@@ -124,7 +124,7 @@ static struct header_list request_headers(struct http_request *request,
     for (size_t i = 0; i < head->header_count; i++) {
         const struct http_header *header = &head->headers[i];
 
-        if (is_for_one_hop(header, connection) ||
+        if (http_proxy_is_for_one_hop(header, connection) ||
             is_among(header, forwarded_headers, ARRAY_COUNT(forwarded_headers)) ||
             (options->host && strcasecmp(header->name, "host") == 0) ||
             (options->pass_request_header && !options->pass_request_header(header)))
@@ -176,7 +176,7 @@ static int copy_reply_headers(struct proxy *proxy, const struct http_head *head)
     for (size_t i = 0; i < head->header_count; i++) {
         const struct http_header *header = &head->headers[i];
 
-        if (is_for_one_hop(header, connection) || is_order_to_front(header) ||
+        if (http_proxy_is_for_one_hop(header, connection) || is_order_to_front(header) ||
             (proxy->pass_reply_header && !proxy->pass_reply_header(header)))
             continue;
         if (proxy->edit_reply_header)

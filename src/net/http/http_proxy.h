@@ -42,3 +42,7 @@ struct http_proxy_options {
  * outlive the exchange; closing it answers 499. `options` is borrowed for the call. */
 void http_proxy(struct http_request *request, struct http_origin *origin,
                 const struct http_proxy_options *options);
+
+/* Whether a header concerns one hop only, framing included, and is never passed on by any proxy.
+ * `connection` is the joined value of Connection, or NULL. */
+bool http_proxy_is_for_one_hop(const struct http_header *header, const char *connection);

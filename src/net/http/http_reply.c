@@ -285,6 +285,22 @@ struct stream *http_reply_upgrade(struct http_request *request, const char *prot
     return http_connection_hand_over(connection, ret_pending);
 }
 
+struct stream *http_reply_connected(struct http_request *request, struct text *ret_pending)
+{
+    static const char line[] = "HTTP/1.1 200 Connection established\r\n\r\n";
+    struct http_connection *connection = request->connection;
+
+    stream_write(connection->stream, line, sizeof(line) - 1);
+    request->status = 200;
+    request->state = HTTP_REQUEST_REPLIED;
+    return http_connection_hand_over(connection, ret_pending);
+}
+
+void *http_request_session(const struct http_request *request)
+{
+    return request->connection->session;
+}
+
 struct http_server *http_request_server(const struct http_request *request)
 {
     return request->connection->server;

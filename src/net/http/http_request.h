@@ -196,3 +196,9 @@ void http_reply_cut(struct http_request *request);
  * client did not ask for an upgrade; nothing was sent then and the request goes on. */
 struct stream *http_reply_upgrade(struct http_request *request, const char *protocol,
                                   struct text *ret_pending, struct error *err);
+
+/* The same for CONNECT: says 200 and nothing else. Never NULL. */
+struct stream *http_reply_connected(struct http_request *request, struct text *ret_pending);
+
+/* What the connection was adopted with (http_server_adopt), or NULL. */
+void *http_request_session(const struct http_request *request);

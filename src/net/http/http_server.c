@@ -236,10 +236,23 @@ static void resume_accepting(struct http_server *server)
         listener_resume(CONTAINER_OF(at, struct http_listener, link)->listener);
 }
 
-void http_server_connection_gone(struct http_server *server)
+void http_server_adopt(struct http_server *server, struct stream *stream,
+                       const struct http_adoption *adoption)
+{
+    http_connection_adopt(server, stream, adoption);
+}
+
+static void tell_left(struct http_server *server, void *session)
+{
+    if (server->options.on_left)
+        server->options.on_left(session, server->options.left_data);
+}
+
+void http_server_connection_gone(struct http_server *server, void *session)
 {
     server->connection_count--;
     resume_accepting(server);
+    tell_left(server, session);
     check_drained(server);
 }
 
@@ -269,6 +282,7 @@ void http_guest_leave(struct http_guest *guest)
     free(TAKE_PTR(guest->caller));
     guest->server->guest_count--;
     resume_accepting(guest->server);
+    tell_left(guest->server, NULL);
     check_drained(guest->server);
 }
 
@@ -306,17 +320,23 @@ static void shut_guests(struct http_server *server, enum http_leave how)
     }
 }
 
+void http_server_cut(struct http_server *server)
+{
+    struct list *link;
+
+    while ((link = list_first(&server->connections)))
+        http_connection_cut(CONTAINER_OF(link, struct http_connection, link));
+    shut_guests(server, HTTP_LEAVE_NOW);
+}
+
 static void drain_time_is_up(struct deadline *deadline)
 {
     struct http_server *server = CONTAINER_OF(deadline, struct http_server, drain_deadline);
-    struct list *link;
 
     LOG_WARNING(server->options.log, "drain time is up, cutting what is left",
                 log_number("connections", (int64_t) server->connection_count),
                 log_number("upgraded", (int64_t) server->guest_count));
-    while ((link = list_first(&server->connections)))
-        http_connection_cut(CONTAINER_OF(link, struct http_connection, link));
-    shut_guests(server, HTTP_LEAVE_NOW);
+    http_server_cut(server);
 }
 
 struct http_server *http_server_new(struct loop *loop, const struct http_server_options *options)

@@ -48,6 +48,10 @@ struct http_server_options {
     /* What answers a path that no table knows (a proxy); NULL: 404. */
     void (*fallback)(struct http_request *request);
     void *fallback_context;
+    /* A connection has left, with the session it was adopted with, or a guest (NULL): whoever does
+     * the accepting himself may take another. May be NULL. */
+    void (*on_left)(void *session, void *data);
+    void *left_data; /* borrowed */
     bool takes_request_ids; /* the client is a daemon: its X-Request-Id is the request's id */
     size_t hidden_segments; /* of a path that are shown as "***" in the log: they hold tokens */
 
@@ -89,6 +93,21 @@ int http_server_listen(struct http_server *server, const char *address, struct t
 /* The same on a socket that listens already, which is taken over also on failure. */
 int http_server_listen_on(struct http_server *server, int fd, struct tls_context *tls,
                           struct error *err);
+
+/* A connection that somebody else accepted, or that was something else before: a heap stream, which
+ * is taken. It counts like any other, but connections_max is for whoever accepts to keep. */
+struct http_adoption {
+    const char *peer;
+    bool is_tls;
+    void *session;       /* borrowed until on_left: whose requests these are; http_request_session */
+    const char *pending; /* what came already; borrowed for the call */
+    size_t pending_length;
+};
+void http_server_adopt(struct http_server *server, struct stream *stream,
+                       const struct http_adoption *adoption);
+
+/* End every connection and every guest now. Requests under way get their on_gone. */
+void http_server_cut(struct http_server *server);
 
 /* The port of the nth TCP listener, 0 when there is none: for port 0. */
 uint16_t http_server_port(const struct http_server *server, size_t nth);

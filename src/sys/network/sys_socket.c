@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <netinet/tcp.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -47,6 +48,11 @@ static int listen_tcp(int fd, const struct sys_address *address, int backlog)
     if (result == 0)
         result = bind_to(fd, address);
     return result == 0 ? sys_call_result(listen(fd, backlog)) : result;
+}
+
+int sys_socket_listen_on(int fd, const struct sys_address *address, int backlog)
+{
+    return listen_tcp(fd, address, backlog);
 }
 
 /* Does a dead listener's file occupy the path? Returns 0 when it may be removed. */
@@ -211,4 +217,21 @@ int sys_socket_peer_address(int fd, struct sys_address *ret_address)
         return -errno;
     *ret_address = address;
     return 0;
+}
+
+bool sys_socket_is_own(const struct sys_address *address)
+{
+    AUTO(close) int fd = socket(address->any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct sys_address source = {.length = sizeof(source.ipv6)};
+
+    if (sys_address_is_local(address))
+        return true;
+    if (fd < 0 || connect(fd, &address->any, address->length) < 0 ||
+        getsockname(fd, &source.any, &source.length) < 0 ||
+        source.any.sa_family != address->any.sa_family)
+        return false;
+    if (address->any.sa_family == AF_INET)
+        return source.ipv4.sin_addr.s_addr == address->ipv4.sin_addr.s_addr;
+    return address->any.sa_family == AF_INET6 &&
+           memcmp(&source.ipv6.sin6_addr, &address->ipv6.sin6_addr, sizeof(struct in6_addr)) == 0;
 }

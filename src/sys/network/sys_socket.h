@@ -17,6 +17,10 @@
  * (flock, up to a second) so that two starting programs do not both believe to have won. */
 int sys_socket_listen(const struct sys_address *address, int backlog, mode_t mode);
 
+/* The same for a TCP socket that is there already, perhaps of another network; it stays the
+ * caller's. */
+int sys_socket_listen_on(int fd, const struct sys_address *address, int backlog);
+
 /* An unconnected stream socket for the address's family. */
 int sys_socket_create(const struct sys_address *address);
 
@@ -37,6 +41,10 @@ int sys_socket_error(int fd);
 
 /* Send small segments at once (TCP only). */
 int sys_socket_set_nodelay(int fd, bool on);
+
+/* Whether an IP address is one of this machine's own: the kernel would send to it from itself.
+ * Nothing is sent. */
+bool sys_socket_is_own(const struct sys_address *address);
 
 int sys_socket_local_address(int fd, struct sys_address *ret_address);
 int sys_socket_peer_address(int fd, struct sys_address *ret_address);
