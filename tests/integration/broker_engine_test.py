@@ -2,14 +2,21 @@
 """The egress broker alone: routes, metering, proxy requests, tunnels and interception, as programs in a
 sandbox use them. What hostile ones try is in broker_attacks_test.py."""
 
+import contextlib
+import http.server
 import json
 import os
+import socket
+import ssl
+import subprocess
 import sys
+import tempfile
+import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
-from broker_demo import BrokerDemo  # noqa: E402
-from scripted_model import KEY, Cut, Fail, Say, ScriptedModel, Usage  # noqa: E402
+from broker_demo import BrokerDemo, certificates, drain, read_head  # noqa: E402
+from scripted_model import KEY, Cut, Fail, Say, ScriptedModel, Usage, Wait  # noqa: E402
 from tap import equal, main, test  # noqa: E402
 
 ANTHROPIC, RESPONSES, CHAT, GOOGLE = 1, 2, 3, 4
@@ -135,6 +142,226 @@ def errors_of_the_model_come_through_as_they_are():
         equal((status, headers["retry-after"], json.loads(got)["error"]["message"]), (529, "3", "overloaded"), "it")
         line = demo.told("ended")
         equal((line["known"], line["status"]), (False, 529), "record")
+
+# --- proxy requests, tunnels, interception -----------------------------------------------------
+
+
+class Site(http.server.BaseHTTPRequestHandler):
+    """Says what it was asked."""
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, format, *args):  # pylint: disable=redefined-builtin
+        pass
+
+    def do_GET(self):
+        if self.path == "/redirect":
+            self.send_response(302)
+            self.send_header("Location", "http://127.0.0.1:1/inside")
+            self.send_header("Set-Cookie", "session=1")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        length = int(self.headers.get("Content-Length") or 0)
+        told = json.dumps({"path": self.path, "headers": dict(self.headers.items()),
+                           "body": self.rfile.read(length).decode()}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(told)))
+        self.end_headers()
+        self.wfile.write(told)
+
+    do_POST = do_GET
+
+
+@contextlib.contextmanager
+def site(certificate=None):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Site)
+    server.daemon_threads = True
+    if certificate:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class FakeServer:
+    """Accepts connections, waits for the end of a head on each, and says always the same."""
+
+    def __init__(self, answer, waits=True):
+        self.answer, self.waits, self.heard = answer, waits, []
+        self.server = socket.create_server(("127.0.0.1", 0))
+
+    def serve(self):
+        with contextlib.suppress(OSError):
+            while True:
+                sock, _ = self.server.accept()
+                threading.Thread(target=self.serve_one, args=(sock,), daemon=True).start()
+
+    def serve_one(self, sock):
+        with sock, contextlib.suppress(OSError):
+            if self.waits:
+                self.heard.append(read_head(sock))
+            sock.sendall(self.answer)
+            drain(sock)
+
+    def __enter__(self):
+        threading.Thread(target=self.serve, daemon=True).start()
+        return self.server.getsockname()[1]
+
+    def __exit__(self, *_):
+        self.server.shutdown(socket.SHUT_RDWR)
+        self.server.close()
+
+
+def read_reply(sock):
+    head = read_head(sock).decode().lower()
+    length, got = int(head.partition("content-length: ")[2].partition("\r\n")[0]), b""
+    while len(got) < length:
+        got += sock.recv(length - len(got))
+    return json.loads(got)
+
+
+@test
+def a_plain_request_goes_through_the_proxy_and_redirects_come_back():
+    with site() as port, BrokerDemo(f"host site.test:{port} local", hosts={"site.test": "127.0.0.1"}) as demo:
+        status, _, got = demo.ask("GET", f"http://site.test:{port}/a/../b?c=d", headers={"Cookie": "mine=1", "Host": f"site.test:{port}"})
+        equal(status, 200, "status")
+        equal(json.loads(got)["path"], "/b?c=d", "path")
+        equal(json.loads(got)["headers"]["Cookie"], "mine=1", "a client's own where nothing is put in")
+        status, headers, _ = demo.ask("GET", f"http://site.test:{port}/redirect", headers={"Host": f"site.test:{port}"})
+        equal((status, headers["location"], headers["set-cookie"]), (302, "http://127.0.0.1:1/inside", "session=1"), "redirect")
+        equal(len(demo.asked()), 2, "asked")
+
+
+@test
+def a_mapped_name_arrives_at_port_80():
+    with site() as port, BrokerDemo("host site.test:80 local header=x-proof:secret", hosts={"site.test": "127.0.0.1"}) as demo:
+        del port
+        status, _, _ = demo.ask("GET", "/x", port=80, headers={"Host": "site.test"})
+        equal(status in (502, 504), True, "nobody listens at 80 outside")
+        equal((demo.asked()[0]["way"], demo.asked()[0]["host"], demo.asked()[0]["port"]), (1, "site.test", 80), "asked")
+
+
+@test
+def connect_to_port_80_is_plain_http_inside():
+    with site() as port, BrokerDemo(f"host site.test:{port} local", hosts={"site.test": "127.0.0.1"}) as demo:
+        del port
+        sock, _ = demo.tunnel("site.test:80")
+        with sock:
+            sock.sendall(b"GET /x HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n")
+            assert b"403" in drain(sock).split(b"\r\n")[0]
+        equal((demo.asked()[0]["way"], demo.asked()[0]["path"]), (1, "/x"), "asked")
+
+
+@test
+def a_tunnel_carries_tls_to_the_host_that_was_asked_for():
+    with tempfile.TemporaryDirectory() as folder:
+        ca, both = certificates(folder, "site.test")
+        with site(both) as port, BrokerDemo(f"host site.test:{port} verdict=tunnel local",
+                                            hosts={"site.test": "127.0.0.1"}) as demo:
+            context = ssl.create_default_context(cafile=ca)
+            with demo.secure(f"site.test:{port}", context=context) as sock:
+                sock.sendall(b"GET /x HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n")
+                assert b'"path": "/x"' in drain(sock)
+            line = demo.told("ended")
+            equal((line["way"], line["host"], line["status"]), (2, "site.test", 200), "record")
+            assert line["sent"] > 300 and line["received"] > 500, line
+
+
+@test
+def tls_is_ended_for_a_host_with_a_credential():
+    with tempfile.TemporaryDirectory() as folder:
+        ca, both = certificates(folder, "site.test", "localhost")
+        with site(both) as port, BrokerDemo(f"host site.test:{port} verdict=intercept header=authorization:Bearer+secret local",
+                                            "--intercept", "site.test", ca=ca, hosts={"site.test": "127.0.0.1"}) as demo:
+            with demo.secure(f"site.test:{port}") as sock:
+                for path in ("/one", "/two"):
+                    sock.sendall(f"GET {path} HTTP/1.1\r\nHost: site.test:{port}\r\nAuthorization: Bearer burrow-x\r\n\r\n".encode())
+                    got = read_reply(sock)
+                    equal((got["path"], got["headers"]["authorization"]), (path, "Bearer secret"), "request")
+                sock.sendall(f"GET /redirect HTTP/1.1\r\nHost: site.test:{port}\r\n\r\n".encode())
+                head = read_head(sock)
+                assert b"Location: http://127.0.0.1:1/inside" in head and b"ookie" not in head, head
+            equal([line["way"] for line in demo.asked()], [2, 3, 3, 3], "ways")
+            demo.told("ended", lambda line: line["way"] == 2)
+            assert "secret" not in demo.log()
+
+
+@test
+def the_name_at_port_443_is_enough():
+    with tempfile.TemporaryDirectory() as folder:
+        ca, _ = certificates(folder, "site.test")
+        with BrokerDemo("host site.test verdict=intercept local", "--intercept", "site.test", ca=ca,
+                        hosts={"site.test": "127.0.0.1"}) as demo:
+            with demo.secure(None, name="site.test", port=443) as sock:
+                sock.sendall(b"GET /x HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n")
+                answer = drain(sock)
+                assert b" 502 " in answer.split(b"\r\n")[0], answer  # nobody listens at 443 outside
+            equal([(line["way"], line["port"]) for line in demo.asked()], [(2, 443), (3, 443)], "asked")
+
+
+@test
+def a_websocket_becomes_a_tunnel():
+    with FakeServer(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\nhello") as port:
+        with BrokerDemo(f"host site.test:{port} local", hosts={"site.test": "127.0.0.1"}) as demo:
+            with demo.connect() as sock:
+                sock.sendall(f"GET http://site.test:{port}/ws HTTP/1.1\r\nHost: site.test:{port}\r\nUpgrade: websocket\r\n"
+                             "Connection: Upgrade\r\nSec-WebSocket-Key: x\r\n\r\n".encode())
+                assert b" 101 " in read_head(sock)
+                equal(sock.recv(5), b"hello", "behind the head")
+                sock.sendall(b"ping")
+            line = demo.told("ended")
+            equal((line["status"], line["received"]), (101, 5), "record")
+
+
+@test
+def a_forward_is_a_plain_connection():
+    with FakeServer(b"220 ready\r\n", waits=False) as port:
+        with BrokerDemo(f"tcp db.test:{port} local", "--forward", f"127.66.1.1:{port}:db.test",
+                        hosts={"db.test": "127.0.0.1"}) as demo:
+            with demo.connect(port, "127.66.1.1") as sock:
+                equal(sock.recv(100), b"220 ready\r\n", "greeting")
+            equal((demo.asked()[0]["way"], demo.asked()[0]["host"]), (4, "db.test"), "asked")
+            equal(demo.told("ended")["received"], 11, "record")
+
+
+@test
+def a_right_that_is_gone_cuts_what_lasts():
+    with ScriptedModel() as model, FakeServer(b"hi", waits=False) as port:
+        gate = threading.Event()
+        with BrokerDemo(routes(model) + f"\ntcp db.test:{port} local", "--forward", f"127.66.1.1:{port}:db.test",
+                        hosts={"db.test": "127.0.0.1"}) as demo:
+            model.script = [Wait(gate, Say("never seen"), between=True)]
+            with demo.connect(port, "127.66.1.1") as tunnel, demo.connect() as stream:
+                equal(tunnel.recv(2), b"hi", "tunnel")
+                data = body(stream=True).encode()
+                stream.sendall(b"POST /chat/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(data) + data)
+                assert b" 200 " in read_head(stream)
+                demo.cut()
+                equal(drain(tunnel), b"", "tunnel")
+                drain(stream)
+                equal(len(demo.lines("ended")), 2, "both are told")
+            gate.set()
+            equal(demo.ask("GET", "/chat/models")[0], 200, "and the doors are open")
+
+
+@test
+def the_authority_is_good_for_its_hosts_alone():
+    with BrokerDemo("", "--intercept", "one.test", "--intercept", "two.test") as demo:
+        shown = subprocess.run(["openssl", "x509", "-noout", "-text"], input=demo.authority(), text=True, check=True,
+                               capture_output=True).stdout
+        for part in ("CA:TRUE, pathlen:0", "Certificate Sign", "DNS:one.test", "DNS:two.test", "Subject Key Identifier",
+                     "X509v3 Name Constraints: critical", "X509v3 Basic Constraints: critical",
+                     "X509v3 Key Usage: critical"):
+            assert part in shown, (part, shown)
+        equal(demo.lines("authority")[0]["has_key"], True, "key")
+        assert "PRIVATE" not in demo.log()
 
 
 main()
