@@ -139,7 +139,7 @@ class BrokerDemo(Program):
     def tunnel(self, target):
         """A socket behind a CONNECT, or the answer that was no 200."""
         sock = self.connect()
-        sock.sendall(f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n".encode())
+        sock.sendall(f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\nConnection: close\r\n\r\n".encode())
         head = read_head(sock)
         if b" 200 " not in head.split(b"\r\n")[0]:
             return None, head + drain(sock)
