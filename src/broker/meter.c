@@ -97,7 +97,8 @@ static void meter_note_text(struct meter *meter, const char *path, const char *t
 {
     const struct meter_format *format = &formats[meter->format];
 
-    if (strcmp(path, format->models[0]) == 0 || strcmp(path, format->models[1]) == 0)
+    if (format->count &&
+        (strcmp(path, format->models[0]) == 0 || strcmp(path, format->models[1]) == 0))
         (void) snprintf(meter->model, sizeof(meter->model), "%s", text);
 }
 
