@@ -26,7 +26,7 @@ struct arrival {
     struct deadline deadline;
     struct loop_task look; /* at what came before it was ours */
     struct text early;
-    struct passage *passage; /* owned; NULL: not asked yet */
+    struct broker_passage *passage; /* owned; NULL: not asked yet */
     struct dial *dial;
     int upstream; /* owned: connected; -EBADF: none */
     enum arrival_stage stage;
@@ -155,7 +155,7 @@ static void arrival_intercept(struct arrival *arrival)
     struct tls_context *leaf = outlet_leaf(outlet, arrival->host, &error);
     struct http_adoption adoption = {.peer = arrival->peer, .is_tls = true, .pending = ""};
     struct tls *tls = leaf ? tls_accept(leaf) : NULL;
-    struct session *session;
+    struct broker_session *session;
 
     if (!tls) {
         arrival_refuse(arrival, leaf ? "no memory for TLS" : error.message);
@@ -177,7 +177,8 @@ static void arrival_intercept(struct arrival *arrival)
 
 /* --- asking ----------------------------------------------------------------------------------- */
 
-static void arrival_answered(void *owner, struct passage *passage, const struct broker_grant *grant)
+static void arrival_answered(void *owner, struct broker_passage *passage,
+                             const struct broker_grant *grant)
 {
     struct arrival *arrival = owner;
 
@@ -352,7 +353,7 @@ void arrival_new(struct door *door, int fd, const char *peer)
 }
 
 void arrival_connected(struct broker_outlet *outlet, struct stream *client, const char *pending,
-                       size_t length, struct passage *passage, int upstream)
+                       size_t length, struct broker_passage *passage, int upstream)
 {
     struct arrival *arrival = arrival_on(outlet, client, passage->ask.host, passage->ask.port);
 

@@ -22,13 +22,13 @@ AUTO_DEFINE_PTR(evp_pkey, EVP_PKEY, EVP_PKEY_free);
 AUTO_DEFINE_PTR(x509_extension, X509_EXTENSION, X509_EXTENSION_free);
 AUTO_DEFINE_PTR(name_constraints, NAME_CONSTRAINTS, NAME_CONSTRAINTS_free);
 
-struct authority {
-    X509 *certificate;                   /* owned */
-    EVP_PKEY *key;                       /* owned */
-    char *certificate_text, *key_text;   /* owned */
+struct broker_authority {
+    X509 *certificate;                 /* owned */
+    EVP_PKEY *key;                     /* owned */
+    char *certificate_text, *key_text; /* owned */
 };
 
-void authority_free(struct authority *authority)
+void authority_free(struct broker_authority *authority)
 {
     if (!authority)
         return;
@@ -123,10 +123,11 @@ static bool constraints_add(X509 *certificate, const char *const *hosts, size_t 
     for (size_t i = 0; i < count; i++) {
         bool is_number = is_address(hosts[i]);
 
-        text_format(&value, is_number && strchr(hosts[i], ':')
-                                ? ",permitted;IP:%s/ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"
-                            : is_number ? ",permitted;IP:%s/255.255.255.255"
-                                        : ",permitted;DNS:%s",
+        text_format(&value,
+                    is_number && strchr(hosts[i], ':')
+                        ? ",permitted;IP:%s/ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"
+                    : is_number ? ",permitted;IP:%s/255.255.255.255"
+                                : ",permitted;DNS:%s",
                     hosts[i]);
         has_name |= !is_number;
         has_address |= is_number;
@@ -160,7 +161,7 @@ static char *bio_take(BIO *bio)
     return copy;
 }
 
-static bool authority_write(struct authority *authority)
+static bool authority_write(struct broker_authority *authority)
 {
     BIO *certificate = BIO_new(BIO_s_mem()), *key = BIO_new(BIO_s_secmem());
 
@@ -178,10 +179,10 @@ static bool authority_write(struct authority *authority)
 
 /* --- making and loading ----------------------------------------------------------------------- */
 
-struct authority *authority_new(const char *const *hosts, size_t count, int64_t now_s,
-                                struct error *err)
+struct broker_authority *authority_new(const char *const *hosts, size_t count, int64_t now_s,
+                                       struct error *err)
 {
-    AUTO(authority) struct authority *authority = mem_alloc(sizeof(*authority));
+    AUTO(authority) struct broker_authority *authority = mem_alloc(sizeof(*authority));
 
     for (size_t i = 0; i < count; i++) {
         if (!host_is_plain(hosts[i])) {
@@ -217,9 +218,9 @@ static int no_password(char *buffer, int size, int is_writing, void *data)
     return -1; /* OpenSSL would ask on the terminal */
 }
 
-struct authority *authority_load(const char *certificate, const char *key, struct error *err)
+struct broker_authority *authority_load(const char *certificate, const char *key, struct error *err)
 {
-    AUTO(authority) struct authority *authority = mem_alloc(sizeof(*authority));
+    AUTO(authority) struct broker_authority *authority = mem_alloc(sizeof(*authority));
     BIO *certificate_bio = BIO_new_mem_buf(certificate, -1), *key_bio = BIO_new_mem_buf(key, -1);
 
     if (certificate_bio && key_bio) {
@@ -237,12 +238,12 @@ struct authority *authority_load(const char *certificate, const char *key, struc
     return TAKE_PTR(authority);
 }
 
-const char *authority_certificate(const struct authority *authority)
+const char *authority_certificate(const struct broker_authority *authority)
 {
     return authority->certificate_text;
 }
 
-const char *authority_key(const struct authority *authority)
+const char *authority_key(const struct broker_authority *authority)
 {
     return authority->key_text;
 }
@@ -270,7 +271,8 @@ static bool permits_address(const GENERAL_SUBTREE *subtree, const char *host)
 static bool constraints_permit(const NAME_CONSTRAINTS *constraints, const char *host)
 {
     for (int i = 0; i < sk_GENERAL_SUBTREE_num(constraints->permittedSubtrees); i++) {
-        const GENERAL_SUBTREE *subtree = sk_GENERAL_SUBTREE_value(constraints->permittedSubtrees, i);
+        const GENERAL_SUBTREE *subtree =
+            sk_GENERAL_SUBTREE_value(constraints->permittedSubtrees, i);
 
         if (permits_name(subtree, host) || permits_address(subtree, host))
             return true;
@@ -278,19 +280,18 @@ static bool constraints_permit(const NAME_CONSTRAINTS *constraints, const char *
     return false;
 }
 
-static NAME_CONSTRAINTS *authority_constraints(const struct authority *authority)
+static NAME_CONSTRAINTS *authority_constraints(const struct broker_authority *authority)
 {
     return X509_get_ext_d2i(authority->certificate, NID_name_constraints, NULL, NULL);
 }
 
-bool authority_covers(const struct authority *authority, const char *const *hosts, size_t count,
-                      int64_t now_s)
+bool authority_covers(const struct broker_authority *authority, const char *const *hosts,
+                      size_t count, int64_t now_s)
 {
     AUTO(name_constraints) NAME_CONSTRAINTS *constraints = authority_constraints(authority);
     time_t needed = (time_t) (now_s + AUTHORITY_LEFT_DAYS * DAY_S);
 
-    if (!constraints ||
-        X509_cmp_time(X509_get0_notAfter(authority->certificate), &needed) <= 0)
+    if (!constraints || X509_cmp_time(X509_get0_notAfter(authority->certificate), &needed) <= 0)
         return false;
     for (size_t i = 0; i < count; i++) {
         if (!constraints_permit(constraints, hosts[i]))
@@ -301,16 +302,16 @@ bool authority_covers(const struct authority *authority, const char *const *host
 
 /* --- leaves ----------------------------------------------------------------------------------- */
 
-static X509 *leaf_new(const struct authority *authority, EVP_PKEY *key, const char *host,
+static X509 *leaf_new(const struct broker_authority *authority, EVP_PKEY *key, const char *host,
                       int64_t now_s)
 {
-    AUTO(x509) X509 *leaf = certificate_new(key, "Burrow", now_s - CLOCK_SKEW_S,
-                                            now_s + LEAF_HOURS * INT64_C(3600));
+    AUTO(x509)
+    X509 *leaf =
+        certificate_new(key, "Burrow", now_s - CLOCK_SKEW_S, now_s + LEAF_HOURS * INT64_C(3600));
     AUTO(text) struct text name = TEXT_INIT(512);
 
     text_format(&name, "%s:%s", is_address(host) ? "IP" : "DNS", host);
-    if (!leaf ||
-        X509_set_issuer_name(leaf, X509_get_subject_name(authority->certificate)) != 1 ||
+    if (!leaf || X509_set_issuer_name(leaf, X509_get_subject_name(authority->certificate)) != 1 ||
         !extension_add(leaf, authority->certificate, NID_basic_constraints, "critical,CA:FALSE") ||
         !extension_add(leaf, authority->certificate, NID_key_usage, "critical,digitalSignature") ||
         !extension_add(leaf, authority->certificate, NID_ext_key_usage, "serverAuth") ||
@@ -323,7 +324,7 @@ static X509 *leaf_new(const struct authority *authority, EVP_PKEY *key, const ch
     return TAKE_PTR(leaf);
 }
 
-struct tls_context *authority_issue(const struct authority *authority, const char *host,
+struct tls_context *authority_issue(const struct broker_authority *authority, const char *host,
                                     int64_t now_s, struct error *err)
 {
     AUTO(name_constraints) NAME_CONSTRAINTS *constraints = authority_constraints(authority);

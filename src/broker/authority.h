@@ -18,30 +18,31 @@
 #define LEAF_HOURS          24
 #define LEAF_RENEW_HOURS    12 /* a leaf is used this long */
 
-struct authority;
+struct broker_authority;
 
 /* Make one for these hosts (names or addresses, at least one). NULL with ERR_INVALID or
  * ERR_INTERNAL. `now_s` is seconds since 1970. */
-struct authority *authority_new(const char *const *hosts, size_t count, int64_t now_s,
-                                struct error *err);
+struct broker_authority *authority_new(const char *const *hosts, size_t count, int64_t now_s,
+                                       struct error *err);
 
 /* One that was made before. NULL with ERR_INVALID when it cannot be used. */
-struct authority *authority_load(const char *certificate, const char *key, struct error *err);
+struct broker_authority *authority_load(const char *certificate, const char *key,
+                                        struct error *err);
 
-void authority_free(struct authority *authority);
+void authority_free(struct broker_authority *authority);
 
-AUTO_DEFINE_PTR(authority, struct authority, authority_free);
+AUTO_DEFINE_PTR(authority, struct broker_authority, authority_free);
 
 /* Whether it is good for these hosts, and for some time. It may be good for more: programs that trust
  * it are left in peace. */
-bool authority_covers(const struct authority *authority, const char *const *hosts, size_t count,
-                      int64_t now_s);
+bool authority_covers(const struct broker_authority *authority, const char *const *hosts,
+                      size_t count, int64_t now_s);
 
 /* PEM; borrowed. */
-const char *authority_certificate(const struct authority *authority);
-const char *authority_key(const struct authority *authority);
+const char *authority_certificate(const struct broker_authority *authority);
+const char *authority_key(const struct broker_authority *authority);
 
 /* What to end TLS for `host` with: a fresh leaf. NULL with ERR_FORBIDDEN for a host that it is not
  * good for, ERR_INTERNAL. The caller's. */
-struct tls_context *authority_issue(const struct authority *authority, const char *host,
+struct tls_context *authority_issue(const struct broker_authority *authority, const char *host,
                                     int64_t now_s, struct error *err);

@@ -1,11 +1,10 @@
-#include "broker/broker_testing.h"
-
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
 #include "base/clock.h"
 #include "broker/authority.h"
+#include "broker/broker_testing.h"
 
 static const char *const hosts[] = {"api.one.test", "two.test", "10.1.2.3"};
 
@@ -16,7 +15,7 @@ static int64_t now_s(void)
 
 /* Shake hands in memory, as a client that trusts `authority` and wants `host`. Returns 0, or what
  * OpenSSL's verification says. */
-static long shake(const struct authority *authority, struct tls_context *server_context,
+static long shake(const struct broker_authority *authority, struct tls_context *server_context,
                   const char *host)
 {
     SSL_CTX *client_context = SSL_CTX_new(TLS_client_method());
@@ -34,7 +33,8 @@ static long shake(const struct authority *authority, struct tls_context *server_
     SSL_set_connect_state(client);
     SSL_set_accept_state(server);
     SSL_set_verify(client, SSL_VERIFY_PEER, NULL);
-    if (sscanf(host, "%hhu.%hhu.%hhu.%hhu", &address[0], &address[1], &address[2], &address[3]) == 4)
+    if (sscanf(host, "%hhu.%hhu.%hhu.%hhu", &address[0], &address[1], &address[2], &address[3]) ==
+        4)
         assert_int_equal(X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(client), host), 1);
     else
         assert_int_equal(SSL_set1_host(client, host), 1);
@@ -55,14 +55,14 @@ static long shake(const struct authority *authority, struct tls_context *server_
 
 static void a_strict_client_takes_leaves_for_its_hosts(void **state)
 {
-    AUTO(authority) struct authority *authority = authority_new(hosts, 3, now_s(), NULL);
+    AUTO(authority) struct broker_authority *authority = authority_new(hosts, 3, now_s(), NULL);
 
     (void) state;
     assert_non_null(authority);
     for (size_t i = 0; i < ARRAY_COUNT(hosts); i++) {
         struct error error = ERROR_INIT;
-        AUTO(tls_context) struct tls_context *leaf =
-            authority_issue(authority, hosts[i], now_s(), &error);
+        AUTO(tls_context)
+        struct tls_context *leaf = authority_issue(authority, hosts[i], now_s(), &error);
 
         assert_non_null(leaf);
         assert_int_equal(shake(authority, leaf, hosts[i]), 0);
@@ -72,9 +72,15 @@ static void a_strict_client_takes_leaves_for_its_hosts(void **state)
 
 static void no_leaf_is_issued_for_another_host(void **state)
 {
-    static const char *const others[] = {"other.test",      "one.test",  "a.api.one.test", "10.1.2.4",
-                                         "api.one.test.evil", "two.test,DNS:evil.test", "*.test", ""};
-    AUTO(authority) struct authority *authority = authority_new(hosts, 3, now_s(), NULL);
+    static const char *const others[] = {"other.test",
+                                         "one.test",
+                                         "a.api.one.test",
+                                         "10.1.2.4",
+                                         "api.one.test.evil",
+                                         "two.test,DNS:evil.test",
+                                         "*.test",
+                                         ""};
+    AUTO(authority) struct broker_authority *authority = authority_new(hosts, 3, now_s(), NULL);
 
     (void) state;
     for (size_t i = 0; i < ARRAY_COUNT(others); i++) {
@@ -90,9 +96,9 @@ static void clients_refuse_what_the_constraints_do_not_name(void **state)
 {
     static const char *const narrow[] = {"narrow.test"};
     static const char *const wide[] = {"narrow.test", "evil.test", "10.9.9.9"};
-    AUTO(authority) struct authority *small = authority_new(narrow, 1, now_s(), NULL);
-    AUTO(authority) struct authority *big = authority_new(wide, 3, now_s(), NULL);
-    AUTO(authority) struct authority *forged = NULL;
+    AUTO(authority) struct broker_authority *small = authority_new(narrow, 1, now_s(), NULL);
+    AUTO(authority) struct broker_authority *big = authority_new(wide, 3, now_s(), NULL);
+    AUTO(authority) struct broker_authority *forged = NULL;
     AUTO(tls_context) struct tls_context *leaf = NULL;
 
     (void) state;
@@ -108,8 +114,9 @@ static void clients_refuse_what_the_constraints_do_not_name(void **state)
 static void it_can_be_kept_and_loaded(void **state)
 {
     static const char *const fewer[] = {"two.test"}, *const others[] = {"two.test", "three.test"};
-    AUTO(authority) struct authority *made = authority_new(hosts, 3, now_s(), NULL);
-    AUTO(authority) struct authority *kept =
+    AUTO(authority) struct broker_authority *made = authority_new(hosts, 3, now_s(), NULL);
+    AUTO(authority)
+    struct broker_authority *kept =
         authority_load(authority_certificate(made), authority_key(made), NULL);
 
     (void) state;

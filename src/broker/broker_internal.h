@@ -41,8 +41,8 @@ struct broker_outlet {
     struct id sandbox, owner;
     struct door doors[BROKER_SOCKETS_MAX];
     size_t door_count;
-    struct http_server *server; /* owned */
-    struct authority *authority; /* owned; NULL: nothing is intercepted */
+    struct http_server *server;         /* owned */
+    struct broker_authority *authority; /* owned; NULL: nothing is intercepted */
     struct list leaves, arrivals, tunnels, upstreams;
     size_t upstream_count;
     size_t arriving; /* arrivals whose memory is not gone */
@@ -72,12 +72,12 @@ void engine_release(struct broker_engine *engine);
 
 /* --- a passage -------------------------------------------------------------------------------- */
 
-struct passage;
-typedef void passage_answered(void *owner, struct passage *passage,
+struct broker_passage;
+typedef void passage_answered(void *owner, struct broker_passage *passage,
                               const struct broker_grant *grant);
 
 /* One thing that the domain was asked for. It is told of its end exactly once if it granted it. */
-struct passage {
+struct broker_passage {
     struct broker_engine *engine;
     struct pool pool;
     struct broker_ask ask;
@@ -91,14 +91,14 @@ struct passage {
 
 /* Ask; the strings of `ask` are copied. `answered` comes once, from the loop, unless it is ended
  * before. `grant` is the passage's own, all of it but `refusal` until passage_end. */
-struct passage *passage_ask(struct broker_outlet *outlet, const struct broker_ask *ask,
-                            passage_answered *answered, void *owner);
+struct broker_passage *passage_ask(struct broker_outlet *outlet, const struct broker_ask *ask,
+                                   passage_answered *answered, void *owner);
 
 /* Milliseconds since it was asked. */
-uint64_t passage_ms(const struct passage *passage);
+uint64_t passage_ms(const struct broker_passage *passage);
 
 /* Over; `failure` may be NULL. Fills in times and names; the rest of `record` is the owner's. */
-void passage_end(struct passage *passage, const char *failure);
+void passage_end(struct broker_passage *passage, const char *failure);
 
 /* --- a session: whose requests come on a connection ------------------------------------------- */
 
@@ -108,17 +108,17 @@ enum session_kind {
     SESSION_INTERCEPTED, /* inside TLS that is ended here */
 };
 
-struct session {
+struct broker_session {
     struct broker_outlet *outlet;
     enum session_kind kind;
-    struct passage *passage; /* owned: of the CONNECT; may be NULL */
+    struct broker_passage *passage; /* owned: of the CONNECT; may be NULL */
     uint16_t port;
     char host[URL_HOST_MAX + 1];
 };
 
-struct session *session_new(struct broker_outlet *outlet, enum session_kind kind, const char *host,
-                            uint16_t port);
-void session_end(struct session *session);
+struct broker_session *session_new(struct broker_outlet *outlet, enum session_kind kind,
+                                   const char *host, uint16_t port);
+void session_end(struct broker_session *session);
 
 /* --- arrivals --------------------------------------------------------------------------------- */
 
@@ -128,16 +128,17 @@ void arrival_new(struct door *door, int fd, const char *peer);
 /* What is left of a CONNECT that was answered with 200: the stream and the passage are taken, and
  * for a tunnel the connected socket `upstream`; -EBADF for an interception. */
 void arrival_connected(struct broker_outlet *outlet, struct stream *client, const char *pending,
-                       size_t length, struct passage *passage, int upstream);
+                       size_t length, struct broker_passage *passage, int upstream);
 
 void arrivals_cut(struct broker_outlet *outlet);
 
 /* --- tunnels ---------------------------------------------------------------------------------- */
 
 /* Join them under the passage; all are taken. */
-void tunnel_begin(struct broker_outlet *outlet, struct passage *passage, struct stream *client,
-                  const char *client_pending, size_t client_length, struct stream *upstream,
-                  const char *upstream_pending, size_t upstream_length, bool is_websocket);
+void tunnel_begin(struct broker_outlet *outlet, struct broker_passage *passage,
+                  struct stream *client, const char *client_pending, size_t client_length,
+                  struct stream *upstream, const char *upstream_pending, size_t upstream_length,
+                  bool is_websocket);
 void tunnels_cut(struct broker_outlet *outlet);
 
 /* --- requests --------------------------------------------------------------------------------- */

@@ -99,11 +99,11 @@ static bool hello_read_message(struct hello_bytes message, struct client_hello *
 {
     struct hello_bytes extensions;
 
-    (void) hello_number(&message, 2);              /* version */
-    (void) hello_take(&message, RANDOM_SIZE);      /* random */
-    (void) hello_vector(&message, 1);              /* session */
-    (void) hello_vector(&message, 2);              /* ciphers */
-    (void) hello_vector(&message, 1);              /* compression */
+    (void) hello_number(&message, 2);         /* version */
+    (void) hello_take(&message, RANDOM_SIZE); /* random */
+    (void) hello_vector(&message, 1);         /* session */
+    (void) hello_vector(&message, 2);         /* ciphers */
+    (void) hello_vector(&message, 1);         /* compression */
     if (message.broken || !message.left)
         return !message.broken; /* older than extensions: no name */
     extensions = hello_vector(&message, 2);
@@ -127,14 +127,16 @@ static enum client_hello_progress hello_join(struct hello_bytes bytes, uint8_t *
         part = hello_number(&bytes, 2);
         if (!part || length + part > CLIENT_HELLO_MAX)
             return CLIENT_HELLO_BROKEN;
-        record = (struct hello_bytes){.at = bytes.at, .left = part < bytes.left ? part : bytes.left};
+        record =
+            (struct hello_bytes){.at = bytes.at, .left = part < bytes.left ? part : bytes.left};
         memcpy(joined + length, record.at, record.left);
         length += record.left;
         (void) hello_take(&bytes, record.left);
         if (length && joined[0] != MESSAGE_HELLO)
             return CLIENT_HELLO_NOT_TLS;
         if (length >= HANDSHAKE_HEAD)
-            wanted = HANDSHAKE_HEAD + ((size_t) joined[1] << 16 | (size_t) joined[2] << 8 | joined[3]);
+            wanted =
+                HANDSHAKE_HEAD + ((size_t) joined[1] << 16 | (size_t) joined[2] << 8 | joined[3]);
         if (wanted > CLIENT_HELLO_MAX)
             return CLIENT_HELLO_BROKEN;
         if (length >= wanted) {

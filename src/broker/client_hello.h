@@ -18,7 +18,7 @@ enum client_hello_progress {
 
 struct client_hello {
     char host[URL_HOST_MAX + 1]; /* SNI in lower case; "" when there is none */
-    bool is_encrypted;           /* it has an encrypted client hello: the name is not the real one */
+    bool is_encrypted; /* it has an encrypted client hello: the name is not the real one */
 };
 
 /* Look at what the client sent so far, from its first byte on. */

@@ -1,7 +1,6 @@
-#include "broker/broker_testing.h"
-
 #include <openssl/ssl.h>
 
+#include "broker/broker_testing.h"
 #include "broker/client_hello.h"
 
 #define HELLO_SIZE ((size_t) 65536)

@@ -12,7 +12,7 @@
 struct connecting {
     struct broker_outlet *outlet;
     struct http_request *request;
-    struct passage *passage; /* owned */
+    struct broker_passage *passage; /* owned */
     struct dial *dial;
 };
 
@@ -74,7 +74,7 @@ static void connecting_dialled(void *context, int fd, const struct error *err)
     connecting_refuse(connecting, err, NULL);
 }
 
-static void connecting_answered(void *owner, struct passage *passage,
+static void connecting_answered(void *owner, struct broker_passage *passage,
                                 const struct broker_grant *grant)
 {
     struct connecting *connecting = owner;
@@ -128,6 +128,5 @@ void connect_begin(struct http_request *request, const struct broker_ask *ask)
     connecting->request = request;
     request->data = connecting;
     request->on_gone = connecting_gone;
-    connecting->passage =
-        passage_ask(connecting->outlet, ask, connecting_answered, connecting);
+    connecting->passage = passage_ask(connecting->outlet, ask, connecting_answered, connecting);
 }

@@ -108,10 +108,7 @@ void broker_engine_write_metrics(const struct broker_engine *engine, struct text
         const char *name, *help, *type;
         size_t offset;
     } rows[] = {
-#define ROW(name, help, type, member)                                                              \
-    {                                                                                              \
-        name, help, type, offsetof(struct broker_counters, member)                                 \
-    }
+#define ROW(name, help, type, member) {name, help, type, offsetof(struct broker_counters, member)}
         ROW("connections_total", "Connections from sandboxes", "counter", connections),
         ROW("asked_total", "What sandboxes asked for", "counter", asked),
         ROW("denied_total", "What was refused", "counter", denied),

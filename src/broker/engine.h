@@ -56,15 +56,15 @@ void broker_engine_close(struct broker_engine *engine, void (*on_closed)(void *c
 
 /* Numbers since the start, and some of now. */
 struct broker_counters {
-    uint64_t connections;   /* accepted */
-    uint64_t asked, denied; /* of the domain, and by it */
-    uint64_t requests;      /* passed on */
-    uint64_t tunnels;       /* begun: CONNECT, TLS by name, TCP, WebSockets */
-    uint64_t intercepted;   /* TLS connections ended here */
-    uint64_t failures;      /* upstreams that did not answer as they should */
-    uint64_t violations;    /* told to the domain */
-    uint64_t cut;           /* streams, because a budget was used up */
-    uint64_t held_back;     /* times a sandbox had as many connections as it may */
+    uint64_t connections;    /* accepted */
+    uint64_t asked, denied;  /* of the domain, and by it */
+    uint64_t requests;       /* passed on */
+    uint64_t tunnels;        /* begun: CONNECT, TLS by name, TCP, WebSockets */
+    uint64_t intercepted;    /* TLS connections ended here */
+    uint64_t failures;       /* upstreams that did not answer as they should */
+    uint64_t violations;     /* told to the domain */
+    uint64_t cut;            /* streams, because a budget was used up */
+    uint64_t held_back;      /* times a sandbox had as many connections as it may */
     uint64_t sent, received; /* bytes of bodies and tunnels, to and from upstreams */
     uint64_t outlets;        /* open now */
 };

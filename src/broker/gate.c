@@ -107,7 +107,7 @@ static bool gate_read_host(struct http_request *request, struct url_host *ret_ho
 }
 
 /* Inside of something that was granted for one host: it must stay with that. */
-static void gate_inside(struct http_request *request, const struct session *session,
+static void gate_inside(struct http_request *request, const struct broker_session *session,
                         const char *path)
 {
     struct url_host host;
@@ -155,7 +155,8 @@ static void gate_absolute(struct http_request *request, const char *path)
     if (http_request_header(request, "host")) {
         if (!gate_read_host(request, &host))
             return;
-        if (strcmp(host.name, target.name) != 0 || (host.port && host.port != (target.port ? target.port : HTTP_PORT))) {
+        if (strcmp(host.name, target.name) != 0 ||
+            (host.port && host.port != (target.port ? target.port : HTTP_PORT))) {
             gate_violated(request, "host_mismatch", target.name, target.port,
                           "the Host header names another host than the request line");
             return;
@@ -213,7 +214,7 @@ static void gate_connect(struct http_request *request)
 
 void gate_handle(struct http_request *request)
 {
-    const struct session *session = http_request_session(request);
+    const struct broker_session *session = http_request_session(request);
     const char *path;
     struct error error;
 
@@ -221,7 +222,8 @@ void gate_handle(struct http_request *request)
         gate_connect(request);
         return;
     }
-    if (strcmp(request->head->method, "TRACE") == 0) { /* it would read our proof out to the client */
+    if (strcmp(request->head->method, "TRACE") ==
+        0) { /* it would read our proof out to the client */
         (void) error_set(&error, ERR_METHOD, 0, "TRACE is not passed on");
         gate_refuse(request, &error);
         return;

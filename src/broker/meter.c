@@ -66,12 +66,12 @@ static const struct meter_format formats[] = {
     [BROKER_ANTHROPIC] = {ROWS(anthropic_rows), .models = {"message.model", "model"}},
     [BROKER_OPENAI_RESPONSES] = {ROWS(responses_rows), .models = {"response.model", "model"},
                                  .input_has_cache = true, .output_has_reasoning = true},
-    [BROKER_OPENAI_CHAT] = {ROWS(chat_rows), .models = {"model", "model"},
-                            .input_has_cache = true, .output_has_reasoning = true},
+    [BROKER_OPENAI_CHAT] = {ROWS(chat_rows), .models = {"model", "model"}, .input_has_cache = true,
+                            .output_has_reasoning = true},
     [BROKER_GOOGLE] = {ROWS(google_rows), .models = {"modelVersion", "modelVersion"},
                        .input_has_cache = true},
-    [BROKER_OPENAI_OTHER] = {ROWS(chat_rows), .models = {"model", "model"},
-                             .input_has_cache = true, .output_has_reasoning = true},
+    [BROKER_OPENAI_OTHER] = {ROWS(chat_rows), .models = {"model", "model"}, .input_has_cache = true,
+                             .output_has_reasoning = true},
 };
 
 /* --- what the JSON says ----------------------------------------------------------------------- */

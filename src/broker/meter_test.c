@@ -1,10 +1,9 @@
 #include "broker/broker_testing.h"
-
 #include "broker/meter.h"
 
 static const char EVENTS[] = "text/event-stream; charset=utf-8";
 
-struct expected {
+struct told_usage {
     uint64_t input, output, reasoning, cache_read, cache_write;
     const char *model;
     bool is_complete;
@@ -30,7 +29,7 @@ static struct broker_usage measure(enum broker_format format, const char *type, 
 }
 
 static void expect(enum broker_format format, const char *type, const char *bytes,
-                   const struct expected *expected)
+                   const struct told_usage *expected)
 {
     for (size_t step = 1; step <= strlen(bytes); step++) {
         bool is_complete;
@@ -58,7 +57,7 @@ static void anthropic_tells_its_input_first_and_its_output_last(void **state)
            "event: ping\ndata: {\"type\":\"ping\"}\n\n"
            "event: message_delta\r\ndata: {\"usage\":{\"output_tokens\":4}}\r\n\r\n"
            "event: message_delta\rdata: {\"usage\":{\"output_tokens\":9}}\r\r",
-           &(struct expected){11, 9, 0, 5, 3, "claude-x", true});
+           &(struct told_usage){11, 9, 0, 5, 3, "claude-x", true});
 }
 
 static void what_a_tool_is_given_is_no_usage(void **state)
@@ -67,7 +66,7 @@ static void what_a_tool_is_given_is_no_usage(void **state)
     expect(BROKER_ANTHROPIC, "application/json",
            "{\"model\":\"m\",\"content\":[{\"input\":{\"usage\":{\"output_tokens\":999},\"model\":"
            "\"no\"}}],\"usage\":{\"input_tokens\":2,\"output_tokens\":3}}",
-           &(struct expected){2, 3, 0, 0, 0, "m", true});
+           &(struct told_usage){2, 3, 0, 0, 0, "m", true});
 }
 
 static void responses_have_cache_and_reasoning_inside(void **state)
@@ -79,18 +78,19 @@ static void responses_have_cache_and_reasoning_inside(void **state)
            "data: {\"response\":{\"model\":\"gpt\",\"usage\":{\"input_tokens\":16,"
            "\"input_tokens_details\":{\"cached_tokens\":5},\"output_tokens\":10,"
            "\"output_tokens_details\":{\"reasoning_tokens\":3}}}}\n\n",
-           &(struct expected){11, 7, 3, 5, 0, "gpt", true});
+           &(struct told_usage){11, 7, 3, 5, 0, "gpt", true});
 }
 
 static void chat_tells_it_in_its_last_chunk(void **state)
 {
     (void) state;
     expect(BROKER_OPENAI_CHAT, EVENTS,
-           "data: {\"model\":\"gpt\",\"choices\":[{\"delta\":{\"content\":\"hi\"}}],\"usage\":null}\n\n"
+           "data: "
+           "{\"model\":\"gpt\",\"choices\":[{\"delta\":{\"content\":\"hi\"}}],\"usage\":null}\n\n"
            "data: {\"model\":\"gpt\",\"choices\":[],\"usage\":{\"prompt_tokens\":16,"
            "\"completion_tokens\":10,\"prompt_tokens_details\":{\"cached_tokens\":5},"
            "\"completion_tokens_details\":{\"reasoning_tokens\":3}}}\n\ndata: [DONE]\n\n",
-           &(struct expected){11, 7, 3, 5, 0, "gpt", true});
+           &(struct told_usage){11, 7, 3, 5, 0, "gpt", true});
 }
 
 static void google_has_thoughts_beside_candidates(void **state)
@@ -104,7 +104,7 @@ static void google_has_thoughts_beside_candidates(void **state)
     (void) state;
     text_format(&list, "[%s,\n%s]", chunk, chunk);
     expect(BROKER_GOOGLE, "application/json", text_string(&list),
-           &(struct expected){13, 7, 3, 5, 0, "gemini", true});
+           &(struct told_usage){13, 7, 3, 5, 0, "gemini", true});
 }
 
 static void embeddings_have_only_input(void **state)
@@ -112,15 +112,16 @@ static void embeddings_have_only_input(void **state)
     (void) state;
     expect(BROKER_OPENAI_OTHER, "application/json",
            "{\"model\":\"e\",\"usage\":{\"prompt_tokens\":3,\"total_tokens\":3}}",
-           &(struct expected){3, 0, 0, 0, 0, "e", true});
+           &(struct told_usage){3, 0, 0, 0, 0, "e", true});
 }
 
 static void a_stream_without_numbers_costs_a_token_an_event(void **state)
 {
     (void) state;
     expect(BROKER_OPENAI_CHAT, EVENTS,
-           ": comment\n\ndata: {\"model\":\"m\"}\n\ndata: {\"a\":1}\ndata: {\"b\":2}\n\nid: 7\n\ndata: x",
-           &(struct expected){0, 3, 0, 0, 0, "m", false});
+           ": comment\n\ndata: {\"model\":\"m\"}\n\ndata: {\"a\":1}\ndata: {\"b\":2}\n\nid: "
+           "7\n\ndata: x",
+           &(struct told_usage){0, 3, 0, 0, 0, "m", false});
 }
 
 static void absurd_numbers_are_none(void **state)
@@ -139,7 +140,8 @@ static void absurd_numbers_are_none(void **state)
 
 static void feeding_stops_behind_an_event_that_says_something_new(void **state)
 {
-    static const char bytes[] = "data: {\"usage\":{\"output_tokens\":4}}\r\n\r\ndata: {\"a\":1}\r\n\r\n";
+    static const char bytes[] =
+        "data: {\"usage\":{\"output_tokens\":4}}\r\n\r\ndata: {\"a\":1}\r\n\r\n";
     struct meter meter;
     bool is_news;
     size_t used;

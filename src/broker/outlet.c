@@ -10,7 +10,7 @@
 #define OUTLET_REST_MS  250   /* when the owner, or all together, have too many connections */
 #define OUTLET_TELL_MS  60000 /* too many connections are told at most so often */
 #define OUTLET_BACKLOG  256
-#define OUTLET_DRAIN_MS 1     /* there is nothing left to wait for */
+#define OUTLET_DRAIN_MS 1 /* there is nothing left to wait for */
 
 /* --- certificates ----------------------------------------------------------------------------- */
 
@@ -77,7 +77,8 @@ struct tls_context *outlet_leaf(struct broker_outlet *outlet, const char *host, 
     return context;
 }
 
-static bool authority_fits(const struct broker_outlet *outlet, const struct authority *authority,
+static bool authority_fits(const struct broker_outlet *outlet,
+                           const struct broker_authority *authority,
                            const struct broker_place *place)
 {
     return authority && authority_covers(authority, place->intercepted, place->intercepted_count,
@@ -89,7 +90,7 @@ static int authority_choose(struct broker_outlet *outlet, const struct broker_pl
                             struct error *err)
 {
     const struct broker_host *host = &outlet->engine->options.host;
-    struct authority *authority = NULL;
+    struct broker_authority *authority = NULL;
 
     if (!place->intercepted_count || authority_fits(outlet, outlet->authority, place))
         return 0;
@@ -97,8 +98,8 @@ static int authority_choose(struct broker_outlet *outlet, const struct broker_pl
         authority = authority_load(place->ca_certificate, place->ca_key, NULL);
     if (!authority_fits(outlet, authority, place)) {
         authority_free(authority);
-        authority = authority_new(place->intercepted, place->intercepted_count,
-                                  outlet_now_s(outlet), err);
+        authority =
+            authority_new(place->intercepted, place->intercepted_count, outlet_now_s(outlet), err);
         if (!authority)
             return -1;
         host->made_authority(host->self, &outlet->sandbox, authority_certificate(authority),
@@ -443,10 +444,10 @@ struct broker_outlet *outlet_open(struct broker_engine *engine, const struct bro
 
 /* --- sessions --------------------------------------------------------------------------------- */
 
-struct session *session_new(struct broker_outlet *outlet, enum session_kind kind, const char *host,
-                            uint16_t port)
+struct broker_session *session_new(struct broker_outlet *outlet, enum session_kind kind,
+                                   const char *host, uint16_t port)
 {
-    struct session *session = mem_alloc(sizeof(*session));
+    struct broker_session *session = mem_alloc(sizeof(*session));
 
     session->outlet = outlet;
     session->kind = kind;
@@ -455,7 +456,7 @@ struct session *session_new(struct broker_outlet *outlet, enum session_kind kind
     return session;
 }
 
-void session_end(struct session *session)
+void session_end(struct broker_session *session)
 {
     if (session->passage)
         passage_end(session->passage, NULL);

@@ -6,12 +6,12 @@
 
 #define NS_PER_MS 1000000
 
-static const char *passage_text(struct passage *passage, const char *text)
+static const char *passage_text(struct broker_passage *passage, const char *text)
 {
     return text ? pool_copy_text(&passage->pool, text) : NULL;
 }
 
-static void passage_free(struct passage *passage)
+static void passage_free(struct broker_passage *passage)
 {
     struct broker_engine *engine = passage->engine;
 
@@ -20,12 +20,12 @@ static void passage_free(struct passage *passage)
     engine_release(engine);
 }
 
-uint64_t passage_ms(const struct passage *passage)
+uint64_t passage_ms(const struct broker_passage *passage)
 {
     return (clock_monotonic_ns(passage->engine->options.clock) - passage->started_ns) / NS_PER_MS;
 }
 
-static void passage_tell_end(struct passage *passage, const char *failure)
+static void passage_tell_end(struct broker_passage *passage, const char *failure)
 {
     struct broker_engine *engine = passage->engine;
     struct broker_record *record = &passage->record;
@@ -37,7 +37,7 @@ static void passage_tell_end(struct passage *passage, const char *failure)
     engine->options.host.ended(engine->options.host.self, record);
 }
 
-void passage_end(struct passage *passage, const char *failure)
+void passage_end(struct broker_passage *passage, const char *failure)
 {
     if (!passage->is_answered) { /* its memory waits for the answer */
         passage->answered = NULL;
@@ -50,7 +50,7 @@ void passage_end(struct passage *passage, const char *failure)
 
 /* --- the answer ------------------------------------------------------------------------------- */
 
-static void passage_keep_grant(struct passage *passage, const struct broker_grant *grant)
+static void passage_keep_grant(struct broker_passage *passage, const struct broker_grant *grant)
 {
     struct broker_grant *kept = &passage->grant;
 
@@ -68,7 +68,7 @@ static void passage_keep_grant(struct passage *passage, const struct broker_gran
 
 static void passage_take_answer(void *context, const struct broker_grant *grant)
 {
-    struct passage *passage = context;
+    struct broker_passage *passage = context;
 
     passage->is_answered = true;
     passage->is_granted = grant->verdict != BROKER_DENY;
@@ -81,11 +81,11 @@ static void passage_take_answer(void *context, const struct broker_grant *grant)
         passage_end(passage, "the client left before it was answered");
 }
 
-struct passage *passage_ask(struct broker_outlet *outlet, const struct broker_ask *ask,
-                            passage_answered *answered, void *owner)
+struct broker_passage *passage_ask(struct broker_outlet *outlet, const struct broker_ask *ask,
+                                   passage_answered *answered, void *owner)
 {
     struct broker_engine *engine = outlet->engine;
-    struct passage *passage = mem_alloc(sizeof(*passage));
+    struct broker_passage *passage = mem_alloc(sizeof(*passage));
 
     passage->engine = engine;
     passage->answered = answered;

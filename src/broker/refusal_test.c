@@ -1,5 +1,4 @@
 #include "broker/broker_testing.h"
-
 #include "broker/refusal.h"
 
 static const struct error denied = {.code = ERR_FORBIDDEN, .message = "no \"way\""};
@@ -11,10 +10,12 @@ static void each_api_has_its_own_shape(void **state)
         enum broker_format format;
         const char *body, *event;
     } rows[] = {
-        {BROKER_UNMETERED, "{\"error\":{\"type\":\"egress_denied\",\"message\":\"no \\\"way\\\"\"}}",
+        {BROKER_UNMETERED,
+         "{\"error\":{\"type\":\"egress_denied\",\"message\":\"no \\\"way\\\"\"}}",
          "data: {\"error\":{\"type\":\"t\",\"message\":\"used up\"}}\n\n"},
         {BROKER_ANTHROPIC,
-         "{\"type\":\"error\",\"error\":{\"type\":\"egress_denied\",\"message\":\"no \\\"way\\\"\"}}",
+         "{\"type\":\"error\",\"error\":{\"type\":\"egress_denied\",\"message\":\"no "
+         "\\\"way\\\"\"}}",
          "event: error\ndata: "
          "{\"type\":\"error\",\"error\":{\"type\":\"t\",\"message\":\"used up\"}}\n\n"},
         {BROKER_OPENAI_RESPONSES,
@@ -24,7 +25,8 @@ static void each_api_has_its_own_shape(void **state)
          "up\",\"param\":null}\n\n"},
         {BROKER_GOOGLE,
          "{\"error\":{\"code\":403,\"message\":\"no "
-         "\\\"way\\\"\",\"status\":\"PERMISSION_DENIED\",\"details\":[{\"reason\":\"egress_denied\"}]}}",
+         "\\\"way\\\"\",\"status\":\"PERMISSION_DENIED\",\"details\":[{\"reason\":\"egress_"
+         "denied\"}]}}",
          "data: {\"error\":{\"code\":429,\"message\":\"used "
          "up\",\"status\":\"RESOURCE_EXHAUSTED\",\"details\":[{\"reason\":\"t\"}]}}\n\n"},
     };

@@ -14,10 +14,10 @@
 
 #define RELAY_PIECE_MAX ((size_t) 4 * LOOP_SCRATCH_SIZE)
 
-struct relay {
+struct broker_relay {
     struct broker_outlet *outlet;
-    struct http_request *request; /* NULL: the client is gone, or answered */
-    struct passage *passage;      /* owned */
+    struct http_request *request;   /* NULL: the client is gone, or answered */
+    struct broker_passage *passage; /* owned */
     struct dial *dial;
     struct upstream *upstream; /* held */
     struct http_exchange *exchange;
@@ -31,7 +31,7 @@ struct relay {
 
 /* --- the end ---------------------------------------------------------------------------------- */
 
-static void relay_note_usage(struct relay *relay, bool is_whole)
+static void relay_note_usage(struct broker_relay *relay, bool is_whole)
 {
     struct broker_record *record = &relay->passage->record;
 
@@ -44,7 +44,7 @@ static void relay_note_usage(struct relay *relay, bool is_whole)
 }
 
 /* `failure` NULL: it ended as it should. */
-static void relay_free(struct relay *relay, const char *failure)
+static void relay_free(struct broker_relay *relay, const char *failure)
 {
     if (relay->over)
         *relay->over = true;
@@ -65,7 +65,7 @@ static void relay_free(struct relay *relay, const char *failure)
 }
 
 /* Answer in the form of the API, or cut what is being answered. */
-static void relay_answer(struct relay *relay, const struct error *error, const char *type)
+static void relay_answer(struct broker_relay *relay, const struct error *error, const char *type)
 {
     struct http_request *request = TAKE_PTR(relay->request);
     enum broker_format format = relay->passage->grant.format;
@@ -85,7 +85,7 @@ static void relay_answer(struct relay *relay, const struct error *error, const c
     http_reply(request, status, "application/json", text_string(&body), body.length);
 }
 
-static void relay_fail(struct relay *relay, const struct error *error)
+static void relay_fail(struct broker_relay *relay, const struct error *error)
 {
     struct error copy = *error;
 
@@ -96,7 +96,7 @@ static void relay_fail(struct relay *relay, const struct error *error)
 
 static void relay_gone(struct http_request *request)
 {
-    struct relay *relay = request->data;
+    struct broker_relay *relay = request->data;
 
     relay->request = NULL;
     relay_free(relay, "the client left");
@@ -105,7 +105,7 @@ static void relay_gone(struct http_request *request)
 /* --- metering --------------------------------------------------------------------------------- */
 
 /* The budget is used up: the client is told in the stream, and no more comes. */
-static void relay_cut_stream(struct relay *relay)
+static void relay_cut_stream(struct broker_relay *relay)
 {
     struct http_request *request = TAKE_PTR(relay->request);
     AUTO(text) struct text event = TEXT_INIT(ERROR_MESSAGE_MAX * 8);
@@ -124,7 +124,7 @@ static void relay_cut_stream(struct relay *relay)
 }
 
 /* Whether the stream may go on. False: the relay is gone. */
-static bool relay_may_go_on(struct relay *relay)
+static bool relay_may_go_on(struct broker_relay *relay)
 {
     const struct broker_host *host = &relay->outlet->engine->options.host;
     const struct broker_grant *grant = &relay->passage->grant;
@@ -144,7 +144,7 @@ static bool relay_may_go_on(struct relay *relay)
 }
 
 /* Pass the bytes on as far as they were looked at. False: the relay is gone. */
-static bool relay_pass_metered(struct relay *relay, const char *bytes, size_t length)
+static bool relay_pass_metered(struct broker_relay *relay, const char *bytes, size_t length)
 {
     while (length) {
         bool is_news = false;
@@ -159,7 +159,7 @@ static bool relay_pass_metered(struct relay *relay, const char *bytes, size_t le
     return true;
 }
 
-static void relay_begin_meter(struct relay *relay, const struct http_head *head)
+static void relay_begin_meter(struct broker_relay *relay, const struct http_head *head)
 {
     enum broker_format format = relay->passage->grant.format;
     const char *encoding = http_head_get(head, "content-encoding");
@@ -175,7 +175,7 @@ static void relay_begin_meter(struct relay *relay, const struct http_head *head)
 
 static void relay_head_came(struct http_exchange *exchange)
 {
-    struct relay *relay = http_exchange_data(exchange);
+    struct broker_relay *relay = http_exchange_data(exchange);
     const struct http_head *head = http_exchange_head(exchange);
     struct broker_record *record = &relay->passage->record;
     struct error error;
@@ -193,7 +193,7 @@ static void relay_head_came(struct http_exchange *exchange)
 
 static void relay_body_came(struct http_exchange *exchange, const char *bytes, size_t length)
 {
-    struct relay *relay = http_exchange_data(exchange);
+    struct broker_relay *relay = http_exchange_data(exchange);
 
     relay->passage->record.received += length;
     if (!relay->meter)
@@ -206,7 +206,7 @@ static void relay_body_came(struct http_exchange *exchange, const char *bytes, s
 
 static void relay_drained(struct http_request *request)
 {
-    struct relay *relay = request->data;
+    struct broker_relay *relay = request->data;
 
     if (relay->exchange)
         http_exchange_resume(relay->exchange);
@@ -214,7 +214,7 @@ static void relay_drained(struct http_request *request)
 
 static void relay_ended(struct http_exchange *exchange)
 {
-    struct relay *relay = http_exchange_data(exchange);
+    struct broker_relay *relay = http_exchange_data(exchange);
     struct http_request *request = TAKE_PTR(relay->request);
 
     relay->exchange = NULL;
@@ -223,11 +223,11 @@ static void relay_ended(struct http_exchange *exchange)
     relay_free(relay, NULL);
 }
 
-static void relay_dial(struct relay *relay);
+static void relay_dial(struct broker_relay *relay);
 
 static void relay_failed(struct http_exchange *exchange, const struct error *error)
 {
-    struct relay *relay = http_exchange_data(exchange);
+    struct broker_relay *relay = http_exchange_data(exchange);
     struct error told = *error;
 
     relay->exchange = NULL;
@@ -246,7 +246,7 @@ static void relay_failed(struct http_exchange *exchange, const struct error *err
 static void relay_upgraded(struct http_exchange *exchange, struct stream *upstream,
                            const char *pending, size_t length)
 {
-    struct relay *relay = http_exchange_data(exchange);
+    struct broker_relay *relay = http_exchange_data(exchange);
     struct http_request *request = relay->request;
     AUTO(text) struct text early = TEXT_INIT(SIZE_MAX / 2);
     struct error error = ERROR_INIT;
@@ -271,7 +271,7 @@ static void relay_upgraded(struct http_exchange *exchange, struct stream *upstre
 
 static void relay_upstream_drained(struct http_exchange *exchange)
 {
-    struct relay *relay = http_exchange_data(exchange);
+    struct broker_relay *relay = http_exchange_data(exchange);
 
     http_request_resume(relay->request);
 }
@@ -287,7 +287,7 @@ static const struct http_exchange_events relay_events = {
 
 /* --- the request ------------------------------------------------------------------------------ */
 
-static void relay_send_body(struct relay *relay, const char *bytes, size_t length)
+static void relay_send_body(struct broker_relay *relay, const char *bytes, size_t length)
 {
     http_exchange_write(relay->exchange, bytes, length);
     if (http_exchange_is_full(relay->exchange))
@@ -296,7 +296,7 @@ static void relay_send_body(struct relay *relay, const char *bytes, size_t lengt
 
 static void relay_client_body(struct http_request *request, const char *bytes, size_t length)
 {
-    struct relay *relay = request->data;
+    struct broker_relay *relay = request->data;
 
     if (!relay->exchange)
         return;
@@ -312,7 +312,7 @@ static void relay_client_body(struct http_request *request, const char *bytes, s
 
 static void relay_client_body_end(struct http_request *request)
 {
-    struct relay *relay = request->data;
+    struct broker_relay *relay = request->data;
 
     if (!relay->exchange)
         return;
@@ -324,7 +324,7 @@ static void relay_client_body_end(struct http_request *request)
     http_exchange_end(relay->exchange);
 }
 
-static int64_t relay_body_length(const struct relay *relay)
+static int64_t relay_body_length(const struct broker_relay *relay)
 {
     const struct http_head *head = relay->request->head;
 
@@ -335,7 +335,7 @@ static int64_t relay_body_length(const struct relay *relay)
     return head->content_length + (relay->wish ? (int64_t) USAGE_WISH_ROOM : 0);
 }
 
-static void relay_start(struct relay *relay, int fd)
+static void relay_start(struct broker_relay *relay, int fd)
 {
     struct http_request *request = relay->request;
     const struct http_exchange_request outgoing = {
@@ -355,7 +355,7 @@ static void relay_start(struct relay *relay, int fd)
 
 static void relay_dialled(void *context, int fd, const struct error *err)
 {
-    struct relay *relay = context;
+    struct broker_relay *relay = context;
 
     relay->dial = NULL;
     if (err)
@@ -364,7 +364,7 @@ static void relay_dialled(void *context, int fd, const struct error *err)
         relay_start(relay, fd);
 }
 
-static void relay_dial(struct relay *relay)
+static void relay_dial(struct broker_relay *relay)
 {
     relay->dial = outlet_dial(relay->outlet, relay->head.address.host, relay->head.address.port,
                               &relay->passage->grant, relay_dialled, relay);
@@ -372,9 +372,9 @@ static void relay_dial(struct relay *relay)
 
 /* --- granted or not --------------------------------------------------------------------------- */
 
-static void relay_pass(struct relay *relay)
+static void relay_pass(struct broker_relay *relay)
 {
-    const struct passage *passage = relay->passage;
+    const struct broker_passage *passage = relay->passage;
     struct error error;
 
     if (passage->ask.is_upgrade && passage->grant.format != BROKER_UNMETERED) {
@@ -384,7 +384,8 @@ static void relay_pass(struct relay *relay)
         relay_free(relay, "it asked for a WebSocket");
         return;
     }
-    if (relay_head_write(relay->request, &passage->ask, &passage->grant, &relay->head, &error) < 0) {
+    if (relay_head_write(relay->request, &passage->ask, &passage->grant, &relay->head, &error) <
+        0) {
         relay_fail(relay, &error);
         return;
     }
@@ -401,9 +402,10 @@ static void relay_pass(struct relay *relay)
         relay_dial(relay);
 }
 
-static void relay_answered(void *owner, struct passage *passage, const struct broker_grant *grant)
+static void relay_answered(void *owner, struct broker_passage *passage,
+                           const struct broker_grant *grant)
 {
-    struct relay *relay = owner;
+    struct broker_relay *relay = owner;
     struct error error;
 
     (void) passage;
@@ -421,7 +423,7 @@ static void relay_answered(void *owner, struct passage *passage, const struct br
 
 void relay_begin(struct http_request *request, const struct broker_ask *ask)
 {
-    struct relay *relay = mem_alloc(sizeof(*relay));
+    struct broker_relay *relay = mem_alloc(sizeof(*relay));
 
     relay->outlet = request->context;
     relay->request = request;

@@ -1,5 +1,4 @@
 #include "broker/broker_testing.h"
-
 #include "broker/request_path.h"
 
 static void a_path_has_one_form(void **state)
@@ -29,9 +28,8 @@ static void a_path_has_one_form(void **state)
         AUTO(pool) struct pool pool = POOL_INIT;
         const char *path = NULL;
 
-        assert_int_equal(request_path_read(url_span(rows[i][0], strlen(rows[i][0])), &pool, &path,
-                                           NULL),
-                         0);
+        assert_int_equal(
+            request_path_read(url_span(rows[i][0], strlen(rows[i][0])), &pool, &path, NULL), 0);
         assert_string_equal(path, rows[i][1]);
     }
 }
@@ -39,10 +37,11 @@ static void a_path_has_one_form(void **state)
 static void a_path_of_two_readings_is_refused(void **state)
 {
     static const char *const rows[] = {
-        "",          "a",          "/a/..%2fb",     "/a/..%5cb",      "/a/..\\b",    "/a\\..\\b",
-        "/%252e%252e/b", "/%25252e%25252e/b", "/a/..;/b", "/a/.;x/b", "/a%00", "/a%2500b",
-        "/a%0d%0ab", "/a%7f",      "/%zz",          "/%",             "/%2",         "/..%2f",
-        "/%2e%2e%2fb", "/a/%5c..%5c",
+        "",          "a",         "/a/..%2fb",     "/a/..%5cb",
+        "/a/..\\b",  "/a\\..\\b", "/%252e%252e/b", "/%25252e%25252e/b",
+        "/a/..;/b",  "/a/.;x/b",  "/a%00",         "/a%2500b",
+        "/a%0d%0ab", "/a%7f",     "/%zz",          "/%",
+        "/%2",       "/..%2f",    "/%2e%2e%2fb",   "/a/%5c..%5c",
     };
 
     (void) state;
@@ -98,8 +97,8 @@ static void a_parameter_is_taken_out_or_put_in(void **state)
     (void) state;
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
         AUTO(pool) struct pool pool = POOL_INIT;
-        const char *query = request_query_edit(url_span(rows[i][0], strlen(rows[i][0])), "key",
-                                               rows[i][1], &pool);
+        const char *query =
+            request_query_edit(url_span(rows[i][0], strlen(rows[i][0])), "key", rows[i][1], &pool);
 
         if (!rows[i][2])
             assert_null(query);

@@ -6,12 +6,12 @@
 struct passing {
     struct tunnel_watch watch;
     struct list link; /* of the outlet */
-    struct passage *passage;
+    struct broker_passage *passage;
 };
 
 static void passing_end(struct passing *passing, const char *failure)
 {
-    struct passage *passage = passing->passage;
+    struct broker_passage *passage = passing->passage;
 
     passage->record.sent += passing->watch.from_client;
     passage->record.received += passing->watch.from_upstream;
@@ -25,9 +25,10 @@ static void passing_ended(struct tunnel_watch *watch)
     passing_end(CONTAINER_OF(watch, struct passing, watch), NULL);
 }
 
-void tunnel_begin(struct broker_outlet *outlet, struct passage *passage, struct stream *client,
-                  const char *client_pending, size_t client_length, struct stream *upstream,
-                  const char *upstream_pending, size_t upstream_length, bool is_websocket)
+void tunnel_begin(struct broker_outlet *outlet, struct broker_passage *passage,
+                  struct stream *client, const char *client_pending, size_t client_length,
+                  struct stream *upstream, const char *upstream_pending, size_t upstream_length,
+                  bool is_websocket)
 {
     struct passing *passing = mem_alloc(sizeof(*passing));
     const struct tunnel_options options = {

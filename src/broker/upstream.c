@@ -124,8 +124,7 @@ static struct upstream *upstream_new(struct broker_outlet *outlet,
 static bool upstream_fits(const struct upstream *upstream, const struct upstream_address *address,
                           const uint8_t proof[static SHA256_SIZE])
 {
-    return upstream->address.port == address->port &&
-           upstream->address.is_tls == address->is_tls &&
+    return upstream->address.port == address->port && upstream->address.is_tls == address->is_tls &&
            strcmp(upstream->address.host, address->host) == 0 &&
            memcmp(upstream->proof, proof, SHA256_SIZE) == 0;
 }

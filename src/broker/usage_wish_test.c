@@ -1,5 +1,4 @@
 #include "broker/broker_testing.h"
-
 #include "broker/usage_wish.h"
 
 #define WISH "\"stream_options\":{\"include_usage\":true}"
@@ -14,8 +13,8 @@ static void expect(const char *body, const char *sent)
 
         usage_wish_init(&wish);
         for (size_t at = 0; at < strlen(body); at += step)
-            usage_wish_feed(&wish, body + at,
-                            strlen(body) - at < step ? strlen(body) - at : step, &out);
+            usage_wish_feed(&wish, body + at, strlen(body) - at < step ? strlen(body) - at : step,
+                            &out);
         usage_wish_finish(&wish, &out);
         assert_int_equal(out.length, strlen(body) + USAGE_WISH_ROOM);
         for (size_t i = 0; i < out.length; i++) {

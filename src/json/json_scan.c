@@ -95,7 +95,8 @@ static void scan_key_done(struct json_scan *scan)
     size_t dot = from > 0;
 
     scan->state = JSON_SCAN_COLON;
-    scan->path_is_lost = scan->depth > JSON_SCAN_TRACKED || scan->text_length == JSON_SCAN_TEXT_MAX ||
+    scan->path_is_lost = scan->depth > JSON_SCAN_TRACKED ||
+                         scan->text_length == JSON_SCAN_TEXT_MAX ||
                          from + dot + scan->text_length >= JSON_SCAN_PATH_MAX;
     if (scan->path_is_lost)
         return;
@@ -172,8 +173,8 @@ static void scan_escape(struct json_scan *scan, char c)
 
 static void scan_unicode(struct json_scan *scan, char c)
 {
-    unsigned int digit = c >= '0' && c <= '9' ? (unsigned int) (c - '0')
-                                              : ((unsigned int) c | 0x20) - 'a' + 10;
+    unsigned int digit =
+        c >= '0' && c <= '9' ? (unsigned int) (c - '0') : ((unsigned int) c | 0x20) - 'a' + 10;
     char plain;
 
     scan->code = scan->code << 4 | (digit & 15);
@@ -194,7 +195,8 @@ static bool is_word(char c)
 
 static bool is_number(const struct json_scan *scan)
 {
-    return scan->text_length && (scan->text[0] == '-' || (scan->text[0] >= '0' && scan->text[0] <= '9'));
+    return scan->text_length &&
+           (scan->text[0] == '-' || (scan->text[0] >= '0' && scan->text[0] <= '9'));
 }
 
 static void scan_word_done(struct json_scan *scan)

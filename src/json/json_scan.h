@@ -49,11 +49,11 @@ struct json_scan {
     json_scan_found *found;
     void *context;
     enum json_scan_state state;
-    bool in_key;           /* the string under way is a key */
-    bool is_object;        /* what was opened or closed last, for `found` */
-    bool has_members;      /* likewise: the container that is open has some */
-    unsigned int depth;    /* open containers */
-    unsigned int code;     /* of \uXXXX so far */
+    bool in_key;        /* the string under way is a key */
+    bool is_object;     /* what was opened or closed last, for `found` */
+    bool has_members;   /* likewise: the container that is open has some */
+    unsigned int depth; /* open containers */
+    unsigned int code;  /* of \uXXXX so far */
     unsigned int code_left;
     uint8_t kinds[JSON_SCAN_DEPTH_MAX / 8]; /* bit n: the container at depth n + 1 is an object */
     /* Of containers that are tracked: where their own path ends, and whether they have members. */

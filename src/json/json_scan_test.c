@@ -27,8 +27,7 @@ static void expect(const char *json, const char *told)
 
         json_scan_init(&scan, note, &out);
         for (size_t at = 0; at < strlen(json); at += step)
-            json_scan_feed(&scan, json + at,
-                           strlen(json) - at < step ? strlen(json) - at : step);
+            json_scan_feed(&scan, json + at, strlen(json) - at < step ? strlen(json) - at : step);
         json_scan_finish(&scan);
         assert_string_equal(text_string(&out), told);
     }

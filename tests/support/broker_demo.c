@@ -212,9 +212,8 @@ static void decision_make(struct decision *decision, const struct broker_ask *as
 
         if (!name || !line_matches(kind, name, ask))
             continue;
-        decision->grant.verdict = ask->way == BROKER_CONNECT || ask->way == BROKER_TCP
-                                      ? BROKER_TUNNEL
-                                      : BROKER_PASS;
+        decision->grant.verdict =
+            ask->way == BROKER_CONNECT || ask->way == BROKER_TCP ? BROKER_TUNNEL : BROKER_PASS;
         for (char *word; (word = strtok_r(NULL, " \n", &rest));)
             word_read(decision, word);
         if (ask->way == BROKER_REQUEST)
@@ -255,8 +254,8 @@ static void told_ask(void *self, const struct broker_ask *ask, broker_answer *do
     decision->grant.verdict = BROKER_DENY;
     decision->grant.refusal = &decision->refusal;
     decision->grant.refusal_type = "egress_denied";
-    (void) error_set(&decision->refusal, ERR_FORBIDDEN, 0, "host %s is not allowed for this sandbox",
-                     ask->host ? ask->host : ask->route);
+    (void) error_set(&decision->refusal, ERR_FORBIDDEN, 0,
+                     "host %s is not allowed for this sandbox", ask->host ? ask->host : ask->route);
     decision_make(decision, ask);
     json_document_begin(&json, &line);
     json_add_text(&json, "told", "asked");
@@ -348,8 +347,8 @@ static void forward_read(struct demo *demo, char *text)
         die("--forward");
     *port++ = '\0';
     *host++ = '\0';
-    demo->forwards[demo->place.forward_count++] =
-        (struct broker_forward){.address = text, .host = host, .port = (uint16_t) strtoul(port, NULL, 10)};
+    demo->forwards[demo->place.forward_count++] = (struct broker_forward){
+        .address = text, .host = host, .port = (uint16_t) strtoul(port, NULL, 10)};
 }
 
 static void options_read(struct demo *demo, struct broker_engine_options *options, char **arguments,

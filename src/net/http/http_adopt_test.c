@@ -27,8 +27,10 @@ static void waiting_data(struct stream *stream, const char *bytes, size_t length
 {
     struct adoption_bench *bench = stream->owner;
     struct tls *tls = tls_accept(bench->server_tls);
-    const struct http_adoption adoption = {
-        .peer = "here", .is_tls = true, .session = (void *) (uintptr_t) session_name, .pending = ""};
+    const struct http_adoption adoption = {.peer = "here",
+                                           .is_tls = true,
+                                           .session = (void *) (uintptr_t) session_name,
+                                           .pending = ""};
 
     tls_preload(tls, bytes, length);
     bench->waiting = NULL;
@@ -126,7 +128,8 @@ static void client_connect(struct adoption_bench *bench)
 
     bench->client = mem_alloc(sizeof(*bench->client));
     assert_int_equal(
-        stream_init(bench->client, &bench->web.loop, TAKE_FD(raw.fd), NULL, true, &client_events), 0);
+        stream_init(bench->client, &bench->web.loop, TAKE_FD(raw.fd), NULL, true, &client_events),
+        0);
     bench->client->owner = bench;
     raw_close(&raw);
 }
@@ -242,7 +245,8 @@ static void a_connect_with_a_body_or_without_a_port_is_malformed(void **state)
     client_say(bench, "CONNECT name.test HTTP/1.1\r\nHost: name.test\r\n\r\n");
     HEARD(bench, "HTTP/1.1 400 ");
     text_clear(&bench->heard);
-    client_say(bench, "CONNECT name.test:443 HTTP/1.1\r\nHost: name.test\r\nContent-Length: 3\r\n\r\nabc");
+    client_say(bench,
+               "CONNECT name.test:443 HTTP/1.1\r\nHost: name.test\r\nContent-Length: 3\r\n\r\nabc");
     HEARD(bench, "CONNECT has no body");
 }
 

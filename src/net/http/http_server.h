@@ -51,7 +51,7 @@ struct http_server_options {
     /* A connection has left, with the session it was adopted with, or a guest (NULL): whoever does
      * the accepting himself may take another. May be NULL. */
     void (*on_left)(void *session, void *data);
-    void *left_data; /* borrowed */
+    void *left_data;        /* borrowed */
     bool takes_request_ids; /* the client is a daemon: its X-Request-Id is the request's id */
     size_t hidden_segments; /* of a path that are shown as "***" in the log: they hold tokens */
 
@@ -99,7 +99,7 @@ int http_server_listen_on(struct http_server *server, int fd, struct tls_context
 struct http_adoption {
     const char *peer;
     bool is_tls;
-    void *session;       /* borrowed until on_left: whose requests these are; http_request_session */
+    void *session; /* borrowed until on_left: whose requests these are; http_request_session */
     const char *pending; /* what came already; borrowed for the call */
     size_t pending_length;
 };

@@ -17,7 +17,7 @@ struct dial {
     struct loop_task begin; /* for an address: nothing to look up */
     struct deadline total, one;
     uv_poll_t *poll; /* owned, a memory of its own: another try begins before it is closed */
-    int fd; /* owned */
+    int fd;          /* owned */
     int handles;
     struct error error; /* of the last address */
 };
@@ -81,7 +81,8 @@ static void dial_fail(struct dial *dial)
     if (dial->request.rules && (dial->error.code == ERR_NONE || dial->error.code == ERR_FORBIDDEN))
         (void) error_set(&dial->error, ERR_FORBIDDEN, 0, "the host has no public address");
     else if (dial->error.code == ERR_NONE)
-        (void) error_set(&dial->error, ERR_UPSTREAM, 0, "the name %.128s was not found", dial->host);
+        (void) error_set(&dial->error, ERR_UPSTREAM, 0, "the name %.128s was not found",
+                         dial->host);
     dial_end(dial, -1, &dial->error);
 }
 
@@ -92,8 +93,8 @@ static void dial_next(struct dial *dial);
 static bool names_exactly(const struct address_rules *rules, const struct sys_address *address)
 {
     bool is_v4 = address->any.sa_family == AF_INET;
-    const void *bytes = is_v4 ? (const void *) &address->ipv4.sin_addr
-                              : (const void *) &address->ipv6.sin6_addr;
+    const void *bytes =
+        is_v4 ? (const void *) &address->ipv4.sin_addr : (const void *) &address->ipv6.sin6_addr;
 
     for (size_t i = 0; i < rules->count; i++) {
         if (rules->allowed[i].bits == (is_v4 ? 32 : 128) &&
@@ -128,9 +129,8 @@ static void dial_lost(struct dial *dial, int system)
 {
     dial_stop_polling(dial);
     dial->fd = fd_close(dial->fd);
-    (void) error_set(&dial->error,
-                     system == -ETIMEDOUT ? ERR_UPSTREAM_TIMEOUT : ERR_UPSTREAM, system,
-                     "connect to %.128s", dial->host);
+    (void) error_set(&dial->error, system == -ETIMEDOUT ? ERR_UPSTREAM_TIMEOUT : ERR_UPSTREAM,
+                     system, "connect to %.128s", dial->host);
     dial_next(dial);
 }
 

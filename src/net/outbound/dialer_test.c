@@ -92,8 +92,9 @@ static void names_and_addresses_are_connected_to(void **state)
 
 static void what_leads_inside_says_the_same_as_what_leads_nowhere(void **state)
 {
-    static const char *const hosts[] = {"localhost",       "127.0.0.1", "::1", "169.254.169.254",
-                                        "nothing.invalid", "0.0.0.0",   "10.0.0.1"};
+    static const char *const hosts[] = {"localhost",       "127.0.0.1",       "::1",
+                                        "169.254.169.254", "nothing.invalid", "0.0.0.0",
+                                        "10.0.0.1"};
     struct dial_bench *bench = *state;
 
     for (size_t i = 0; i < ARRAY_COUNT(hosts); i++) {
