@@ -10,7 +10,10 @@
  * What it guarantees, whatever the sandbox sends and the upstream answers: nothing goes out that the
  * host did not grant; the address that was checked is the one that is dialled; proofs are put in
  * here and are in no error, log line or reply of ours; memory per connection is bounded however
- * long bodies are; and one sandbox has at most `connections_max` connections, the rest wait. */
+ * long bodies are; and one sandbox has at most `connections_max` connections, the rest wait.
+ *
+ * The host may close, cut and change outlets whenever it likes, but from inside of `ask` and
+ * `violated`. `made_authority` comes from inside of open and change. */
 #pragma once
 
 #include "base/clock.h"

@@ -39,7 +39,7 @@ struct resolver {
 
 static void query_fill(struct resolver_query *query)
 {
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG};
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     struct addrinfo *found = NULL;
 
     if (getaddrinfo(query->name, NULL, &hints, &found) != 0)
