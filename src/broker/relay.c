@@ -22,11 +22,11 @@ struct broker_relay {
     struct upstream *upstream; /* held */
     struct http_exchange *exchange;
     struct relay_head head;
-    struct meter *meter;     /* owned; NULL: nothing is metered */
-    struct usage_wish *wish; /* owned; NULL: the body goes as it is */
-    struct text piece;       /* of the body, rewritten */
-    bool *over;              /* set when it is freed, for whoever is in the middle of something */
-    bool has_started;        /* the body is on its way: nothing can be sent again */
+    struct meter *meter;      /* owned; NULL: nothing is metered */
+    struct usage_wish *wish;  /* owned; NULL: the body goes as it is */
+    struct text piece;        /* of the body, rewritten */
+    bool is_telling, is_over; /* the domain is being told: whoever does it frees us */
+    bool has_started;         /* the body is on its way: nothing can be sent again */
 };
 
 /* --- the end ---------------------------------------------------------------------------------- */
@@ -46,8 +46,6 @@ static void relay_note_usage(struct broker_relay *relay, bool is_whole)
 /* `failure` NULL: it ended as it should. */
 static void relay_free(struct broker_relay *relay, const char *failure)
 {
-    if (relay->over)
-        *relay->over = true;
     if (relay->dial)
         dial_cancel(relay->dial);
     if (relay->exchange)
@@ -61,7 +59,9 @@ static void relay_free(struct broker_relay *relay, const char *failure)
     free(relay->meter);
     free(relay->wish);
     text_done(&relay->piece);
-    free(relay);
+    relay->is_over = true;
+    if (!relay->is_telling)
+        free(relay);
 }
 
 /* Answer in the form of the API, or cut what is being answered. */
@@ -129,14 +129,16 @@ static bool relay_may_go_on(struct broker_relay *relay)
     const struct broker_host *host = &relay->outlet->engine->options.host;
     const struct broker_grant *grant = &relay->passage->grant;
     struct broker_usage usage;
-    bool over = false, goes_on;
+    bool goes_on;
 
     meter_usage(relay->meter, &usage);
-    relay->over = &over;
+    relay->is_telling = true;
     goes_on = host->used(host->self, grant->number, grant->format, &usage);
-    if (over)
+    relay->is_telling = false;
+    if (relay->is_over) {
+        free(relay);
         return false;
-    relay->over = NULL;
+    }
     if (goes_on)
         return true;
     relay_cut_stream(relay);
