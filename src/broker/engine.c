@@ -129,8 +129,8 @@ void broker_engine_write_metrics(const struct broker_engine *engine, struct text
         uint64_t number;
 
         memcpy(&number, (const char *) &engine->counters + rows[i].offset, sizeof(number));
-        text_format(out, "# HELP burrow_egress_%s %s.\n# TYPE burrow_egress_%s %s\n", rows[i].name,
+        text_format(out, "# HELP burrow_broker_%s %s.\n# TYPE burrow_broker_%s %s\n", rows[i].name,
                     rows[i].help, rows[i].name, rows[i].type);
-        text_format(out, "burrow_egress_%s %llu\n", rows[i].name, (unsigned long long) number);
+        text_format(out, "burrow_broker_%s %llu\n", rows[i].name, (unsigned long long) number);
     }
 }
