@@ -127,6 +127,33 @@ static void other_protocols_are_cut(void **state)
 
 #define TUNNEL_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+static void what_goes_each_way_is_counted(void **state)
+{
+    struct tunnel_test *test = *state;
+
+    begin(test, false, "hello");
+    raw_send(&test->client, &test->loop, "to upstream");
+    TURN_UNTIL(&test->loop, raw_has(&test->upstream, "to upstream"));
+    raw_send(&test->upstream, &test->loop, "back");
+    TURN_UNTIL(&test->loop, raw_has(&test->client, "helloback"));
+    assert_int_equal(test->watch.from_client, strlen("to upstream"));
+    assert_int_equal(test->watch.from_upstream, strlen("helloback"));
+    tunnel_cut(test->watch.tunnel);
+}
+
+static void one_that_is_forgotten_tells_nobody(void **state)
+{
+    struct tunnel_test *test = *state;
+
+    begin(test, false, "");
+    tunnel_forget(test->watch.tunnel);
+    tunnel_cut(test->watch.tunnel);
+    TURN_UNTIL(&test->loop, raw_is_over(&test->client) && raw_is_over(&test->upstream));
+    loop_run(&test->loop);
+    assert_false(test->is_over);
+    test->is_over = true; /* so far for teardown */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -134,6 +161,8 @@ int main(void)
         TUNNEL_TEST(whoever_does_not_answer_is_cut_all_the_same),
         TUNNEL_TEST(no_frame_is_put_into_another),
         TUNNEL_TEST(other_protocols_are_cut),
+        TUNNEL_TEST(what_goes_each_way_is_counted),
+        TUNNEL_TEST(one_that_is_forgotten_tells_nobody),
     };
 
     return cmocka_run_group_tests_name("tunnel", tests, NULL, NULL);

@@ -302,6 +302,40 @@ static void dead_connections_are_skipped(void **state)
 
 #define UNIX_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+static void a_socket_that_is_there_can_listen(void **state)
+{
+    struct sys_address address;
+    int fd;
+
+    (void) state;
+    assert_int_equal(sys_address_parse("127.0.0.1:0", &address), 0);
+    fd = sys_socket_create(&address);
+    assert_true(fd >= 0);
+    assert_int_equal(sys_socket_listen_on(fd, &address, 4), 0);
+    assert_int_equal(sys_socket_local_address(fd, &address), 0);
+    check_conversation(fd, &address);
+    (void) close(fd);
+}
+
+static void our_own_addresses_are_known(void **state)
+{
+    static const struct {
+        const char *address;
+        bool is_own;
+    } rows[] = {
+        {"127.0.0.1:1", true},  {"127.9.9.9:1", true},      {"[::1]:1", true},
+        {"192.0.2.1:1", false}, {"[2001:db8::1]:1", false},
+    };
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        struct sys_address address;
+
+        assert_int_equal(sys_address_parse(rows[i].address, &address), 0);
+        assert_int_equal(sys_socket_is_own(&address), rows[i].is_own);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -317,6 +351,8 @@ int main(void)
         UNIX_TEST(a_locked_directory_is_given_up_on),
         UNIX_TEST(failures_leave_neither_file_nor_descriptor),
         UNIX_TEST(dead_connections_are_skipped),
+        cmocka_unit_test(a_socket_that_is_there_can_listen),
+        cmocka_unit_test(our_own_addresses_are_known),
     };
 
     return cmocka_run_group_tests_name("sys_socket", tests, NULL, NULL);
