@@ -10,6 +10,9 @@
 
 #define EXTRA_HEADERS (BROKER_HEADERS_MAX + 4) /* host, encoding, two of an upgrade */
 
+/* Shorter values are no secrets, but words that any header may have. */
+#define SECRET_MIN 12
+
 /* What a client proves itself with. */
 static const char *const proof_headers[] = {
     "authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie",
@@ -180,11 +183,34 @@ int relay_head_write(struct http_request *request, const struct broker_ask *ask,
 
 /* --- the reply's headers ---------------------------------------------------------------------- */
 
+/* Behind "Bearer " and its like. */
+static bool tells_secret(const char *text, const char *secret)
+{
+    const char *blank = secret ? strrchr(secret, ' ') : NULL;
+
+    secret = blank ? blank + 1 : secret;
+    return secret && strlen(secret) >= SECRET_MIN && strstr(text, secret);
+}
+
+/* An upstream that says in a header what it was sent, as where a query is redirected to. */
+static bool header_tells_proof(const struct http_header *header, const struct broker_grant *grant)
+{
+    AUTO(text) struct text escaped = TEXT_INIT(URL_LENGTH_MAX);
+    bool tells = tells_secret(header->value, grant->query_key);
+
+    if (grant->query_key)
+        url_encode(&escaped, grant->query_key, strlen(grant->query_key));
+    tells = tells || (escaped.length && tells_secret(header->value, text_string(&escaped)));
+    for (size_t i = 0; i < grant->header_count; i++)
+        tells = tells || tells_secret(header->value, grant->headers[i].value);
+    return tells;
+}
+
 /* A session that our proof opened is a proof, too. */
 static bool reply_header_passes(const struct http_header *header, const struct broker_grant *grant,
                                 const char *connection)
 {
-    if (http_proxy_is_for_one_hop(header, connection))
+    if (http_proxy_is_for_one_hop(header, connection) || header_tells_proof(header, grant))
         return false;
     return !(grant->header_count || grant->query_key) ||
            (strcasecmp(header->name, "set-cookie") != 0 &&

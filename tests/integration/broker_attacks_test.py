@@ -208,6 +208,17 @@ def headers_cannot_take_the_key_s_place_or_carry_it_out():
 
 
 @test
+def an_upstream_that_says_in_its_head_what_it_was_sent_is_not_heard():
+    reply = (f"HTTP/1.1 302 Found\r\nLocation: http://{HOST}/?key=planted%2Fquery-key\r\nX-Raw: planted/query-key\r\n"
+             f"X-Echo: Bearer {SECRET}\r\nX-Kept: yes\r\nContent-Length: 0\r\n\r\n")
+    with world(reply.encode(), words="query=planted/query-key") as demo:
+        status, headers, _ = demo.ask("GET", "/api/x")
+        equal((status, headers["x-kept"], headers["x-echo"], headers["location"], headers["x-raw"]),
+              (302, "yes", None, None, None), "reply")
+        assert b"key=planted%2Fquery-key" in demo.upstream.heard[-1], demo.upstream.heard
+
+
+@test
 def a_key_with_a_line_break_is_not_sent():
     with Upstream() as upstream:
         with BrokerDemo(f"route api base=http://127.0.0.1:{upstream.port} header=x-api-key:a\x01b local") as demo:

@@ -125,6 +125,20 @@ def ten_thousand_connections_of_one_sandbox_wait():
 
 
 @test
+def an_owner_has_his_share_of_connections():
+    with world(flags=("--share", "5")) as demo:
+        kept = [demo.http() for _ in range(5)]
+        for connection in kept:  # they are taken in order: all of them are in
+            connection.request("GET", "/api/x")
+            equal(connection.getresponse().read(), b"ok", "answer")
+        equal(demo.raw(b"GET /api/x HTTP/1.1\r\nHost: x\r\n\r\n"), b"", "one more")
+        for connection in kept:
+            connection.close()
+        wait_until(lambda: demo.raw(b"GET /api/x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").endswith(b"ok"),
+                   "the share to be given back")
+
+
+@test
 def who_says_nothing_is_sent_away():
     with world(flags=("--hello-ms", "100")) as demo:
         demo.policy(f"host {HOST}:{demo.upstream.port} verdict=tunnel local")

@@ -2,7 +2,7 @@
  * sandboxes and hostile upstreams, without any of the product. Tests drive it.
  *
  *     broker-demo --policy FILE [--ca FILE] [--allow RANGES] [--connections N] [--answer-ms N]
- *                 [--hello-ms N] [--intercept HOST]... [--forward ADDRESS:PORT:HOST]...
+ *                 [--share N] [--hello-ms N] [--intercept HOST]... [--forward ADDRESS:PORT:HOST]...
  *
  * It makes a network of its own for the sandbox and says "ready PID FD" where FD is open on it. Then
  * it writes one line of JSON for everything the broker tells the domain. The policy is read anew for
@@ -351,6 +351,18 @@ static void forward_read(struct demo *demo, char *text)
         .address = text, .host = host, .port = (uint16_t) strtoul(port, NULL, 10)};
 }
 
+/* What the owner of the sandbox may have, all of his sandboxes together. */
+static void share_set(struct broker_engine_options *options, const char *count)
+{
+    char limits[64];
+    struct error error;
+
+    options->shares = shares_new(100000);
+    (void) snprintf(limits, sizeof(limits), "egress_connections=%s", count);
+    if (shares_set_limits(options->shares, limits, &error) < 0)
+        die(error.message);
+}
+
 static void options_read(struct demo *demo, struct broker_engine_options *options, char **arguments,
                          const char **ret_ca)
 {
@@ -367,6 +379,8 @@ static void options_read(struct demo *demo, struct broker_engine_options *option
             options->connections_max = strtoul(value, NULL, 10);
         else if (strcmp(arguments[0], "--answer-ms") == 0)
             options->answer_ms = options->pause_ms = strtoul(value, NULL, 10);
+        else if (strcmp(arguments[0], "--share") == 0)
+            share_set(options, value);
         else if (strcmp(arguments[0], "--hello-ms") == 0)
             options->hello_ms = strtoul(value, NULL, 10);
         else if (strcmp(arguments[0], "--intercept") == 0)
@@ -421,6 +435,8 @@ int main(int count, char **arguments)
     loop_run(&demo->loop);
     loop_done(&demo->loop);
     tls_context_free(options.tls);
+    if (options.shares)
+        shares_free(options.shares);
     (void) close(inside);
     free(demo);
     return 0;
