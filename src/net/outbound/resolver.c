@@ -25,6 +25,7 @@ struct resolver_pool {
     pthread_cond_t more;
     struct list waiting, running, done;
     size_t waiting_count, thread_count, idle_count;
+    size_t users;              /* threads, and the loop until its handle is closed */
     struct resolver *resolver; /* NULL: closed */
 };
 
@@ -83,8 +84,14 @@ static struct resolver_query *pool_next(struct resolver_pool *pool)
     return NULL;
 }
 
-static void pool_free(struct resolver_pool *pool)
+/* The lock is held, and is gone with the last user. */
+static void pool_leave(struct resolver_pool *pool)
 {
+    bool is_last = --pool->users == 0;
+
+    (void) pthread_mutex_unlock(&pool->lock);
+    if (!is_last)
+        return;
     (void) pthread_cond_destroy(&pool->more);
     (void) pthread_mutex_destroy(&pool->lock);
     free(pool);
@@ -93,7 +100,6 @@ static void pool_free(struct resolver_pool *pool)
 static void *resolver_thread(void *data)
 {
     struct resolver_pool *pool = data;
-    bool is_last;
 
     (void) pthread_mutex_lock(&pool->lock);
     while (pool->resolver) {
@@ -116,10 +122,8 @@ static void *resolver_thread(void *data)
             free(query);
         }
     }
-    is_last = --pool->thread_count == 0;
-    (void) pthread_mutex_unlock(&pool->lock);
-    if (is_last)
-        pool_free(pool);
+    pool->thread_count--;
+    pool_leave(pool);
     return NULL;
 }
 
@@ -139,6 +143,7 @@ static void pool_staff(struct resolver_pool *pool)
         (void) pthread_setname_np(thread, "resolver");
         (void) pthread_detach(thread);
         pool->thread_count++;
+        pool->users++;
     }
     (void) pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
@@ -174,6 +179,7 @@ struct resolver *resolver_new(struct loop *loop)
     list_init(&pool->done);
     (void) pthread_mutex_init(&pool->lock, NULL);
     (void) pthread_cond_init(&pool->more, NULL);
+    pool->users = 1;
     pool->resolver = resolver;
     resolver->pool = pool;
     if (uv_async_init(&loop->uv, &resolver->answers, resolver_answers) < 0)
@@ -187,6 +193,8 @@ static void resolver_gone(uv_handle_t *handle)
 {
     struct resolver *resolver = handle->data;
 
+    (void) pthread_mutex_lock(&resolver->pool->lock);
+    pool_leave(resolver->pool);
     if (resolver->on_closed)
         resolver->on_closed(resolver->context);
     free(resolver);
@@ -205,17 +213,13 @@ static void queries_drop(struct list *queries)
 void resolver_close(struct resolver *resolver, void (*on_closed)(void *context), void *context)
 {
     struct resolver_pool *pool = resolver->pool;
-    bool is_last;
 
     (void) pthread_mutex_lock(&pool->lock);
     pool->resolver = NULL;
     queries_drop(&pool->waiting);
     queries_drop(&pool->done);
-    is_last = pool->thread_count == 0;
     (void) pthread_cond_broadcast(&pool->more);
     (void) pthread_mutex_unlock(&pool->lock);
-    if (is_last)
-        pool_free(pool);
     resolver->on_closed = on_closed;
     resolver->context = context;
     uv_close((uv_handle_t *) &resolver->answers, resolver_gone);
