@@ -231,6 +231,15 @@ static int rules_check(const struct spec_field *field, const struct sandbox_rule
     return 0;
 }
 
+static int policy_check(const struct spec_field *field, const char *policy, struct error *err)
+{
+    AUTO(egress_policy) struct egress_policy read = EGRESS_POLICY_INIT;
+
+    if (policy && egress_policy_parse(policy, strlen(policy), &read, err) < 0)
+        return error_wrap(err, "%s", field->name);
+    return 0;
+}
+
 static int time_check(const struct spec_field *field, uint64_t time_ms, struct error *err)
 {
     char least[NUMBER_TEXT_SIZE], most[NUMBER_TEXT_SIZE];
@@ -280,6 +289,7 @@ static const struct {
     [SPEC_BINDS] = {FORM_PAIRS, sizeof(struct sandbox_pairs)},
     [SPEC_COMMANDS] = {FORM_TEXTS, sizeof(struct sandbox_texts)},
     [SPEC_RULES] = {FORM_RULES, sizeof(struct sandbox_rules)},
+    [SPEC_POLICY] = {FORM_TEXT, sizeof(char *)},
     [SPEC_LIMITS] = {FORM_LIMITS, sizeof(struct limits)},
     [SPEC_DURATION] = {FORM_PLAIN, sizeof(uint64_t)},
     [SPEC_TIER] = {FORM_PLAIN, sizeof(uint64_t)},
@@ -376,7 +386,8 @@ static int value_check(const struct spec_field *field, const void *at, struct er
 
     switch (forms[field->type].form) {
     case FORM_TEXT:
-        return text_check(field, *(char *const *) at, err);
+        return field->type == SPEC_POLICY ? policy_check(field, *(char *const *) at, err)
+                                          : text_check(field, *(char *const *) at, err);
     case FORM_PAIRS:
         return count_check(field, pairs->count, " entries", field->least, err) < 0
                    ? -1

@@ -8,6 +8,7 @@
 
 #include "base/auto.h"
 #include "base/error.h"
+#include "model/egress_policy.h"
 #include "model/limits.h"
 #include "model/network_rule.h"
 #include "model/pairs.h"
@@ -63,6 +64,7 @@ struct sandbox_rules {
 #define SPEC_C_LIMITS    struct limits
 #define SPEC_C_NETWORK   struct sandbox_network
 #define SPEC_C_RULES     struct sandbox_rules
+#define SPEC_C_POLICY    char *
 
 #define SPEC_MEMBER(member, TYPE, ...) SPEC_C_##TYPE member;
 
@@ -132,6 +134,7 @@ enum spec_type {
     SPEC_LIMITS,
     SPEC_NETWORK,
     SPEC_RULES,
+    SPEC_POLICY,
     SPEC_TYPE_COUNT
 };
 

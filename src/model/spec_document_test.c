@@ -31,6 +31,7 @@ static const char *const types[SPEC_TYPE_COUNT] = {
     [SPEC_LIMITS] = "object",
     [SPEC_NETWORK] = "`none` or `nat`",
     [SPEC_RULES] = "list of rules",
+    [SPEC_POLICY] = "object; `null`: none",
 };
 
 static const char *const limit_types[] = {

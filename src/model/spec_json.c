@@ -258,6 +258,36 @@ static void rules_write(const struct spec_passage *passage, const struct sandbox
     json_end_array(passage->json);
 }
 
+/* A policy is kept in its one form, whoever wrote it. */
+static int policy_read(const struct spec_passage *passage, char **policy, struct error *err)
+{
+    AUTO(egress_policy) struct egress_policy read = EGRESS_POLICY_INIT;
+    AUTO(text) struct text text = TEXT_INIT(EGRESS_POLICY_MAX);
+    struct json_place object;
+    struct json_writer json;
+
+    if (json_field_object(passage->object, passage->key, JSON_OPTIONAL, &object, err) < 0 ||
+        (object.value && egress_policy_read(&object, &read, err) < 0))
+        return -1;
+    if (!object.value && !passage->is_change)
+        return 0;
+    free(*policy);
+    *policy = NULL;
+    if (!object.value)
+        return 0;
+    json_writer_init_text(&json, &text);
+    egress_policy_write(&json, &read);
+    if (json_writer_finish(&json) < 0)
+        return json_refuse_field(passage->object, passage->key, "at most 64 KB", err);
+    *policy = text_take(&text);
+    return 0;
+}
+
+static void policy_write(const struct spec_passage *passage, const char *policy)
+{
+    json_put_raw(passage->json, policy, strlen(policy));
+}
+
 /* --- numbers --------------------------------------------------------------------------------- */
 
 /* Of a tier 0 is the daemon's default. Never is 0 in requests and answers, -1 in rows. */
@@ -333,6 +363,8 @@ static int field_read(const struct spec_passage *passage, struct sandbox_spec *s
         return network_read(passage, at, err);
     case SPEC_RULES:
         return rules_read(passage, at, err);
+    case SPEC_POLICY:
+        return policy_read(passage, at, err);
     case SPEC_TYPE_COUNT:
         break;
     }
@@ -379,6 +411,9 @@ static void field_write(const struct spec_passage *passage, const struct sandbox
     case SPEC_RULES:
         rules_write(passage, at);
         break;
+    case SPEC_POLICY:
+        policy_write(passage, *(char *const *) at);
+        break;
     case SPEC_TYPE_COUNT:
         break;
     }
@@ -419,11 +454,14 @@ static int known_check(const struct json_place *body, enum spec_where where,
     return json_known_fields(body, names, count, err);
 }
 
-/* In a change null is said of a time that has a default: it is that again. */
+/* In a change null is said of a time that has a default: it is that again; and of a policy: there is
+ * none any more. */
 static bool is_changed(const struct spec_passage *passage)
 {
-    return is_said(passage) || (passage->field->type == SPEC_TIER &&
-                                json_object_get(passage->object->value, passage->key));
+    bool takes_null = passage->field->type == SPEC_TIER || passage->field->type == SPEC_POLICY;
+
+    return is_said(passage) ||
+           (takes_null && json_object_get(passage->object->value, passage->key));
 }
 
 int sandbox_spec_read_api(const struct json_place *body, enum spec_where where,

@@ -75,6 +75,22 @@ static inline void spec_random_rules(uint64_t *state, struct sandbox_rules *rule
     }
 }
 
+/* In the form that it is kept in. */
+static inline char *spec_random_policy(uint64_t *state)
+{
+    AUTO(text) struct text text = TEXT_INIT(EGRESS_POLICY_MAX);
+
+    text_format(&text, "{\"default\":\"%s\",\"rules\":[",
+                spec_random_number(state) % 2 ? "deny" : "allow");
+    for (size_t i = spec_random_number(state) % 4, first = i; i > 0; i--)
+        text_format(&text, "%s{\"host\":\"h%u.example.org\",\"port\":%u%s}", i < first ? "," : "",
+                    spec_random_number(state) % 9, 1 + spec_random_number(state) % UINT16_MAX,
+                    spec_random_number(state) % 2 ? ",\"protocol\":\"tcp\"" : "");
+    text_format(&text, "],\"models\":{},\"budget\":{\"tokensPerDay\":%u}}",
+                1 + spec_random_number(state));
+    return text_take(&text);
+}
+
 static inline char *spec_random_folder(uint64_t *state)
 {
     AUTO(free) char *text = spec_random_text(state, 10, true);
@@ -141,6 +157,10 @@ static inline void spec_random_field(uint64_t *state, const struct spec_field *f
         break;
     case SPEC_RULES:
         spec_random_rules(state, at);
+        break;
+    case SPEC_POLICY:
+        free(*(char **) at);
+        *(char **) at = spec_random_policy(state);
         break;
     case SPEC_TYPE_COUNT:
         break;

@@ -47,6 +47,27 @@
 #define TIER_CHANGE_SCHEMA                                                                         \
     "{\"oneOf\":[{\"type\":\"string\"},{\"type\":\"number\"},{\"type\":\"null\"}],"                \
     "\"description\":\"a duration; null: the default again\"}"
+#define BUDGET_SCHEMA                                                                              \
+    "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{"                         \
+    "\"requestsPerMinute\":{\"type\":\"integer\",\"minimum\":1},"                                  \
+    "\"tokensPerDay\":{\"type\":\"integer\",\"minimum\":1},"                                       \
+    "\"costPerDay\":{\"type\":[\"string\",\"number\"],\"description\":\"money, as \\\"5.00\\\"\"}}}"
+#define POLICY_SCHEMA                                                                              \
+    "{\"type\":[\"object\",\"null\"],\"additionalProperties\":false,\"properties\":{"              \
+    "\"default\":{\"enum\":[\"deny\",\"allow\"]},"                                                 \
+    "\"rules\":{\"type\":\"array\",\"maxItems\":128,\"items\":{\"type\":\"object\","                 \
+    "\"additionalProperties\":false,\"required\":[\"host\"],\"properties\":{\"host\":"               \
+    "{\"type\":\"string\",\"description\":\"example.org, *.example.org or *\"},"                   \
+    "\"port\":{\"type\":\"integer\"},\"protocol\":{\"enum\":[\"http\",\"tcp\"]},"                  \
+    "\"credential\":{\"type\":\"string\"},"                                                        \
+    "\"methods\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}},"                            \
+    "\"paths\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}}}},"                           \
+    "\"models\":{\"type\":\"object\",\"additionalProperties\":{\"oneOf\":[{\"type\":\"string\"},"    \
+    "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{"                         \
+    "\"credential\":{\"type\":\"string\"},\"base\":{\"type\":\"string\"},"                         \
+    "\"api\":{\"enum\":[\"anthropic\",\"openai\",\"google\",\"none\"]},"                           \
+    "\"paths\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}}}]}},"                         \
+    "\"budget\":" BUDGET_SCHEMA "}}"
 #define COMMANDS_SCHEMA "{\"type\":\"array\",\"maxItems\":16,\"items\":{\"type\":\"string\"}}"
 
 /* By type: in what makes something, in what changes it, and as it is shown. */
@@ -64,6 +85,7 @@
 #define SCHEMA_TYPE_LIMITS(pick)    pick(LIMITS_SCHEMA, LIMITS_SCHEMA, "{\"type\":\"object\"}")
 #define SCHEMA_TYPE_NETWORK(pick)   NETWORK_SCHEMA
 #define SCHEMA_TYPE_RULES(pick)     RULES_SCHEMA
+#define SCHEMA_TYPE_POLICY(pick)    POLICY_SCHEMA
 
 #define SCHEMA_WHEN_MADE(made, changed, shown)    made
 #define SCHEMA_WHEN_CHANGED(made, changed, shown) changed

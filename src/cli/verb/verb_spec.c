@@ -1,12 +1,15 @@
 #include "cli/verb/verb_spec.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/auto.h"
 #include "base/number.h"
 #include "cli/verb/verb_client.h"
+#include "json/json_read.h"
 #include "model/spec.h"
+#include "sys/file/sys_file.h"
 
 static void text_add(const struct verb_call *call, const char *option, const char *key,
                      json_t *body)
@@ -111,6 +114,37 @@ static int commands_add(const struct verb_call *call, const char *option, const 
     return 0;
 }
 
+json_t *verb_read_policy(const char *text, struct error *err)
+{
+    AUTO(free) char *contents = NULL;
+    size_t length = strlen(text);
+    int failure;
+
+    if (*text == '@') {
+        failure = sys_file_read_all(AT_FDCWD, text + 1, EGRESS_POLICY_MAX, &contents, &length);
+        if (failure < 0) {
+            (void) error_set(err, ERR_INVALID, failure, "cannot read the policy '%s'", text + 1);
+            return NULL;
+        }
+        text = contents;
+    }
+    return json_read(text, length, NULL, err);
+}
+
+/* JSON, or a file of it. What it says is the daemon's to check. */
+static int policy_add(const struct verb_call *call, const struct spec_field *field, json_t *body,
+                      struct error *err)
+{
+    const char *text = verb_value(call, field->option);
+    json_t *policy = text ? verb_read_policy(text, err) : NULL;
+
+    if (text && !policy)
+        return error_wrap(err, "--%s", field->option);
+    if (policy)
+        (void) json_object_set_new(body, field->name, policy);
+    return 0;
+}
+
 /* Durations, sizes and shares go as they were written: the daemon reads them. */
 static int field_add(const struct verb_call *call, const struct spec_field *field, json_t *body,
                      struct error *err)
@@ -133,6 +167,8 @@ static int field_add(const struct verb_call *call, const struct spec_field *fiel
         return pairs_add(call, field, body, err);
     case SPEC_BINDS:
         return binds_add(call, field, body, err);
+    case SPEC_POLICY:
+        return policy_add(call, field, body, err);
     default:
         text_add(call, field->option, field->name, body);
         return 0;

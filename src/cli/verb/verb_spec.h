@@ -26,6 +26,10 @@
 #define VERB_CHANGE_OPTIONS SPEC_FIELDS(VERB_CHANGE_OPTION)
 #define VERB_SPEC_OPTIONS   SPEC_FIELDS(VERB_NEW_OPTION)
 
+/* A policy (model/egress_policy.h) as people write it: JSON, or "@" and the file it is in. Owned; NULL
+ * with ERR_INVALID. */
+json_t *verb_read_policy(const char *text, struct error *err);
+
 /* Put into `body` what the options of a call say. Return 0, or -1 with ERR_INVALID. */
 int verb_add_changes(const struct verb_call *call, json_t *body, struct error *err);
 int verb_add_spec(const struct verb_call *call, json_t *body, struct error *err);
