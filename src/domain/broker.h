@@ -121,7 +121,8 @@ typedef void broker_answer(void *context, const struct broker_grant *grant);
 /* --- what is told ----------------------------------------------------------------------------- */
 
 struct broker_usage {
-    uint64_t input, output, reasoning, cache_read, cache_write; /* tokens; `input` without cached */
+    /* Tokens, none counted twice: `input` without cached ones, `output` without reasoning. */
+    uint64_t input, output, reasoning, cache_read, cache_write;
     bool is_known;                                              /* the reply had any */
     char model[96];                                             /* as the reply tells; "" */
 };
