@@ -9,13 +9,13 @@
 
 #include "base/number.h"
 
-#define MICROS        1000000
-#define MONEY_DIGITS  6
-#define LABEL_MAX     63 /* of a host's name, between two dots */
-#define HOST_LETTERS  "abcdefghijklmnopqrstuvwxyz0123456789-_"
-#define NAME_LETTERS  "abcdefghijklmnopqrstuvwxyz0123456789._-"
-#define PORT_HTTP     80
-#define PORT_TLS      443
+#define MICROS       1000000
+#define MONEY_DIGITS 6
+#define LABEL_MAX    63 /* of a host's name, between two dots */
+#define HOST_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789-_"
+#define NAME_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789._-"
+#define PORT_HTTP    80
+#define PORT_TLS     443
 
 static const char *const api_texts[] = {EGRESS_APIS(WORD_TEXT)};
 static const char *const method_texts[] = {EGRESS_METHODS(WORD_TEXT)};

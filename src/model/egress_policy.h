@@ -24,17 +24,17 @@
 #include "json/json_write.h"
 #include "model/words.h"
 
-#define EGRESS_POLICY_MAX  ((size_t) 64 * 1024) /* of one, as JSON */
-#define EGRESS_RULES_MAX   128
-#define EGRESS_ROUTES_MAX  16
-#define EGRESS_PATHS_MAX   32
-#define EGRESS_PATH_MAX    512
-#define EGRESS_HOST_MAX    253
-#define EGRESS_TCP_MAX     16 /* rules for plain TCP */
-#define EGRESS_NAME_MAX    63 /* of a credential or route */
-#define EGRESS_BASE_MAX    512
-#define EGRESS_MICROS_MAX  INT64_C(1000000000000000) /* of money: a thousand millions */
-#define EGRESS_LABEL       "burrow-" /* and a route or credential: what clients inside have for a key */
+#define EGRESS_POLICY_MAX ((size_t) 64 * 1024) /* of one, as JSON */
+#define EGRESS_RULES_MAX  128
+#define EGRESS_ROUTES_MAX 16
+#define EGRESS_PATHS_MAX  32
+#define EGRESS_PATH_MAX   512
+#define EGRESS_HOST_MAX   253
+#define EGRESS_TCP_MAX    16 /* rules for plain TCP */
+#define EGRESS_NAME_MAX   63 /* of a credential or route */
+#define EGRESS_BASE_MAX   512
+#define EGRESS_MICROS_MAX INT64_C(1000000000000000) /* of money: a thousand millions */
+#define EGRESS_LABEL      "burrow-" /* and a route or credential: what clients inside have for a key */
 
 /* The API that a route speaks: which paths there are, and how usage is read. */
 #define EGRESS_APIS(W)                                                                             \
@@ -80,7 +80,7 @@ struct egress_route {
     char *name;
     enum egress_api api;
     char *credential;
-    char *base; /* NULL: what the operator or the API's maker says */
+    char *base;                /* NULL: what the operator or the API's maker says */
     struct egress_paths paths; /* of EGRESS_API_NONE; the others have lists of their own */
 };
 

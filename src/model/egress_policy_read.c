@@ -32,9 +32,8 @@ static int read_name(const struct json_place *object, const char *key, char **re
     if (json_field_text(object, key, JSON_OPTIONAL, EGRESS_NAME_MAX, &name, err) < 0)
         return -1;
     if (name && !egress_name_is_valid(name))
-        return json_refuse_field(object, key,
-                                 "the name of a credential: 1 to 63 of a-z, 0-9, '.', '_' and '-'",
-                                 err);
+        return json_refuse_field(
+            object, key, "the name of a credential: 1 to 63 of a-z, 0-9, '.', '_' and '-'", err);
     *ret_name = name ? mem_copy_text(name) : NULL;
     return 0;
 }
@@ -130,8 +129,8 @@ static int check_rule(const struct json_place *item, const struct egress_rule *r
 
 static int read_rule(const struct json_place *item, struct egress_rule *rule, struct error *err)
 {
-    static const char *const known[] = {"host", "port", "protocol", "credential", "methods",
-                                        "paths"};
+    static const char *const known[] = {"host",       "port",    "protocol",
+                                        "credential", "methods", "paths"};
     const char *protocol = "http";
     int64_t port = 0;
 
@@ -204,9 +203,8 @@ static int read_base(const struct json_place *place, char **ret_base, struct err
     if (!base)
         return 0;
     if (!is_base(base))
-        return json_refuse_field(place, "base",
-                                 "an http:// or https:// URL without a user, query and fragment",
-                                 err);
+        return json_refuse_field(
+            place, "base", "an http:// or https:// URL without a user, query and fragment", err);
     length = strlen(base);
     while (length && base[length - 1] == '/')
         length--;

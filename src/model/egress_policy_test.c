@@ -1,11 +1,10 @@
-#include "model/egress_policy.h"
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "model/egress_policy.h"
 /* After the headers it needs. */
 #include <cmocka.h>
 
@@ -34,11 +33,13 @@ static void assert_refused(const char *json, const char *why)
 static void the_example_is_read_and_written_in_one_form(void **state)
 {
     static const char example[] =
-        "{\"default\":\"deny\",\"rules\":[{\"host\":\"API.Anthropic.com.\",\"credential\":\"team\"},"
+        "{\"default\":\"deny\",\"rules\":[{\"host\":\"API.Anthropic.com.\",\"credential\":\"team\"}"
+        ","
         "{\"host\":\"github.com\",\"credential\":\"gh-acme\",\"methods\":[\"GET\",\"POST\"],"
         "\"paths\":[\"/acme/web.git/**\"]},{\"host\":\"*.example.org\"},"
         "{\"host\":\"10.1.2.3\",\"port\":5432,\"protocol\":\"tcp\"}],"
-        "\"models\":{\"anthropic\":\"team\",\"mine\":{\"api\":\"openai\",\"base\":\"https://x.org/v1/\"}},"
+        "\"models\":{\"anthropic\":\"team\",\"mine\":{\"api\":\"openai\",\"base\":\"https://x.org/"
+        "v1/\"}},"
         "\"budget\":{\"requestsPerMinute\":120,\"tokensPerDay\":2000000,\"costPerDay\":\"5.00\"}}";
     static const char form[] =
         "{\"default\":\"deny\",\"rules\":[{\"host\":\"api.anthropic.com\",\"credential\":\"team\"},"
@@ -66,7 +67,8 @@ static void what_cannot_be_meant_is_refused_by_name(void **state)
 {
     (void) state;
     assert_refused("{\"rules\":[{\"host\":\"*\",\"credential\":\"x\"}]}", "rules[0].credential");
-    assert_refused("{\"rules\":[{\"host\":\"*.com\",\"credential\":\"x\"}]}", "rules[0].credential");
+    assert_refused("{\"rules\":[{\"host\":\"*.com\",\"credential\":\"x\"}]}",
+                   "rules[0].credential");
     assert_refused("{\"rules\":[{\"host\":\"https://x.org\"}]}", "rules[0].host");
     assert_refused("{\"rules\":[{\"host\":\"x.org:443\"}]}", "rules[0].host");
     assert_refused("{\"rules\":[{\"host\":\"a.*.org\"}]}", "rules[0].host");
@@ -107,9 +109,10 @@ static void hosts_match_exactly_or_by_what_they_end_with(void **state)
 
 static void the_first_rule_that_matches_counts(void **state)
 {
-    AUTO(egress_policy) struct egress_policy policy =
-        policy_of("{\"rules\":[{\"host\":\"x.org\",\"methods\":[\"GET\"],\"paths\":[\"/a/**\",\"/b\"]},"
-                  "{\"host\":\"x.org\",\"port\":8443}]}");
+    AUTO(egress_policy)
+    struct egress_policy policy = policy_of(
+        "{\"rules\":[{\"host\":\"x.org\",\"methods\":[\"GET\"],\"paths\":[\"/a/**\",\"/b\"]},"
+        "{\"host\":\"x.org\",\"port\":8443}]}");
     const struct egress_rule *narrow = &policy.rules[0], *other = &policy.rules[1];
 
     (void) state;
@@ -134,9 +137,11 @@ static void money_is_exact(void **state)
         const char *text;
         int64_t micros;
         const char *shown;
-    } rows[] = {{"5", 5000000, "5.00"},   {"5.00", 5000000, "5.00"},       {"0.5", 500000, "0.50"},
-                {"0.000001", 1, "0.000001"}, {"12.345", 12345000, "12.345"}, {"0", 0, "0.00"}};
-    static const char *const bad[] = {"", ".", "-1", "1e3", "1,5", "1.0000000", " 1", "9999999999999"};
+    } rows[] = {{"5", 5000000, "5.00"},         {"5.00", 5000000, "5.00"},
+                {"0.5", 500000, "0.50"},        {"0.000001", 1, "0.000001"},
+                {"12.345", 12345000, "12.345"}, {"0", 0, "0.00"}};
+    static const char *const bad[] = {"",    ".",         "-1", "1e3",
+                                      "1,5", "1.0000000", " 1", "9999999999999"};
     char shown[EGRESS_MONEY_SIZE];
     int64_t micros;
 

@@ -97,6 +97,23 @@ static const struct store_index indexes_of_WORKSPACE[] = {
     {"workspace_owner", false, 1, {STORE_WORKSPACE_OWNER}},
 };
 
+static const struct store_index indexes_of_CREDENTIAL[] = {
+    {"credential_created", false, 1, {STORE_CREDENTIAL_CREATED}},
+};
+
+static const struct store_index indexes_of_EGRESS_TOTAL[] = {
+    {"egress_total_day", false, 2, {STORE_EGRESS_TOTAL_DAY, STORE_EGRESS_TOTAL_SANDBOX}},
+    {"egress_total_owner", false, 2, {STORE_EGRESS_TOTAL_OWNER, STORE_EGRESS_TOTAL_DAY}},
+};
+
+static const struct store_index indexes_of_EGRESS_AUTHORITY[] = {
+    {"egress_authority_owner", false, 1, {STORE_EGRESS_AUTHORITY_OWNER}},
+};
+
+static const struct store_index indexes_of_EGRESS_OWNER[] = {
+    {"egress_owner_updated", false, 1, {STORE_EGRESS_OWNER_UPDATED}},
+};
+
 static const struct store_table tables[STORE_KIND_COUNT] = {
 #define X(kind, table)                                                                             \
     [STORE_##kind] = {table, ARRAY_COUNT(columns_of_##kind), columns_of_##kind,                    \

@@ -230,6 +230,53 @@ enum store_column_flag {
     X(MANIFEST, "manifest", STORE_TEXT, 0) /* SHA-256 of the manifest object, in hex */            \
     X(SYNCED, "synced_at", STORE_INTEGER, 0)
 
+/* A secret for hosts of the outside world, put in where requests leave. */
+#define STORE_CREDENTIAL_COLUMNS(X)                                                                \
+    X(OWNER, "owner_id", STORE_TEXT, STORE_KEY)                                                    \
+    X(NAME, "name", STORE_TEXT, STORE_KEY)                                                         \
+    X(KIND, "kind", STORE_TEXT, 0)                 /* domain/egress/credential.h */                \
+    X(HOSTS, "hosts", STORE_TEXT, 0)               /* JSON array */                                \
+    X(OPTIONS, "options", STORE_TEXT, 0)           /* JSON: what is no secret of it */             \
+    X(SECRET, "secret", STORE_BYTES, STORE_SEALED) /* JSON */                                      \
+    X(EXPIRES, "expires_at", STORE_INTEGER, STORE_NULL)                                            \
+    X(USED, "used_at", STORE_INTEGER, STORE_NULL) /* to about a minute */                          \
+    X(CREATED, "created_at", STORE_INTEGER, 0)                                                     \
+    X(UPDATED, "updated_at", STORE_INTEGER, 0)
+
+/* What went out in one day, by sandbox, route and model. */
+#define STORE_EGRESS_TOTAL_COLUMNS(X)                                                              \
+    X(OWNER, "owner_id", STORE_TEXT, STORE_KEY)                                                    \
+    X(SANDBOX, "sandbox_id", STORE_TEXT, STORE_KEY) /* it may be gone */                           \
+    X(DAY, "day", STORE_INTEGER, STORE_KEY)         /* when it began, in UTC */                    \
+    X(ROUTE, "route", STORE_TEXT, STORE_KEY)        /* "": not of a model */                       \
+    X(MODEL, "model", STORE_TEXT, STORE_KEY)        /* as replies tell; may be "" */               \
+    X(TASK, "task", STORE_TEXT, 0)                  /* label `task` of the sandbox */              \
+    X(REQUESTS, "requests", STORE_INTEGER, 0)                                                      \
+    X(PARTIAL, "partial", STORE_INTEGER, 0)   /* of these, that were cut */                        \
+    X(UNPRICED, "unpriced", STORE_INTEGER, 0) /* of these, whose price is not known */             \
+    X(INPUT, "input", STORE_INTEGER, 0)                                                            \
+    X(OUTPUT, "output", STORE_INTEGER, 0)                                                          \
+    X(REASONING, "reasoning", STORE_INTEGER, 0)                                                    \
+    X(CACHE_READ, "cache_read", STORE_INTEGER, 0)                                                  \
+    X(CACHE_WRITE, "cache_write", STORE_INTEGER, 0)                                                \
+    X(COST, "cost_micros", STORE_INTEGER, 0) /* of the others */                                   \
+    X(UPDATED, "updated_at", STORE_INTEGER, 0)
+
+/* Who signs for the hosts that a sandbox's TLS is ended for. */
+#define STORE_EGRESS_AUTHORITY_COLUMNS(X)                                                          \
+    X(SANDBOX, "sandbox_id", STORE_TEXT, STORE_KEY)                                                \
+    X(OWNER, "owner_id", STORE_TEXT, 0)                                                            \
+    X(CERTIFICATE, "certificate", STORE_TEXT, 0)   /* PEM */                                       \
+    X(SECRET, "secret", STORE_BYTES, STORE_SEALED) /* its key, PEM */                              \
+    X(CREATED, "created_at", STORE_INTEGER, 0)
+
+/* What an owner says of all its sandboxes together. */
+#define STORE_EGRESS_OWNER_COLUMNS(X)                                                              \
+    X(OWNER, "owner_id", STORE_TEXT, STORE_KEY)                                                    \
+    X(POLICY, "policy", STORE_TEXT, STORE_NULL) /* of new sandboxes that say nothing; JSON */      \
+    X(BUDGET, "budget", STORE_TEXT, 0)          /* of all together; JSON */                        \
+    X(UPDATED, "updated_at", STORE_INTEGER, 0)
+
 /* kind, table */
 #define STORE_KINDS(X)                                                                             \
     X(OWNER, "owner")                                                                              \
@@ -248,7 +295,11 @@ enum store_column_flag {
     X(MOUNT, "mount")                                                                              \
     X(TEMPLATE, "template")                                                                        \
     X(LAYER, "layer")                                                                              \
-    X(WORKSPACE, "workspace")
+    X(WORKSPACE, "workspace")                                                                      \
+    X(CREDENTIAL, "credential")                                                                    \
+    X(EGRESS_TOTAL, "egress_total")                                                                \
+    X(EGRESS_AUTHORITY, "egress_authority")                                                        \
+    X(EGRESS_OWNER, "egress_owner")
 
 enum store_kind {
 #define X(kind, table) STORE_##kind,
@@ -263,23 +314,27 @@ enum store_kind {
     {                                                                                              \
         STORE_##kind##_COLUMNS(STORE_NUMBER_##kind) STORE_##kind##_COLUMN_COUNT                    \
     }
-#define STORE_NUMBER_OWNER(name, text, type, flags)       STORE_OWNER_##name,
-#define STORE_NUMBER_API_KEY(name, text, type, flags)     STORE_API_KEY_##name,
-#define STORE_NUMBER_LOGIN(name, text, type, flags)       STORE_LOGIN_##name,
-#define STORE_NUMBER_SANDBOX(name, text, type, flags)     STORE_SANDBOX_##name,
-#define STORE_NUMBER_PORT(name, text, type, flags)        STORE_PORT_##name,
-#define STORE_NUMBER_EVENT(name, text, type, flags)       STORE_EVENT_##name,
-#define STORE_NUMBER_AUDIT(name, text, type, flags)       STORE_AUDIT_##name,
-#define STORE_NUMBER_WEBHOOK(name, text, type, flags)     STORE_WEBHOOK_##name,
-#define STORE_NUMBER_DELIVERY(name, text, type, flags)    STORE_DELIVERY_##name,
-#define STORE_NUMBER_SECRET(name, text, type, flags)      STORE_SECRET_##name,
-#define STORE_NUMBER_IDEMPOTENCY(name, text, type, flags) STORE_IDEMPOTENCY_##name,
-#define STORE_NUMBER_SNAPSHOT(name, text, type, flags)    STORE_SNAPSHOT_##name,
-#define STORE_NUMBER_BACKUP(name, text, type, flags)      STORE_BACKUP_##name,
-#define STORE_NUMBER_MOUNT(name, text, type, flags)       STORE_MOUNT_##name,
-#define STORE_NUMBER_TEMPLATE(name, text, type, flags)    STORE_TEMPLATE_##name,
-#define STORE_NUMBER_LAYER(name, text, type, flags)       STORE_LAYER_##name,
-#define STORE_NUMBER_WORKSPACE(name, text, type, flags)   STORE_WORKSPACE_##name,
+#define STORE_NUMBER_OWNER(name, text, type, flags)            STORE_OWNER_##name,
+#define STORE_NUMBER_API_KEY(name, text, type, flags)          STORE_API_KEY_##name,
+#define STORE_NUMBER_LOGIN(name, text, type, flags)            STORE_LOGIN_##name,
+#define STORE_NUMBER_SANDBOX(name, text, type, flags)          STORE_SANDBOX_##name,
+#define STORE_NUMBER_PORT(name, text, type, flags)             STORE_PORT_##name,
+#define STORE_NUMBER_EVENT(name, text, type, flags)            STORE_EVENT_##name,
+#define STORE_NUMBER_AUDIT(name, text, type, flags)            STORE_AUDIT_##name,
+#define STORE_NUMBER_WEBHOOK(name, text, type, flags)          STORE_WEBHOOK_##name,
+#define STORE_NUMBER_DELIVERY(name, text, type, flags)         STORE_DELIVERY_##name,
+#define STORE_NUMBER_SECRET(name, text, type, flags)           STORE_SECRET_##name,
+#define STORE_NUMBER_IDEMPOTENCY(name, text, type, flags)      STORE_IDEMPOTENCY_##name,
+#define STORE_NUMBER_SNAPSHOT(name, text, type, flags)         STORE_SNAPSHOT_##name,
+#define STORE_NUMBER_BACKUP(name, text, type, flags)           STORE_BACKUP_##name,
+#define STORE_NUMBER_MOUNT(name, text, type, flags)            STORE_MOUNT_##name,
+#define STORE_NUMBER_TEMPLATE(name, text, type, flags)         STORE_TEMPLATE_##name,
+#define STORE_NUMBER_LAYER(name, text, type, flags)            STORE_LAYER_##name,
+#define STORE_NUMBER_WORKSPACE(name, text, type, flags)        STORE_WORKSPACE_##name,
+#define STORE_NUMBER_CREDENTIAL(name, text, type, flags)       STORE_CREDENTIAL_##name,
+#define STORE_NUMBER_EGRESS_TOTAL(name, text, type, flags)     STORE_EGRESS_TOTAL_##name,
+#define STORE_NUMBER_EGRESS_AUTHORITY(name, text, type, flags) STORE_EGRESS_AUTHORITY_##name,
+#define STORE_NUMBER_EGRESS_OWNER(name, text, type, flags)     STORE_EGRESS_OWNER_##name,
 
 STORE_COLUMN_NUMBERS(OWNER);
 STORE_COLUMN_NUMBERS(API_KEY);
@@ -298,6 +353,10 @@ STORE_COLUMN_NUMBERS(MOUNT);
 STORE_COLUMN_NUMBERS(TEMPLATE);
 STORE_COLUMN_NUMBERS(LAYER);
 STORE_COLUMN_NUMBERS(WORKSPACE);
+STORE_COLUMN_NUMBERS(CREDENTIAL);
+STORE_COLUMN_NUMBERS(EGRESS_TOTAL);
+STORE_COLUMN_NUMBERS(EGRESS_AUTHORITY);
+STORE_COLUMN_NUMBERS(EGRESS_OWNER);
 
 #define STORE_COLUMNS_MAX 16
 

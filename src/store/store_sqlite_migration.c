@@ -254,7 +254,58 @@ static const char version_2[] = /* with the sandbox's new column */
     "  PRIMARY KEY(sandbox_id)) STRICT;"
     "CREATE INDEX workspace_owner ON workspace(owner_id);";
 
-static const char *const migrations[] = {version_1, version_2};
+/* Version 3: credentials, and what the egress broker counts. */
+static const char version_3[] =
+    "CREATE TABLE credential("
+    "  owner_id TEXT NOT NULL,"
+    "  name TEXT NOT NULL,"
+    "  kind TEXT NOT NULL,"
+    "  hosts TEXT NOT NULL,"
+    "  options TEXT NOT NULL,"
+    "  secret BLOB NOT NULL,"
+    "  expires_at INTEGER,"
+    "  used_at INTEGER,"
+    "  created_at INTEGER NOT NULL,"
+    "  updated_at INTEGER NOT NULL,"
+    "  PRIMARY KEY(owner_id, name)) STRICT;"
+    "CREATE INDEX credential_created ON credential(created_at);"
+    "CREATE TABLE egress_total("
+    "  owner_id TEXT NOT NULL,"
+    "  sandbox_id TEXT NOT NULL,"
+    "  day INTEGER NOT NULL,"
+    "  route TEXT NOT NULL,"
+    "  model TEXT NOT NULL,"
+    "  task TEXT NOT NULL,"
+    "  requests INTEGER NOT NULL,"
+    "  partial INTEGER NOT NULL,"
+    "  unpriced INTEGER NOT NULL,"
+    "  input INTEGER NOT NULL,"
+    "  output INTEGER NOT NULL,"
+    "  reasoning INTEGER NOT NULL,"
+    "  cache_read INTEGER NOT NULL,"
+    "  cache_write INTEGER NOT NULL,"
+    "  cost_micros INTEGER NOT NULL,"
+    "  updated_at INTEGER NOT NULL,"
+    "  PRIMARY KEY(owner_id, sandbox_id, day, route, model)) STRICT;"
+    "CREATE INDEX egress_total_day ON egress_total(day, sandbox_id);"
+    "CREATE INDEX egress_total_owner ON egress_total(owner_id, day);"
+    "CREATE TABLE egress_authority("
+    "  sandbox_id TEXT NOT NULL,"
+    "  owner_id TEXT NOT NULL,"
+    "  certificate TEXT NOT NULL,"
+    "  secret BLOB NOT NULL,"
+    "  created_at INTEGER NOT NULL,"
+    "  PRIMARY KEY(sandbox_id)) STRICT;"
+    "CREATE INDEX egress_authority_owner ON egress_authority(owner_id);"
+    "CREATE TABLE egress_owner("
+    "  owner_id TEXT NOT NULL,"
+    "  policy TEXT,"
+    "  budget TEXT NOT NULL,"
+    "  updated_at INTEGER NOT NULL,"
+    "  PRIMARY KEY(owner_id)) STRICT;"
+    "CREATE INDEX egress_owner_updated ON egress_owner(updated_at);";
+
+static const char *const migrations[] = {version_1, version_2, version_3};
 
 int sqlite_migration_newest(void)
 {
