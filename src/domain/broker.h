@@ -123,8 +123,8 @@ typedef void broker_answer(void *context, const struct broker_grant *grant);
 struct broker_usage {
     /* Tokens, none counted twice: `input` without cached ones, `output` without reasoning. */
     uint64_t input, output, reasoning, cache_read, cache_write;
-    bool is_known;                                              /* the reply had any */
-    char model[96];                                             /* as the reply tells; "" */
+    bool is_known;  /* the reply had any */
+    char model[96]; /* as the reply tells; "" */
 };
 
 /* How one request, tunnel or forward ended. */

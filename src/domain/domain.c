@@ -114,6 +114,9 @@ static void on_listed(void *context, const struct error *failure,
         return;
     opening->domain->stage = DOMAIN_OPEN;
     recovery_run(opening->domain, sandboxes, count);
+    for (size_t i = 0; domain_modules[i]; i++)
+        if (domain_modules[i]->recovered)
+            domain_modules[i]->recovered(opening->domain);
     snapshot_recover(opening->domain, on_snapshots, opening);
 }
 
@@ -295,6 +298,9 @@ void domain_close(struct domain *domain, domain_done *done, void *context)
     LIST_EACH (&domain->sandboxes->all, at)
         sandbox_fail_waiting(domain, CONTAINER_OF(at, struct sandbox, link), &reason);
     event_followers_end(domain);
+    for (size_t i = 0; domain_modules[i]; i++)
+        if (domain_modules[i]->closing)
+            domain_modules[i]->closing(domain);
     farewell->domain = domain;
     domain_defer(domain, &farewell->task, close_provider);
 }

@@ -13,9 +13,11 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "domain/broker.h"
 #include "domain/identity/quota.h"
 #include "domain/inside.h"
 #include "domain/mounter.h"
+#include "domain/token_source.h"
 #include "domain/vault.h"
 #include "objects/objects.h"
 #include "provider/provider.h"
@@ -31,10 +33,12 @@ struct domain_options {
     const struct vault *vault;     /* borrowed; may be NULL: nothing is stored but on disks */
     struct objects *objects;       /* borrowed; NULL where `vault` is. Both end before the domain */
     const struct mounter *mounter; /* borrowed; may be NULL: buckets cannot be mounted */
-    struct shares *shares;         /* borrowed; may be NULL: nothing is counted (share.h) */
-    const struct clock *clock;     /* borrowed */
-    struct log *log;               /* borrowed, may be NULL */
-    const char *node;              /* name of this machine, copied */
+    const struct broker *broker;   /* borrowed; may be NULL: nothing leaves by a policy */
+    const struct token_source *tokens; /* borrowed; may be NULL: no credential is renewed */
+    struct shares *shares;             /* borrowed; may be NULL: nothing is counted (share.h) */
+    const struct clock *clock;         /* borrowed */
+    struct log *log;                   /* borrowed, may be NULL */
+    const char *node;                  /* name of this machine, copied */
     enum network_mode default_network;
     struct limits default_limits; /* for specs that say nothing */
     struct quota default_quota;   /* of owners without their own who are no administrators */
@@ -55,6 +59,10 @@ struct domain_options {
         snapshot_cache_bytes; /* that snapshots which are stored, too, hold here; 0: no limit */
     uint64_t squash_above;    /* lists of more layers become one layer; 0: never */
     uint64_t gc_every_ms;     /* how often layers that nobody names are taken away; 0: never */
+    /* Of the egress broker, all copied, all may be NULL: base URLs by API ("openai=URL,..."), local
+     * addresses that rules may name ("127.0.0.1:8787,..."), prices ("pattern=in/out/read/write,..."
+     * for a million tokens). domain_check_egress says what is wrong with them. */
+    const char *model_upstreams, *broker_local, *prices;
     /* The provider is lost: the daemon must end. */
     void (*lost)(void *context, const struct error *reason);
     /* Somebody may have lost a right: standing_check may say something else now. May be NULL. */
@@ -63,6 +71,12 @@ struct domain_options {
     void (*defer)(void *context);
     void *context;
 };
+
+/* Whether those settings can be read. 0, or -1 with ERR_INVALID. */
+int domain_check_egress(const struct domain_options *options, struct error *err);
+
+/* What a broker is made with: it asks this domain. Valid as long as the domain. */
+struct broker_host domain_broker_host(struct domain *domain);
 
 struct domain *domain_new(const struct domain_options *options);
 

@@ -36,10 +36,10 @@
     X("fork.copied")            /* a copy in passing is there, no fork is */                       \
     X("fork.one")               /* some forks are there, others are not */                         \
     X("fork.kept")              /* all are there, the answer is not */                             \
-    X("rollback.stopped")       /* it is stopped, its row says running */                          \
-    X("rollback.saved")         /* the present is kept, the disk is as it was */                   \
-    X("rollback.rolled")        /* the disk is the old one, the sandbox is stopped */              \
-    X("rollback.started")       /* it runs on the old disk, the answer was not given */
+    X("rollback.stopped") /* it is stopped, its row says running */                                \
+    X("rollback.saved")   /* the present is kept, the disk is as it was */                         \
+    X("rollback.rolled")  /* the disk is the old one, the sandbox is stopped */                    \
+    X("rollback.started") /* it runs on the old disk, the answer was not given */
 
 /* All names, NULL behind the last. */
 #define X(name) name,

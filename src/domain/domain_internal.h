@@ -58,6 +58,27 @@ struct domain_module {
     /* What an owner has on disks besides sandboxes. */
     uint64_t (*disk_bytes)(const struct domain *domain, const struct id *owner);
 
+    /* --- its way out: only one module has each of these */
+
+    /* What a new sandbox of this owner gets that says nothing of it. */
+    void (*fill)(const struct domain *domain, const struct id *owner, struct sandbox_spec *spec);
+    /* It has new processes, of which none but its agent runs yet; or its spec is another one. Both
+     * wait for the answer, which may come from inside. Of one with nothing to open it closes. */
+    void (*open_way)(struct domain *domain, struct sandbox *sandbox, domain_done *done,
+                     void *context);
+    /* Variables that its processes get unless it says them itself. */
+    void (*variables)(const struct domain *domain, const struct sandbox *sandbox,
+                      void (*each)(void *context, const char *name, const char *value),
+                      void *context);
+    /* Its processes are over. */
+    void (*forgotten)(struct domain *domain, const struct id *sandbox);
+
+    /* Once, after recovery; and when the domain closes. */
+    void (*recovered)(struct domain *domain);
+    void (*closing)(struct domain *domain);
+    /* Somebody may have lost a right: standing.h. */
+    void (*standing_changed)(struct domain *domain);
+
     /* sandbox_find, for what sandboxes are built on: domain_find_sandbox. */
     struct sandbox *(*find_sandbox)(struct domain *domain, const struct caller *caller,
                                     const char *name_or_id, struct error *err);
@@ -132,6 +153,7 @@ struct domain {
     struct bucket_mounts *bucket_mounts; /* bucket_mount.c */
     struct workspaces *workspaces;       /* workspace.c */
     struct new_disks *new_disks;         /* new_disks.h */
+    struct egress *egress;               /* egress_internal.h */
 };
 
 /* --- calls ----------------------------------------------------------------------------------- */

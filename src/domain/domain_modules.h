@@ -20,3 +20,4 @@ extern const struct domain_module domain_collector;
 extern const struct domain_module domain_workspaces;
 extern const struct domain_module domain_squash;
 extern const struct domain_module domain_new_disks;
+extern const struct domain_module domain_egress;

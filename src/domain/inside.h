@@ -38,6 +38,10 @@ struct inside {
     /* Variables for everything started from now on: the whole set. */
     void (*set_environment)(void *self, const struct id *sandbox, const char *json,
                             inside_done *done, void *context);
+    /* Names that lead to the egress broker, and whom to trust there: {"hosts": [{"address", "name"}],
+     * "authority": PEM or null}. The whole of it: what was told before is forgotten. */
+    void (*set_way_out)(void *self, const struct id *sandbox, const char *json, inside_done *done,
+                        void *context);
     /* Start a shell command in the background; answered when it runs, not when it ends. */
     void (*start_process)(void *self, const struct id *sandbox, const char *command,
                           inside_done *done, void *context);

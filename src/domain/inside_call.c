@@ -77,6 +77,8 @@ static bool can_ask(const struct inside *inside, enum inside_question question)
         return inside->set_environment;
     case INSIDE_START_PROCESS:
         return inside->start_process;
+    case INSIDE_WAY_OUT:
+        return inside->set_way_out;
     }
     return false;
 }
@@ -106,15 +108,19 @@ static void ask(const struct inside *inside, const struct id *sandbox,
     case INSIDE_START_PROCESS:
         inside->start_process(inside->self, sandbox, text, on_done, call);
         break;
+    case INSIDE_WAY_OUT:
+        inside->set_way_out(inside->self, sandbox, text, on_done, call);
+        break;
     }
 }
 
 void inside_ask(struct domain *domain, const struct id *sandbox, enum inside_question question,
                 const char *text, inside_call_done *done, void *context)
 {
-    uint64_t patience_ms = question == INSIDE_RESTORE || question == INSIDE_ENVIRONMENT
-                               ? INSIDE_BEGIN_PATIENCE_MS
-                               : INSIDE_PATIENCE_MS;
+    uint64_t patience_ms =
+        question == INSIDE_RESTORE || question == INSIDE_ENVIRONMENT || question == INSIDE_WAY_OUT
+            ? INSIDE_BEGIN_PATIENCE_MS
+            : INSIDE_PATIENCE_MS;
     struct inside_call *call;
     struct error failure = ERROR_INIT;
 
@@ -144,6 +150,9 @@ void inside_forget(struct domain *domain, const struct id *sandbox)
 
     if (inside && inside->forget)
         inside->forget(inside->self, sandbox);
+    for (size_t i = 0; domain_modules[i]; i++)
+        if (domain_modules[i]->forgotten)
+            domain_modules[i]->forgotten(domain, sandbox);
 }
 
 /* Those whose patience is over at `now_ns`, or all; each may make new ones. */

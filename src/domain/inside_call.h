@@ -21,6 +21,7 @@ enum inside_question {
     INSIDE_RESTORE,
     INSIDE_ENVIRONMENT,
     INSIDE_START_PROCESS,
+    INSIDE_WAY_OUT,
 };
 
 struct inside_answer {
@@ -31,8 +32,8 @@ struct inside_answer {
 typedef void inside_call_done(void *context, const struct error *failure,
                               const struct inside_answer *answer);
 
-/* `text` for INSIDE_RESTORE, INSIDE_ENVIRONMENT and INSIDE_START_PROCESS (the command); borrowed
- * for the call. */
+/* `text` for INSIDE_RESTORE, INSIDE_ENVIRONMENT, INSIDE_WAY_OUT and INSIDE_START_PROCESS (the
+ * command); borrowed for the call. */
 void inside_ask(struct domain *domain, const struct id *sandbox, enum inside_question question,
                 const char *text, inside_call_done *done, void *context);
 

@@ -82,6 +82,9 @@ struct caller standing_of_port(const struct port *port)
 
 void standing_changed(struct domain *domain)
 {
+    for (size_t i = 0; domain_modules[i] && domain->stage == DOMAIN_OPEN; i++)
+        if (domain_modules[i]->standing_changed)
+            domain_modules[i]->standing_changed(domain);
     if (domain->options.standing_changed && domain->stage == DOMAIN_OPEN)
         domain->options.standing_changed(domain->options.context);
 }

@@ -221,6 +221,11 @@ static void write_route(struct json_writer *json, const struct egress_route *rou
     json_end_object(json);
 }
 
+bool egress_budget_is_set(const struct egress_budget *budget)
+{
+    return budget->requests_per_minute || budget->tokens_per_day || budget->micros_per_day;
+}
+
 void egress_budget_write(struct json_writer *json, const struct egress_budget *budget)
 {
     char money[EGRESS_MONEY_SIZE];
@@ -251,5 +256,9 @@ void egress_policy_write(struct json_writer *json, const struct egress_policy *p
     json_end_object(json);
     json_key(json, "budget");
     egress_budget_write(json, &policy->budget);
+    if (egress_budget_is_set(&policy->task_budget)) {
+        json_key(json, "taskBudget");
+        egress_budget_write(json, &policy->task_budget);
+    }
     json_end_object(json);
 }

@@ -96,7 +96,8 @@ struct egress_policy {
     size_t rule_count;
     struct egress_route *routes;
     size_t route_count;
-    struct egress_budget budget;
+    struct egress_budget budget;      /* of this sandbox */
+    struct egress_budget task_budget; /* of all sandboxes with the same label `task` */
 };
 
 #define EGRESS_POLICY_INIT                                                                         \
@@ -115,6 +116,7 @@ int egress_policy_parse(const char *json, size_t length, struct egress_policy *r
 
 /* As one value: what was read, in one form. */
 void egress_policy_write(struct json_writer *json, const struct egress_policy *policy);
+bool egress_budget_is_set(const struct egress_budget *budget);
 void egress_budget_write(struct json_writer *json, const struct egress_budget *budget);
 
 /* A budget as an object; what is not in it is no limit. */

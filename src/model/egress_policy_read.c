@@ -24,8 +24,8 @@ static size_t word_find(const char *const *words, size_t count, const char *word
     return i;
 }
 
-static int read_name(const struct json_place *object, const char *key, char **ret_name,
-                     struct error *err)
+static int policy_read_name(const struct json_place *object, const char *key, char **ret_name,
+                            struct error *err)
 {
     const char *name = NULL;
 
@@ -121,6 +121,11 @@ static int check_rule(const struct json_place *item, const struct egress_rule *r
     if (rule->credential && strcmp(rule->host, "*") == 0)
         return json_refuse_field(item, "credential", "left out for host '*': it would go anywhere",
                                  err);
+    if (strcmp(rule->host, "*") == 0 && (rule->methods || rule->paths.count))
+        return json_refuse_field(item, "host",
+                                 "a name, with methods or paths: nobody looks into requests to "
+                                 "every host",
+                                 err);
     if (rule->credential && strncmp(rule->host, "*.", 2) == 0 && !strchr(rule->host + 2, '.'))
         return json_refuse_field(item, "credential",
                                  "left out for a whole top-level domain: name the hosts", err);
@@ -138,7 +143,7 @@ static int read_rule(const struct json_place *item, struct egress_rule *rule, st
         read_host(item, &rule->host, err) < 0 ||
         json_field_integer(item, "port", JSON_OPTIONAL, 1, UINT16_MAX, &port, err) < 0 ||
         json_field_text(item, "protocol", JSON_OPTIONAL, WORD_SIZE, &protocol, err) < 0 ||
-        read_name(item, "credential", &rule->credential, err) < 0 ||
+        policy_read_name(item, "credential", &rule->credential, err) < 0 ||
         read_methods(item, &rule->methods, err) < 0 || read_paths(item, &rule->paths, err) < 0)
         return -1;
     if (strcmp(protocol, "http") != 0 && strcmp(protocol, "tcp") != 0)
@@ -235,7 +240,7 @@ static int read_route(const struct json_place *place, struct egress_route *route
     static const char *const known[] = {"credential", "base", "api", "paths"};
 
     if (json_known_fields(place, known, ARRAY_COUNT(known), err) < 0 ||
-        read_name(place, "credential", &route->credential, err) < 0 ||
+        policy_read_name(place, "credential", &route->credential, err) < 0 ||
         read_base(place, &route->base, err) < 0 || read_api(place, route, err) < 0 ||
         read_paths(place, &route->paths, err) < 0)
         return -1;
@@ -259,7 +264,7 @@ static int read_route_at(const struct json_place *models, const char *name, json
         return json_field_object(models, name, JSON_REQUIRED, &place, err) < 0
                    ? -1
                    : read_route(&place, route, err);
-    if (read_name(models, name, &route->credential, err) < 0)
+    if (policy_read_name(models, name, &route->credential, err) < 0)
         return -1;
     place = (struct json_place){.value = NULL};
     route->api = (enum egress_api) word_find(api_texts, ARRAY_COUNT(api_texts), name);
@@ -336,15 +341,17 @@ int egress_budget_read(const struct json_place *object, struct egress_budget *re
 static int read_policy(const struct json_place *object, struct egress_policy *policy,
                        struct error *err)
 {
-    static const char *const known[] = {"default", "rules", "models", "budget"};
+    static const char *const known[] = {"default", "rules", "models", "budget", "taskBudget"};
     const char *rest = "deny";
-    struct json_place budget;
+    struct json_place budget, task_budget;
 
     if (json_known_fields(object, known, ARRAY_COUNT(known), err) < 0 ||
         json_field_text(object, "default", JSON_OPTIONAL, WORD_SIZE, &rest, err) < 0 ||
         read_rules(object, policy, err) < 0 || read_routes(object, policy, err) < 0 ||
         json_field_object(object, "budget", JSON_OPTIONAL, &budget, err) < 0 ||
-        (budget.value && egress_budget_read(&budget, &policy->budget, err) < 0))
+        (budget.value && egress_budget_read(&budget, &policy->budget, err) < 0) ||
+        json_field_object(object, "taskBudget", JSON_OPTIONAL, &task_budget, err) < 0 ||
+        (task_budget.value && egress_budget_read(&task_budget, &policy->task_budget, err) < 0))
         return -1;
     if (strcmp(rest, "deny") != 0 && strcmp(rest, "allow") != 0)
         return json_refuse_field(object, "default", "deny or allow", err);

@@ -51,23 +51,24 @@
     "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{"                         \
     "\"requestsPerMinute\":{\"type\":\"integer\",\"minimum\":1},"                                  \
     "\"tokensPerDay\":{\"type\":\"integer\",\"minimum\":1},"                                       \
-    "\"costPerDay\":{\"type\":[\"string\",\"number\"],\"description\":\"money, as \\\"5.00\\\"\"}}}"
+    "\"costPerDay\":{\"type\":[\"string\",\"number\"],\"description\":\"money, as "                \
+    "\\\"5.00\\\"\"}}}"
 #define POLICY_SCHEMA                                                                              \
     "{\"type\":[\"object\",\"null\"],\"additionalProperties\":false,\"properties\":{"              \
     "\"default\":{\"enum\":[\"deny\",\"allow\"]},"                                                 \
-    "\"rules\":{\"type\":\"array\",\"maxItems\":128,\"items\":{\"type\":\"object\","                 \
-    "\"additionalProperties\":false,\"required\":[\"host\"],\"properties\":{\"host\":"               \
+    "\"rules\":{\"type\":\"array\",\"maxItems\":128,\"items\":{\"type\":\"object\","               \
+    "\"additionalProperties\":false,\"required\":[\"host\"],\"properties\":{\"host\":"             \
     "{\"type\":\"string\",\"description\":\"example.org, *.example.org or *\"},"                   \
     "\"port\":{\"type\":\"integer\"},\"protocol\":{\"enum\":[\"http\",\"tcp\"]},"                  \
     "\"credential\":{\"type\":\"string\"},"                                                        \
     "\"methods\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}},"                            \
     "\"paths\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}}}},"                           \
-    "\"models\":{\"type\":\"object\",\"additionalProperties\":{\"oneOf\":[{\"type\":\"string\"},"    \
+    "\"models\":{\"type\":\"object\",\"additionalProperties\":{\"oneOf\":[{\"type\":\"string\"},"  \
     "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{"                         \
     "\"credential\":{\"type\":\"string\"},\"base\":{\"type\":\"string\"},"                         \
     "\"api\":{\"enum\":[\"anthropic\",\"openai\",\"google\",\"none\"]},"                           \
     "\"paths\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}}}]}},"                         \
-    "\"budget\":" BUDGET_SCHEMA "}}"
+    "\"budget\":" BUDGET_SCHEMA ",\"taskBudget\":" BUDGET_SCHEMA "}}"
 #define COMMANDS_SCHEMA "{\"type\":\"array\",\"maxItems\":16,\"items\":{\"type\":\"string\"}}"
 
 /* By type: in what makes something, in what changes it, and as it is shown. */

@@ -18,6 +18,7 @@
 #include "domain/sandbox/expiry.h"
 #include "domain/sandbox/new_disks.h"
 #include "domain/sandbox/sandbox_environment.h"
+#include "domain/sandbox/sandbox_hooks.h"
 #include "domain/sandbox/sandbox_quota.h"
 #include "domain/sandbox/sandbox_set.h"
 #include "domain/sandbox/sandbox_wish.h"
@@ -204,6 +205,20 @@ static void on_inside_told(void *context, const struct error *failure)
         keep(creation);
 }
 
+static void creation_way_open(void *context, const struct error *failure)
+{
+    struct creation *creation = context;
+    struct sandbox *sandbox = creation->sandbox;
+
+    if (failure)
+        creation_take_down(creation, failure);
+    else if (sandbox_has_agent_news(sandbox, creation->inside))
+        sandbox_tell_agent_news(creation->domain, sandbox, creation->inside, on_inside_told,
+                                creation);
+    else
+        keep(creation);
+}
+
 static void on_made(void *context, const struct error *failure, const struct provider_sandbox *made)
 {
     struct creation *creation = context;
@@ -220,11 +235,10 @@ static void on_made(void *context, const struct error *failure, const struct pro
     trace_about(&sandbox->id);
     sandbox->unenforced = made->unenforced;
     sandbox_set_identify(creation->domain, sandbox);
-    if (sandbox_has_agent_news(sandbox, creation->inside))
-        sandbox_tell_agent_news(creation->domain, sandbox, creation->inside, on_inside_told,
-                                creation);
+    if (sandbox->spec.egress)
+        sandbox_hook_open_way(creation->domain, sandbox, creation_way_open, creation);
     else
-        keep(creation);
+        creation_way_open(creation, NULL);
 }
 
 /* --- the beginning --------------------------------------------------------------------------- */
@@ -272,6 +286,8 @@ static int check(const struct domain *domain, const struct caller *caller,
         return error_set(err, ERR_FORBIDDEN, 0, "this key may not create sandboxes");
     if (!domain->options.provider)
         return error_set(err, ERR_UNAVAILABLE, 0, "there is nowhere to run sandboxes");
+    if (spec->egress && !domain->options.broker)
+        return error_set(err, ERR_NOT_IMPLEMENTED, 0, "this daemon has no egress broker");
     return sandbox_spec_check(spec, err);
 }
 
@@ -338,6 +354,7 @@ void sandbox_create_from(struct domain *domain, const struct caller *caller,
     }
     wanted = sandbox_spec_copy(spec);
     fill_defaults(domain, &wanted);
+    sandbox_hook_fill(domain, &caller->owner, &wanted);
     if (sandbox_quota_create(domain, &caller->owner, &wanted.limits, &err) < 0)
         creation_end(creation, &err);
     else

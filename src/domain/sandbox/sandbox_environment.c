@@ -4,29 +4,54 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "domain/sandbox/sandbox_hooks.h"
 #include "domain/sandbox/sandbox_set.h"
 #include "json/json_write.h"
 
+#define VARIABLES_TEXT_MAX (SANDBOX_SPEC_MAX + (size_t) 64 * 1024)
+
+struct variables_writing {
+    struct json_writer json;
+    const struct sandbox_pairs *own;
+};
+
+/* What it says itself comes first. */
+static void write_given(void *context, const char *name, const char *value)
+{
+    struct variables_writing *writing = context;
+
+    if (!sandbox_pairs_get(writing->own, name))
+        json_add_text(&writing->json, name, value);
+}
+
+static bool has_variables(const struct sandbox *sandbox)
+{
+    return sandbox->spec.environment.count || sandbox->spec.egress;
+}
+
 /* {"NAME":"value"} */
-static void write_variables(const struct sandbox *sandbox, struct text *text)
+static void write_variables(const struct domain *domain, const struct sandbox *sandbox,
+                            struct text *text)
 {
     const struct sandbox_pairs *pairs = &sandbox->spec.environment;
-    struct json_writer json;
+    struct variables_writing writing = {.own = pairs};
+    struct json_writer *json = &writing.json;
 
-    json_writer_init_text(&json, text);
-    json_begin_object(&json);
+    json_writer_init_text(json, text);
+    json_begin_object(json);
     for (size_t i = 0; i < pairs->count; i++)
-        json_add_text(&json, pairs->items[i].name, pairs->items[i].value);
-    json_end_object(&json);
-    (void) json_writer_finish(&json); /* part of the spec, which fits */
+        json_add_text(json, pairs->items[i].name, pairs->items[i].value);
+    sandbox_hook_variables(domain, sandbox, write_given, &writing);
+    json_end_object(json);
+    (void) json_writer_finish(json); /* part of the spec, and a few: they fit */
 }
 
 void sandbox_tell_environment(struct domain *domain, const struct sandbox *sandbox,
                               inside_call_done *done, void *context)
 {
-    AUTO(text) struct text text = TEXT_INIT(SANDBOX_SPEC_MAX);
+    AUTO(text) struct text text = TEXT_INIT(VARIABLES_TEXT_MAX);
 
-    write_variables(sandbox, &text);
+    write_variables(domain, sandbox, &text);
     inside_ask(domain, &sandbox->id, INSIDE_ENVIRONMENT, text_string(&text), done, context);
 }
 
@@ -65,7 +90,7 @@ static void on_sessions_told(void *context, const struct error *failure,
         LOG_WARNING(news->domain->options.log, "sessions of a sandbox did not come back",
                     log_text("sandbox", news->sandbox->id.text),
                     log_text("error", failure->message));
-    if (failure && news->sandbox->spec.environment.count)
+    if (failure && has_variables(news->sandbox))
         sandbox_tell_environment(news->domain, news->sandbox, agent_news_end, news);
     else
         agent_news_end(news, NULL, answer);
@@ -74,11 +99,11 @@ static void on_sessions_told(void *context, const struct error *failure,
 /* What was saved is an object with members: the variables go before them. */
 static void tell_sessions(struct agent_news *news, const char *sessions)
 {
-    AUTO(text) struct text text = TEXT_INIT(SANDBOX_SPEC_MAX + SANDBOX_INSIDE_MAX);
+    AUTO(text) struct text text = TEXT_INIT(VARIABLES_TEXT_MAX + SANDBOX_INSIDE_MAX);
 
-    if (news->sandbox->spec.environment.count) {
+    if (has_variables(news->sandbox)) {
         text_append(&text, "{\"replace\":true,\"env\":");
-        write_variables(news->sandbox, &text);
+        write_variables(news->domain, news->sandbox, &text);
         text_append(&text, ",");
         sessions++;
     }
@@ -89,7 +114,7 @@ static void tell_sessions(struct agent_news *news, const char *sessions)
 
 bool sandbox_has_agent_news(const struct sandbox *sandbox, const char *sessions)
 {
-    return sessions || sandbox->spec.environment.count;
+    return sessions || has_variables(sandbox);
 }
 
 void sandbox_tell_agent_news(struct domain *domain, struct sandbox *sandbox, const char *sessions,

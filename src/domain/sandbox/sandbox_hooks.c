@@ -34,6 +34,34 @@ void sandbox_hook_sleeping(struct domain *domain, struct sandbox *sandbox, domai
     done(context, NULL);
 }
 
+void sandbox_hook_fill(const struct domain *domain, const struct id *owner,
+                       struct sandbox_spec *spec)
+{
+    for (size_t i = 0; domain_modules[i]; i++)
+        if (domain_modules[i]->fill)
+            domain_modules[i]->fill(domain, owner, spec);
+}
+
+void sandbox_hook_open_way(struct domain *domain, struct sandbox *sandbox, domain_done *done,
+                           void *context)
+{
+    for (size_t i = 0; domain_modules[i]; i++)
+        if (domain_modules[i]->open_way) {
+            domain_modules[i]->open_way(domain, sandbox, done, context);
+            return;
+        }
+    done(context, NULL);
+}
+
+void sandbox_hook_variables(const struct domain *domain, const struct sandbox *sandbox,
+                            void (*each)(void *context, const char *name, const char *value),
+                            void *context)
+{
+    for (size_t i = 0; domain_modules[i]; i++)
+        if (domain_modules[i]->variables)
+            domain_modules[i]->variables(domain, sandbox, each, context);
+}
+
 bool sandbox_hook_is_mirrored(const struct domain *domain, const struct sandbox *sandbox)
 {
     for (size_t i = 0; domain_modules[i]; i++)

@@ -175,6 +175,35 @@ static void on_inside_told(void *context, const struct error *failure)
     provider_stop(wish->domain->options.provider, &wish->sandbox->id, on_taken_back, wish);
 }
 
+/* Frozen ones have it still, unless it could not be opened, or its policy is another one now. */
+bool wish_has_way(const void *context)
+{
+    const struct sandbox_wish *wish = context;
+
+    return wish->sandbox->spec.egress;
+}
+
+/* What ran before goes on without it: nothing gets out, and it is tried again. */
+static void on_way_open(void *context, const struct error *failure)
+{
+    struct sandbox_wish *wish = context;
+
+    if (failure && was_frozen(wish)) {
+        LOG_WARNING(wish->domain->options.log, "the way out of a sandbox is not open",
+                    log_text("sandbox", wish->sandbox->id.text),
+                    log_text("error", failure->message));
+        failure = NULL;
+    }
+    on_inside_told(wish, failure);
+}
+
+void wish_open_way(void *context)
+{
+    struct sandbox_wish *wish = context;
+
+    sandbox_hook_open_way(wish->domain, wish->sandbox, on_way_open, wish);
+}
+
 void wish_tell_agent_news(void *context)
 {
     struct sandbox_wish *wish = context;
@@ -215,6 +244,7 @@ static const struct sequence_step run_steps[] = {
      .also_closing = true},
     {"bring back its disk", bring_back_disk, .when = is_stored, .says_itself = true},
     {"start it", wish_start, .when = has_no_processes, .point = "domain.start.started"},
+    {"open its way out", wish_open_way, .when = wish_has_way},
     {"tell its agent the new variables", tell_environment, .when = is_environment_late,
      .on_failure = SEQUENCE_WARNS, .also_closing = true},
     {"tell it its variables and sessions", wish_tell_agent_news, .when = has_agent_news,

@@ -12,6 +12,7 @@
 #include "domain/event/event.h"
 #include "domain/sandbox/expiry.h"
 #include "domain/sandbox/sandbox_environment.h"
+#include "domain/sandbox/sandbox_hooks.h"
 #include "domain/sandbox/sandbox_quota.h"
 #include "domain/sandbox/sandbox_set.h"
 #include "domain/sandbox/sandbox_wish.h"
@@ -60,6 +61,23 @@ static void tell(struct sandbox_wish *wish)
     }
 }
 
+/* --- its way out ----------------------------------------------------------------------------- */
+
+static void on_way_changed(void *context, const struct error *failure)
+{
+    struct sandbox_wish *wish = context;
+    struct error err = ERROR_INIT;
+
+    if (!failure) {
+        tell(wish);
+        return;
+    }
+    err = *failure;
+    (void) error_wrap(&err, "the policy is kept, and holds from its next start on; now it could "
+                            "not be opened, and nothing gets out");
+    finish(wish, &err);
+}
+
 /* --- the row --------------------------------------------------------------------------------- */
 
 static void on_limits_back(void *context, const struct error *failure)
@@ -81,7 +99,10 @@ static void on_kept(void *context, const struct error *failure, const struct sto
     if (!failure) {
         event_kept(domain, receipt);
         sandbox_set_spec(domain, sandbox, wish->spec);
-        tell(wish);
+        if (wish->change.fields & (SPEC_BIT(egress) | SPEC_BIT(labels)))
+            sandbox_hook_open_way(domain, sandbox, on_way_changed, wish);
+        else
+            tell(wish);
         return;
     }
     wish->failure = *failure;
@@ -137,6 +158,8 @@ static int check(struct sandbox_wish *wish, struct error *err)
         return -1;
     if (is_renamed && sandbox_set_by_name(wish->domain, &sandbox->owner, name))
         return error_set(err, ERR_CONFLICT, 0, "there is a sandbox '%s' already", name);
+    if (wish->spec->egress && !wish->domain->options.broker)
+        return error_set(err, ERR_NOT_IMPLEMENTED, 0, "this daemon has no egress broker");
     if (!wish->has_new_limits)
         return 0;
     if (sandbox_quota_resize(wish->domain, sandbox, &wish->spec->limits, err) < 0)
@@ -163,6 +186,8 @@ void sandbox_act_update(struct sandbox_wish *wish)
     wish->has_new_limits = !limits_equal(&wish->spec->limits, &sandbox->spec.limits);
     wish->has_new_environment =
         (wish->change.fields & SPEC_BIT(environment)) && wish->change.spec.environment.count > 0;
+    if (wish->change.fields & SPEC_BIT(egress))
+        wish->has_new_environment = true;
     if (check(wish, &err) < 0) {
         wish_end(wish, &err);
         return;

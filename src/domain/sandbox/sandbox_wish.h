@@ -114,6 +114,8 @@ void wish_unmount(void *context);
 void wish_stop(void *context);
 void wish_set_unstarted(struct sandbox_wish *wish);
 void wish_start(void *context);
+void wish_open_way(void *context);
+bool wish_has_way(const void *context);
 void wish_tell_agent_news(void *context);
 void wish_mount(void *context);
 

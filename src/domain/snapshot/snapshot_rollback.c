@@ -111,6 +111,7 @@ static bool has_agent_news(const void *context)
 /* Its processes are new ones: what was mounted for the last is not there for them. */
 static const struct sequence_step resume_steps[] = {
     {"start it again", wish_start, .point = "rollback.started"},
+    {"open its way out", wish_open_way, .when = wish_has_way},
     {"tell it its variables and sessions", wish_tell_agent_news, .when = has_agent_news,
      .also_closing = true},
     {"mount its buckets", wish_mount, .also_closing = true},
