@@ -128,6 +128,19 @@ void native_create_key(struct http_request *request);
 void native_revoke_key(struct http_request *request);
 void native_get_audit(struct http_request *request);
 
+/* credentials.c */
+void native_list_credentials(struct http_request *request);
+void native_get_credential(struct http_request *request);
+void native_put_credential(struct http_request *request);
+void native_delete_credential(struct http_request *request);
+
+/* egress.c: what leaves sandboxes, and what it cost */
+void native_get_egress(struct http_request *request);
+void native_change_egress(struct http_request *request);
+void native_get_egress_defaults(struct http_request *request);
+void native_change_egress_defaults(struct http_request *request);
+void native_get_usage(struct http_request *request);
+
 /* documents.c */
 void native_get_version(struct http_request *request);
 void native_get_openapi(struct http_request *request);

@@ -15,8 +15,9 @@
 #define SNAPSHOTS ROOT "/snapshots"
 #define SNAPSHOT  SNAPSHOTS "/{snapshot}"
 
-#define SPEC_MAX    ((uint64_t) 512 * 1024)
-#define COMMAND_MAX ((uint64_t) 8 * 1024 * 1024)
+#define SPEC_MAX       ((uint64_t) 512 * 1024)
+#define COMMAND_MAX    ((uint64_t) 8 * 1024 * 1024)
+#define CREDENTIAL_MAX ((uint64_t) 128 * 1024)
 
 #define EVENTS_TYPE "text/event-stream"
 #define TAR_TYPE    "application/x-tar"
@@ -38,6 +39,15 @@
 #define PAGE_QUERY                                                                                 \
     QUERY("cursor", "nextCursor of the page before") ","                                           \
     QUERY("limit", "1 to 1000; 100 if not given")
+
+#define OWNER_QUERY QUERY("owner", "somebody else's, for administrators")
+
+#define USAGE_QUERY                                                                                \
+    QUERY("by", "owner, model, day, sandbox, route or task; model if not given") ","               \
+    QUERY("from", "the first day, like 2026-11-19; a month ago if not given") ","                  \
+    QUERY("to", "the last day; today if not given") ","                                            \
+    QUERY("owner", "of one user, for administrators") ","                                          \
+    PAGE_QUERY
 
 #define AFTER_QUERY                                                                                \
     QUERY("after", "next of the page before") ","                                                  \
@@ -255,6 +265,36 @@ static const struct http_route routes[] = {
      .request_schema = EXPOSE_SCHEMA},
     {"DELETE", SANDBOX "/ports/{port}", native_close_port,
      "Close an exposed port and cut what is open to it", .access = ACCESS_ENTER},
+
+    {"GET", SANDBOX "/egress", native_get_egress,
+     "What it may reach by its policy, what it did, and what budgets count; its events are "
+     "egress.*",
+     .access = ACCESS_READ, .reply_schema = EGRESS_SCHEMA},
+    {"PATCH", SANDBOX "/egress", native_change_egress,
+     "Change its policy while it runs: members that are said replace its own, null removes one",
+     .access = ACCESS_WRITE, .body_limit = SPEC_MAX, .request_schema = POLICY_SCHEMA,
+     .reply_schema = EGRESS_SCHEMA},
+    {"GET", ROOT "/egress", native_get_egress_defaults,
+     "The policy of new sandboxes that say nothing, and the budget of all together",
+     .access = ACCESS_READ, .parameters = OWNER_QUERY},
+    {"PATCH", ROOT "/egress", native_change_egress_defaults,
+     "Change them; the budget is for administrators to change", .access = ACCESS_WRITE,
+     .body_limit = SPEC_MAX, .request_schema = EGRESS_DEFAULTS_SCHEMA, .parameters = OWNER_QUERY},
+    {"GET", ROOT "/usage", native_get_usage,
+     "Requests, tokens and cost of what left sandboxes, added up", .access = ACCESS_READ,
+     .reply_schema = USAGE_SCHEMA, .parameters = USAGE_QUERY},
+    {"GET", ROOT "/credentials", native_list_credentials,
+     "List credentials, which never enter a sandbox; nobody is told a value", .access = ACCESS_READ,
+     .reply_schema = CREDENTIALS_SCHEMA, .parameters = OWNER_QUERY},
+    {"GET", ROOT "/credentials/{credential}", native_get_credential,
+     "Read one: everything but its value", .access = ACCESS_READ, .reply_schema = CREDENTIAL_SCHEMA,
+     .parameters = OWNER_QUERY},
+    {"PUT", ROOT "/credentials/{credential}", native_put_credential,
+     "Make or replace one; what is open with the one before is cut", .access = ACCESS_WRITE,
+     .body_limit = CREDENTIAL_MAX, .request_schema = CREDENTIAL_ORDER_SCHEMA,
+     .reply_schema = CREDENTIAL_SCHEMA, .parameters = OWNER_QUERY},
+    {"DELETE", ROOT "/credentials/{credential}", native_delete_credential,
+     "Delete it, and cut what is open with it", .access = ACCESS_WRITE, .parameters = OWNER_QUERY},
 
     {"GET", ROOT "/webhooks", native_list_webhooks, "List webhooks", .access = ACCESS_READ,
      .parameters = AFTER_QUERY},

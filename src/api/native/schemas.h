@@ -313,3 +313,41 @@
                     "sandbox") ",\"port\":{\"type\":\"integer\"},"                                 \
                                "\"expiresIn\":{\"type\":[\"string\",\"integer\"]}," TEXT_FIELD(    \
                                    "user") "}}"
+
+/* --- egress ---------------------------------------------------------------------------------- */
+
+#define TEXTS_SCHEMA "{\"type\":\"array\",\"items\":{\"type\":\"string\"}}"
+#define EGRESS_SCHEMA                                                                              \
+    "{\"type\":\"object\",\"properties\":{\"policy\":" POLICY_SCHEMA                               \
+    ",\"open\":{\"type\":\"boolean\"},\"listening\":" TEXTS_SCHEMA                                 \
+    ",\"counters\":{\"type\":\"object\"},\"today\":{\"type\":\"object\"},"                         \
+    "\"recent\":{\"type\":\"array\",\"items\":{\"type\":\"object\"}}}}"
+#define EGRESS_DEFAULTS_SCHEMA                                                                     \
+    "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{"                         \
+    "\"policy\":" POLICY_SCHEMA ",\"budget\":" BUDGET_SCHEMA "}}"
+#define USAGE_SCHEMA                                                                               \
+    "{\"type\":\"object\",\"properties\":{\"usage\":{\"type\":\"array\",\"items\":{\"type\":"      \
+    "\"object\",\"properties\":{\"requests\":{\"type\":\"integer\"},\"partial\":{\"type\":"        \
+    "\"integer\"},\"tokens\":{\"type\":\"object\"},\"cost\":{\"type\":\"string\"},"                \
+    "\"costMicros\":{\"type\":\"integer\"},\"costKnown\":{\"type\":\"boolean\"},\"unpriced\":"     \
+    "{\"type\":\"integer\"}}}},\"nextCursor\":" TEXT_OR_NULL "}}"
+#define CREDENTIAL_KIND_SCHEMA                                                                     \
+    "{\"enum\":[\"header\",\"bearer\",\"basic\",\"anthropic\",\"openai\",\"google\",\"oauth\","    \
+    "\"github-app\"]}"
+#define CREDENTIAL_SHOWN                                                                           \
+    "\"kind\":" CREDENTIAL_KIND_SCHEMA ",\"hosts\":" TEXTS_SCHEMA ",\"header\":" STRING_SCHEMA     \
+    ",\"base\":" STRING_SCHEMA ",\"account\":" STRING_SCHEMA ",\"api\":" STRING_SCHEMA             \
+    ",\"tokenUrl\":" STRING_SCHEMA ",\"clientId\":" STRING_SCHEMA ",\"scope\":" STRING_SCHEMA      \
+    ",\"appId\":" STRING_SCHEMA ",\"installationId\":" STRING_SCHEMA                               \
+    ",\"expiresAt\":" STRING_SCHEMA
+#define CREDENTIAL_SCHEMA                                                                          \
+    "{\"type\":\"object\",\"properties\":{\"name\":" STRING_SCHEMA ",\"owner\":" STRING_SCHEMA     \
+    "," CREDENTIAL_SHOWN ",\"failure\":" STRING_SCHEMA ",\"usedAt\":" STRING_SCHEMA                \
+    ",\"createdAt\":" STRING_SCHEMA ",\"updatedAt\":" STRING_SCHEMA "}}"
+#define CREDENTIALS_SCHEMA                                                                         \
+    "{\"type\":\"object\",\"properties\":{\"credentials\":{\"type\":\"array\","                    \
+    "\"items\":" CREDENTIAL_SCHEMA "}}}"
+#define CREDENTIAL_ORDER_SCHEMA                                                                    \
+    "{\"type\":\"object\",\"additionalProperties\":false,\"required\":[\"kind\"],\"properties\":"  \
+    "{" CREDENTIAL_SHOWN ",\"value\":" STRING_SCHEMA ",\"refreshToken\":" STRING_SCHEMA            \
+    ",\"clientSecret\":" STRING_SCHEMA ",\"privateKey\":" STRING_SCHEMA "}}"
