@@ -13,6 +13,7 @@
 #include "agent/command/run.h"
 #include "agent/control/diagnostics.h"
 #include "agent/control/quiesce.h"
+#include "agent/control/way_out.h"
 #include "agent/file/file_operations.h"
 #include "agent/filewatch/file_watch.h"
 #include "agent/git/git_checkout.h"
@@ -36,9 +37,10 @@
 
 /* What this agent can do beyond Cloudflare's API; names are never taken away or reused. */
 static const char *const capabilities[] = {
-    "execute",  "execute.stream", "execute.argv", "execute.stdin", "execute.base64",
-    "activity", "environment",    "run",          "processes",     "ports",
-    "quiesce",  "sessions",       "last-words",   "archive",       "file",
+    "execute",        "execute.stream", "execute.argv", "execute.stdin",
+    "execute.base64", "activity",       "environment",  "run",
+    "processes",      "ports",          "quiesce",      "sessions",
+    "last-words",     "archive",        "file",         "way-out",
 };
 
 static void begin(struct json_writer *json, struct text *body)
@@ -195,6 +197,9 @@ static const struct http_route plain_routes[] = {
     {"GET", "/burrow/trace", trace, .summary = "What it did last"},
     {"PUT", "/burrow/environment", variables_handle,
      .summary = "Change the environment of later commands", .body_limit = VARIABLES_BODY_MAX},
+    {"PUT", "/burrow/way-out", way_out_handle,
+     .summary = "Names that lead to the egress broker, and whom to trust there",
+     .body_limit = WAY_OUT_BODY_MAX},
     {"GET", "/rpc", rpc_handle, .summary = "Every operation by capnweb, as a WebSocket"},
     {"GET", "/burrow/run", run_unless_quiet, .summary = "One interactive command, as a WebSocket"},
     {"GET", "/ws", call_websocket_handle, .summary = "Many requests over one WebSocket"},

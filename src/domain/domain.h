@@ -78,6 +78,10 @@ int domain_check_egress(const struct domain_options *options, struct error *err)
 /* What a broker is made with: it asks this domain. Valid as long as the domain. */
 struct broker_host domain_broker_host(struct domain *domain);
 
+/* Before the broker ends, which has to end before the domain is closed: all ways out are closed, and
+ * nothing is granted any more. */
+void domain_close_broker(struct domain *domain);
+
 struct domain *domain_new(const struct domain_options *options);
 
 typedef void domain_done(void *context, const struct error *failure);

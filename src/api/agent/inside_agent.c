@@ -225,6 +225,12 @@ static void ask_environment(void *self, const struct id *sandbox, const char *va
               context);
 }
 
+static void ask_way_out(void *self, const struct id *sandbox, const char *json, inside_done *done,
+                        void *context)
+{
+    ask_plain(self, sandbox, "PUT", "/burrow/way-out", json, BEGIN_MS, done, context);
+}
+
 /* Kept alive by nobody: it is no work that keeps the sandbox awake unless it says so itself. */
 static void ask_start_process(void *self, const struct id *sandbox, const char *command,
                               inside_done *done, void *context)
@@ -252,6 +258,7 @@ void inside_agent_init(struct agents *agents)
         .restore = ask_restore,
         .set_environment = ask_environment,
         .start_process = ask_start_process,
+        .set_way_out = ask_way_out,
         .extract = inside_extract,
     };
 }

@@ -2,6 +2,7 @@
 
 #include "api/agent/agents.h"
 #include "base/auto.h"
+#include "domain/egress/egress.h"
 #include "domain/sandbox/sandboxes.h"
 #include "domain/workspace/workspace.h"
 #include "share/share.h"
@@ -68,6 +69,44 @@ static void add_changes(struct text *out, const struct domain_counters *counters
                 (double) counters->created);
     metrics_add(out, "burrow_sandbox_create_seconds_total", "counter",
                 "Time spent making sandboxes.", (double) counters->create_us_total / 1e6);
+}
+
+/* --- what leaves sandboxes -------------------------------------------------------------------- */
+
+static void add_egress(struct text *out, const struct domain *domain)
+{
+    struct egress_counters counters;
+    size_t open, under_way;
+
+    egress_counters(domain, &counters);
+    egress_gauges(domain, &open, &under_way);
+    const struct {
+        const char *name, *kind, *help;
+        double value;
+    } rows[] = {
+        {"burrow_egress_open", "gauge", "Sandboxes whose way out is open.", (double) open},
+        {"burrow_egress_under_way", "gauge", "Requests and tunnels under way.", (double) under_way},
+        {"burrow_egress_requests_total", "counter", "Requests and tunnels that were let go.",
+         (double) counters.requests},
+        {"burrow_egress_denied_total", "counter", "Those that were refused.",
+         (double) counters.denied},
+        {"burrow_egress_violations_total", "counter",
+         "Things that well-meaning programs do not do.", (double) counters.violations},
+        {"burrow_egress_cut_total", "counter", "Streams that a budget has cut.",
+         (double) counters.cut},
+        {"burrow_egress_sent_bytes_total", "counter", "Bytes that went out.",
+         (double) counters.sent},
+        {"burrow_egress_received_bytes_total", "counter", "Bytes that came in.",
+         (double) counters.received},
+        {"burrow_egress_tokens_total", "counter", "Tokens of models.", (double) counters.tokens},
+        {"burrow_egress_cost_total", "counter", "What they cost, where prices are known.",
+         (double) counters.micros / 1e6},
+        {"burrow_egress_unpriced_total", "counter", "Requests whose cost is not known.",
+         (double) counters.unpriced},
+    };
+
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++)
+        metrics_add(out, rows[i].name, rows[i].kind, rows[i].help, rows[i].value);
 }
 
 /* --- histograms ------------------------------------------------------------------------------ */
@@ -213,4 +252,5 @@ void metrics_add_domain(struct text *out, const struct api *api)
     add_agents(out, api->agents);
     if (api->shares)
         shares_write_metrics(api->shares, out);
+    add_egress(out, api->domain);
 }

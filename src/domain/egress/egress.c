@@ -205,6 +205,11 @@ static void egress_tick(struct domain *domain)
     retention_tick(domain, &domain->egress->old);
 }
 
+void domain_close_broker(struct domain *domain)
+{
+    egress_ways_close(domain);
+}
+
 static void egress_closing(struct domain *domain)
 {
     egress_ways_close(domain);

@@ -532,7 +532,7 @@ void egress_open_way(struct domain *domain, struct sandbox *sandbox, domain_done
         way_end(domain, sandbox, done, context);
     } else if (!has_processes(sandbox)) {
         done(context, NULL);
-    } else if (!domain->options.broker) {
+    } else if (!domain->options.broker || domain->egress->is_closing) {
         (void) error_set(&err, ERR_NOT_IMPLEMENTED, 0, "this daemon has no egress broker");
         done(context, &err);
     } else {
@@ -552,7 +552,7 @@ static void way_reopened(void *context, const struct error *failure)
 
 static void way_reopen(struct domain *domain, struct sandbox *sandbox)
 {
-    if (sandbox->spec.egress && domain->options.broker &&
+    if (sandbox->spec.egress && domain->options.broker && !domain->egress->is_closing &&
         (sandbox->status == SANDBOX_RUNNING || sandbox->status == SANDBOX_FROZEN))
         way_open(domain, sandbox, way_reopened, domain);
 }

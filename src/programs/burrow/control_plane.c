@@ -219,6 +219,27 @@ static bool disk_has_room(void *context)
     return sys_disk_room_check(plane->data, plane->disk_floor, 0) == 0;
 }
 
+/* The broker asks the domain, which has a place for it already. */
+static int open_broker(struct control_plane *plane, const struct settings *settings,
+                       struct error *err)
+{
+    struct broker_engine_options options = BROKER_ENGINE_OPTIONS_DEFAULT;
+
+    plane->upstream_tls = tls_context_client(NULL, err);
+    if (!plane->upstream_tls)
+        return -1;
+    options.loop = plane->loop;
+    options.clock = clock_system();
+    options.shares = plane->shares;
+    options.tls = plane->upstream_tls;
+    options.host = domain_broker_host(plane->domain);
+    if (address_rules_allow_list(&options.rules, settings->broker_networks, err) < 0)
+        return error_wrap(err, "broker-networks");
+    plane->broker_engine = broker_engine_new(&options);
+    plane->broker = broker_engine_interface(plane->broker_engine);
+    return 0;
+}
+
 static int open_domain(struct control_plane *plane, const struct settings *settings,
                        struct data_folder *data, struct error *err)
 {
@@ -264,10 +285,23 @@ static int open_domain(struct control_plane *plane, const struct settings *setti
             provider_close(TAKE_PTR(plane->provider), NULL, NULL);
         return -1;
     }
+    plane->tokens = token_client_new(plane->loop, settings->broker_networks, err);
+    if (!plane->tokens) {
+        if (options.provider)
+            provider_close(TAKE_PTR(plane->provider), NULL, NULL);
+        return error_wrap(err, "broker-networks");
+    }
+    options.tokens = token_client_source(plane->tokens);
+    options.broker = plane->provider ? &plane->broker : NULL;
+    options.model_upstreams = settings->model_upstreams;
+    options.broker_local = settings->broker_local;
+    options.prices = settings->prices;
     options.vault = stored_state_vault(&plane->stored);
     options.mounter = stored_state_mounter(&plane->stored);
     options.objects = options.vault ? plane->objects.objects : NULL;
     plane->domain = domain_new(&options);
+    if (plane->provider && open_broker(plane, settings, err) < 0)
+        return -1;
     agents_set_domain(plane->agents, plane->domain);
     plane->lasting = lasting_new(plane->loop, plane->domain, clock_system(), plane->log);
     return 0;
@@ -457,12 +491,22 @@ static void agents_closed(void *context)
         all_closed(plane);
 }
 
+static void domain_is_gone(void *context);
+
 static void domain_closed(void *context, const struct error *failure)
 {
     struct control_plane *plane = context;
 
     (void) failure;
     plane->domain = NULL;
+    tls_context_free(TAKE_PTR(plane->upstream_tls));
+    token_client_close(TAKE_PTR(plane->tokens), domain_is_gone, plane);
+}
+
+static void domain_is_gone(void *context)
+{
+    struct control_plane *plane = context;
+
     stored_state_done(&plane->stored);
     loop_task_cancel(&plane->turn);
     if (plane->agents)
@@ -471,14 +515,40 @@ static void domain_closed(void *context, const struct error *failure)
         agents_closed(plane);
 }
 
+/* Sockets that were asked for before, and nobody needs any more. */
+static struct broker_outlet *no_broker_open(void *self, const struct broker_place *place,
+                                            const int *sockets, struct error *err)
+{
+    (void) self;
+    for (size_t i = 0; i < BROKER_SOCKETS + place->forward_count; i++)
+        (void) close(sockets[i]);
+    (void) error_set(err, ERR_UNAVAILABLE, 0, "the daemon is ending");
+    return NULL;
+}
+
+static void broker_closed(void *context)
+{
+    struct control_plane *plane = context;
+
+    plane->broker_engine = NULL;
+    plane->broker = (struct broker){.open = no_broker_open};
+    if (plane->domain)
+        domain_close(plane->domain, domain_closed, plane); /* needs its turns until it is gone */
+    else
+        domain_closed(plane, NULL);
+}
+
+/* It asks the domain until it is closed. */
 static void objects_closed(void *context)
 {
     struct control_plane *plane = context;
 
     if (plane->domain)
-        domain_close(plane->domain, domain_closed, plane); /* needs its turns until it is gone */
+        domain_close_broker(plane->domain);
+    if (plane->broker_engine)
+        broker_engine_close(plane->broker_engine, broker_closed, plane);
     else
-        domain_closed(plane, NULL);
+        broker_closed(plane);
 }
 
 static void stored_state_stopped(void *context)

@@ -17,7 +17,9 @@
 #include "api/bridge/bridge_pool.h"
 #include "api/http/api.h"
 #include "api/preview/preview.h"
+#include "api/token_client.h"
 #include "api/webhook_sender.h"
+#include "broker/engine.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "domain/domain.h"
@@ -47,6 +49,10 @@ struct control_plane {
     struct lasting *lasting;
     struct preview *preview;
     struct webhook_sender *sender;
+    struct token_client *tokens;
+    struct tls_context *upstream_tls; /* what upstreams of the broker are verified with */
+    struct broker_engine *broker_engine;
+    struct broker broker; /* the domain's; of the engine */
     struct auth *auth;
     struct api api;
     struct agentpod_webhook incoming;

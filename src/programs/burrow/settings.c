@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "base/spelling.h"
+#include "domain/domain.h"
 #include "programs/burrow/setting.h"
 #include "share/share.h"
 #include "sys/network/sys_address.h"
@@ -164,6 +165,23 @@ const struct setting settings_table[] = {
      "Addresses that are not public and that webhooks may be sent to all the same.", NULL},
     {"mount-networks", SETTING_TEXT, FIELD(mount_networks), "", "CIDR,...",
      "Addresses that are not public and where buckets of others may be mounted from all the same.",
+     NULL},
+    {"broker-networks", SETTING_TEXT, FIELD(broker_networks), "", "CIDR,...",
+     "Addresses that are not public and that sandboxes may reach through the egress broker all the "
+     "same, when their policy names them.",
+     NULL},
+    {"broker-local", SETTING_TEXT, FIELD(broker_local), "", "ADDRESS,...",
+     "Loopback addresses of this machine, such as 127.0.0.1:9000, that rules with protocol tcp may "
+     "name; inside they are the same.",
+     NULL},
+    {"model-upstreams", SETTING_TEXT, FIELD(model_upstreams), "", "ROUTE=URL,...",
+     "Where routes to models lead when neither policy nor credential says it, such as "
+     "openai=http://127.0.0.1:9000/v1; may be on this machine.",
+     NULL},
+    {"prices", SETTING_TEXT, FIELD(prices), "", "MODEL=PRICES,...",
+     "What models cost, before the list that burrow has: my-model*=1.00/5.00/0.10/1.25 for a "
+     "million "
+     "tokens of input, output, cached input and writing to the cache.",
      NULL},
     {"objects", SETTING_TEXT, FIELD(objects), "folder", "STORE",
      "Where snapshots, backups and buckets are kept: in the data folder, or behind the S3 API.",
@@ -422,6 +440,15 @@ static int check_share_limits(const struct settings *settings, struct error *err
     return r < 0 ? error_wrap(err, "share-limits") : 0;
 }
 
+static int check_egress(const struct settings *settings, struct error *err)
+{
+    const struct domain_options options = {.model_upstreams = settings->model_upstreams,
+                                           .broker_local = settings->broker_local,
+                                           .prices = settings->prices};
+
+    return domain_check_egress(&options, err);
+}
+
 int settings_check(const struct settings *settings, struct error *err)
 {
     const char *at = settings->listen;
@@ -442,6 +469,8 @@ int settings_check(const struct settings *settings, struct error *err)
         return error_set(err, ERR_INVALID, 0, "user, run-folder and cgroup must not be empty");
     if (!*settings->tls_certificate != !*settings->tls_key)
         return error_set(err, ERR_INVALID, 0, "tls-certificate and tls-key belong together");
+    if (check_egress(settings, err) < 0)
+        return -1;
     return check_share_limits(settings, err) < 0 ? -1 : check_objects(settings, err);
 }
 

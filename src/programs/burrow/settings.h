@@ -69,6 +69,10 @@ struct settings {
     char *service_token_file;
     char *webhook_networks;
     char *mount_networks;
+    char *broker_networks;
+    char *broker_local;
+    char *model_upstreams;
+    char *prices;
     char *objects;
     char *s3_endpoint;
     char *s3_region;
