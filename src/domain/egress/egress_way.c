@@ -280,7 +280,7 @@ static void opening_tell(struct egress_opening *opening)
     struct domain *domain = way->domain;
     const struct broker *broker = domain->options.broker;
     const struct sandbox *sandbox = sandbox_set_by_id(domain, way->sandbox.text);
-    AUTO(egress_place) struct egress_place place;
+    AUTO(egress_place) struct egress_place place = {.forward_count = 0};
     AUTO(text) struct text text = TEXT_INIT(AGENT_MAX);
 
     /* One that is frozen cannot listen: it is told when it wakes. */
@@ -317,7 +317,7 @@ static void opening_got_sockets(void *context, const struct error *failure, cons
     struct egress_way *way = opening->way;
     struct domain *domain = way->domain;
     const struct broker *broker = domain->options.broker;
-    AUTO(egress_place) struct egress_place place;
+    AUTO(egress_place) struct egress_place place = {.forward_count = 0};
     struct broker_place wanted;
     struct error err = ERROR_INIT;
 
@@ -349,7 +349,7 @@ static void opening_got_sockets(void *context, const struct error *failure, cons
 static void opening_open(struct egress_opening *opening)
 {
     struct egress_way *way = opening->way;
-    AUTO(egress_place) struct egress_place place;
+    AUTO(egress_place) struct egress_place place = {.forward_count = 0};
 
     egress_place_init(&place, &way->policy, &way->domain->egress->local);
     way_close(way);
@@ -362,7 +362,7 @@ static void opening_change(struct egress_opening *opening)
 {
     struct egress_way *way = opening->way;
     const struct broker *broker = way->domain->options.broker;
-    AUTO(egress_place) struct egress_place place;
+    AUTO(egress_place) struct egress_place place = {.forward_count = 0};
     struct broker_place wanted;
     struct error err = ERROR_INIT;
 
