@@ -89,6 +89,8 @@ NOT_404 = {
     ("GET", "/api/v2/sandboxes/{id}/terminal"): "the WebSocket opens and is closed with 1008",
     ("GET", f"{BOX}/events"): "an empty list: a log outlives its sandbox, and whoever had it may read on",
     ("GET", f"{BOX}/snapshots"): "an empty list: snapshots outlive their sandbox",
+    ("PUT", f"{NATIVE}/credentials/{{credential}}"): OWN,
+    ("DELETE", f"{NATIVE}/credentials/{{credential}}"): OWN,
     ("PUT", f"{NATIVE}/templates/{{name}}"): OWN,
     ("DELETE", f"{NATIVE}/templates/{{name}}"): OWN,
     ("GET", f"{BOX}/exec/ws"): WEBSOCKET,

@@ -47,7 +47,7 @@ class World:
         self.key_made = self.make_key(user=self.user["id"], scope="write")
         self.key = self.key_made["key"]
         self.box = plane.create("alicebox", key=self.key, labels={"of": self.mark},
-                                env={"SECRET": self.mark})
+                                env={"SECRET": self.mark}, egress={"rules": [{"host": f"{self.mark}.test"}]})
         self.little = plane.create("alicelittle", key=self.key)
         self.at = f"{NATIVE}/sandboxes/{self.box['id']}"
         self.put_inside()
@@ -57,6 +57,8 @@ class World:
         self.backup = self.call("POST", f"{self.at}/backups", {"name": f"back-{self.mark}"})
         self.call("POST", f"{self.at}/sync", {})
         self.call("PUT", f"{NATIVE}/templates/alicetemplate", {"labels": {"of": self.mark}})
+        self.call("PUT", f"{NATIVE}/credentials/alicecredential",
+                  {"kind": "bearer", "value": f"key-{self.mark}", "hosts": [f"{self.mark}.test"]})
         self.spare = self.make_key(user=self.user["id"], scope="read", name=f"spare-{self.mark}")
         self.strangers = {}
 
@@ -90,7 +92,7 @@ class World:
                 "webhook": self.webhook["id"], "user": self.user["id"], "key": self.spare["id"],
                 "executionId": self.box["id"], "rest": "something",
                 "snapshot": self.snapshot["id"], "backup": self.backup["id"],
-                "name": "alicetemplate"}
+                "name": "alicetemplate", "credential": "alicecredential"}
 
     @property
     def marks(self):
@@ -119,6 +121,8 @@ class World:
                           "", document)
         paths = [self.at, f"{NATIVE}/sandboxes", f"{self.at}/sessions", f"{self.at}/processes",
                  f"{self.at}/ports", f"{self.at}/code/contexts", f"{self.at}/files/workspace?list=1",
+                 f"{self.at}/egress", f"{NATIVE}/credentials", f"{NATIVE}/credentials/alicecredential",
+                 f"{NATIVE}/egress", f"{NATIVE}/usage",
                  f"{NATIVE}/webhooks", f"{NATIVE}/keys", f"{NATIVE}/users"]
         secret = self.plane.ask("GET", f"{self.at}/files/workspace/secret", key=self.key).body
         return {path: told(path) for path in paths} | {"secret": secret}
