@@ -72,6 +72,11 @@ int verb_print_lines(json_t *list, const char *field);
  * stay). */
 void verb_print(const struct text *text);
 
+/* The log of events, of all or of the sandbox that the first word names, as the options `follow` and
+ * `after` of the call say; only of one type, or (NULL) of all. */
+int verb_print_events(struct verb_call *call, struct client *client, const char *type,
+                      struct error *err);
+
 /* Delete what the words name, of one kind ("snapshots"), and print the names. The
  * exit status: what failed is complained about, and the others go all the same. */
 int verb_remove_objects(struct verb_call *call, struct client *client, const char *kind);

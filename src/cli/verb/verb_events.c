@@ -25,7 +25,8 @@ static const struct verb_option options[] = {
 
 struct watching {
     const struct verb_call *call;
-    int64_t cursor; /* of the last one that was printed */
+    const char *type; /* NULL: all */
+    int64_t cursor;   /* of the last one that was printed */
     unsigned int failures;
 };
 
@@ -67,7 +68,7 @@ static void print_event(struct watching *watching, json_t *event)
 static const char *path_of(struct client *client, const struct watching *watching, bool follows)
 {
     const struct verb_call *call = watching->call;
-    const char *type = verb_value(call, "type");
+    const char *type = watching->type;
     AUTO(text) struct text query = TEXT_INIT(URL_LENGTH_MAX);
 
     text_format(&query, "/events?after=%lld%s", (long long) watching->cursor,
@@ -137,10 +138,11 @@ static int events_follow(struct watching *watching, struct client *client, struc
     }
 }
 
-static int events(struct verb_call *call, struct client *client, struct error *err)
+int verb_print_events(struct verb_call *call, struct client *client, const char *type,
+                      struct error *err)
 {
     const char *after = verb_value(call, "after");
-    struct watching watching = {.call = call};
+    struct watching watching = {.call = call, .type = type};
     int r;
 
     if (after && number_parse(after, -1, INT64_MAX, &watching.cursor) < 0)
@@ -150,6 +152,11 @@ static int events(struct verb_call *call, struct client *client, struct error *e
     if (r < 0 && call->word_count)
         client_sandbox_explain(client, call->words[0], err);
     return r;
+}
+
+static int events(struct verb_call *call, struct client *client, struct error *err)
+{
+    return verb_print_events(call, client, verb_value(call, "type"), err);
 }
 
 const struct verb verb_events = {

@@ -27,7 +27,7 @@ bool egress_is_local(const struct sandbox_texts *local, const char *host, uint16
 }
 
 /* An address of IPv4 is no name that could lead elsewhere. */
-static bool is_address(const char *host)
+static bool place_is_address(const char *host)
 {
     return strspn(host, "0123456789.") == strlen(host);
 }
@@ -112,12 +112,12 @@ static void write_hosts(struct json_writer *json, const struct egress_place *pla
                         const struct egress_policy *policy)
 {
     for (size_t i = 0; i < place->forward_count; i++)
-        if (!is_address(place->forwards[i].host))
+        if (!place_is_address(place->forwards[i].host))
             write_host(json, place->forwards[i].address, place->forwards[i].host);
     for (size_t i = 0; i < policy->rule_count; i++) {
         const struct egress_rule *rule = &policy->rules[i];
 
-        if (!rule->is_tcp && *rule->host != '*' && !is_address(rule->host) &&
+        if (!rule->is_tcp && *rule->host != '*' && !place_is_address(rule->host) &&
             (!rule->port || rule->port == 80 || rule->port == 443))
             write_host(json, BROKER_ADDRESS, rule->host);
     }
