@@ -76,7 +76,7 @@ static void a_sandbox_without_a_policy_has_none_and_costs_nothing(void **state)
 {
     struct world *world = *state;
     struct sandbox *sandbox = world_create(world, "plain");
-    struct asked asked;
+    struct egress_asked asked;
 
     assert_int_equal(fake.opened, 0);
     assert_int_equal(world->asked_environment, 0);
@@ -176,7 +176,7 @@ static void the_secret_is_put_in_and_where_it_goes(void **state)
     struct world *world = *state;
     struct sandbox *sandbox = make(world, "asks");
     struct broker_ask ask = model_ask(sandbox);
-    struct asked asked = ask_anything(world, &ask);
+    struct egress_asked asked = ask_anything(world, &ask);
 
     assert_int_equal(asked.verdict, BROKER_PASS);
     assert_string_equal(asked.header, "x-api-key: sk-secret");
@@ -195,7 +195,7 @@ static void what_is_for_something_else_is_refused_and_told(void **state)
     struct world *world = *state;
     struct sandbox *sandbox = make(world, "labels");
     struct broker_ask ask = model_ask(sandbox);
-    struct asked asked;
+    struct egress_asked asked;
     char *events;
 
     ask.placeholder = "burrow-openai";
@@ -232,7 +232,7 @@ static void a_credential_goes_to_its_own_hosts_only(void **state)
                              .port = 443,
                              .method = "GET",
                              .path = "/"};
-    struct asked asked = ask_anything(world, &ask);
+    struct egress_asked asked = ask_anything(world, &ask);
 
     assert_int_equal(asked.code, ERR_FORBIDDEN);
     assert_non_null(strstr(asked.message, "not for host evil.test"));
@@ -256,7 +256,7 @@ static void when_a_credential_goes_what_is_open_with_it_is_cut(void **state)
 {
     struct world *world = *state;
     struct sandbox *sandbox = make(world, "cut");
-    struct asked gone = {.times = 0};
+    struct egress_asked gone = {.times = 0};
 
     egress_credential_delete(world->domain, &world->caller, "key", note_credential, &gone);
     TURN_UNTIL(&world->loop, gone.times);
@@ -272,7 +272,7 @@ static void what_was_used_is_in_rows_by_its_end_and_while_it_goes_on(void **stat
     struct world *world = *state;
     struct sandbox *sandbox = make_with(world, "spends", plain_policy, "t1");
     struct broker_usage usage = usage_of(100, 10, "model");
-    struct asked asked = ask_model(world, sandbox);
+    struct egress_asked asked = ask_model(world, sandbox);
     struct usage_told told;
 
     assert_true(egress_used(world->domain, asked.number, BROKER_ANTHROPIC, &usage));
@@ -298,7 +298,7 @@ static void rows_outlast_the_sandbox_and_the_daemon(void **state)
     struct world *world = *state;
     struct sandbox *sandbox = make(world, "outlasted");
     struct broker_usage usage = usage_of(7, 3, "nobody-knows");
-    struct asked asked = ask_model(world, sandbox);
+    struct egress_asked asked = ask_model(world, sandbox);
     struct usage_told told;
 
     end_model(world, sandbox, &asked, &usage);
@@ -321,7 +321,7 @@ static void a_budget_is_not_passed_by_more_than_one_request(void **state)
     struct world *world = *state;
     struct sandbox *sandbox = make_with(world, "budget", small_policy, NULL);
     struct broker_usage usage = usage_of(50, 0, "model");
-    struct asked first = ask_model(world, sandbox), second = ask_model(world, sandbox);
+    struct egress_asked first = ask_model(world, sandbox), second = ask_model(world, sandbox);
 
     assert_int_equal(first.verdict, BROKER_PASS);
     assert_int_equal(second.code, ERR_QUOTA);
@@ -348,7 +348,7 @@ static void a_budget_goes_on_after_a_restart_and_is_shared_by_a_task(void **stat
         "100}}";
     struct sandbox *sandbox = make_with(world, "first", shared, "t"), *other;
     struct broker_usage usage = usage_of(200, 0, "model");
-    struct asked asked = ask_model(world, sandbox);
+    struct egress_asked asked = ask_model(world, sandbox);
 
     end_model(world, sandbox, &asked, &usage);
     world_wait(world);
@@ -366,7 +366,7 @@ static void a_budget_goes_on_after_a_restart_and_is_shared_by_a_task(void **stat
 
 static void note_done(void *context, const struct error *failure)
 {
-    struct asked *asked = context;
+    struct egress_asked *asked = context;
 
     asked->times++;
     asked->code = failure ? failure->code : ERR_NONE;
@@ -376,7 +376,7 @@ static void an_owner_has_a_budget_that_administrators_set(void **state)
 {
     struct world *world = *state;
     struct egress_owner_spec spec = {.has_budget = true, .budget = {.micros_per_day = 100}};
-    struct asked asked = {.times = 0};
+    struct egress_asked asked = {.times = 0};
     struct broker_usage usage = usage_of(1000, 0, "dear");
     struct caller admin = world->caller;
     struct sandbox *sandbox;
@@ -410,7 +410,7 @@ static void what_a_reply_tells_is_not_believed_without_bounds(void **state)
     for (int i = 0; i < 200; i++) {
         char model[32];
         struct broker_usage usage;
-        struct asked asked = ask_model(world, sandbox);
+        struct egress_asked asked = ask_model(world, sandbox);
 
         (void) snprintf(model, sizeof(model), "m\x01%d", i);
         usage = usage_of(UINT64_MAX, UINT64_MAX, model);
@@ -428,7 +428,7 @@ static void a_store_that_fails_loses_no_cost(void **state)
     struct world *world = *state;
     struct sandbox *sandbox = make(world, "unkept");
     struct broker_usage usage = usage_of(9, 0, "model");
-    struct asked asked = ask_model(world, sandbox);
+    struct egress_asked asked = ask_model(world, sandbox);
 
     world->refuse_all = true;
     end_model(world, sandbox, &asked, &usage);
@@ -446,7 +446,7 @@ static void a_flood_is_counted_and_not_told_one_by_one(void **state)
 
     domain_counters(world->domain, &before);
     for (int i = 0; i < 3000; i++) {
-        struct asked asked = ask_model(world, sandbox);
+        struct egress_asked asked = ask_model(world, sandbox);
 
         end_model(world, sandbox, &asked, NULL);
     }
@@ -461,7 +461,7 @@ static void the_end_of_the_domain_does_not_wait_for_requests(void **state)
 {
     struct world *world = *state;
     struct sandbox *sandbox = make(world, "open");
-    struct asked asked = ask_model(world, sandbox);
+    struct egress_asked asked = ask_model(world, sandbox);
 
     assert_int_equal(asked.verdict, BROKER_PASS);
     world_close(world);

@@ -138,7 +138,7 @@ static void others_do_not_see_it(void **state)
 static void a_store_that_fails_changes_nothing(void **state)
 {
     struct world *world = *state;
-    struct asked asked;
+    struct egress_asked asked;
 
     (void) put_credential(world, "kept", "{\"kind\":\"anthropic\",\"value\":\"old\"}");
     world->refuse_commit = 1;
@@ -173,7 +173,7 @@ static void a_token_is_asked_for_once_and_all_wait_for_it(void **state)
 {
     struct world *world = *state;
     struct sandbox *sandbox = make_oauth(world);
-    struct asked one = {.times = 0}, other = {.times = 0};
+    struct egress_asked one = {.times = 0}, other = {.times = 0};
     const struct broker_ask ask_one = model_ask(sandbox);
     const struct egress_credential *credential;
 
@@ -199,7 +199,7 @@ static void it_is_renewed_five_minutes_early_and_kept_before_it_is_used(void **s
 {
     struct world *world = *state;
     struct sandbox *sandbox = make_oauth(world);
-    struct asked one = {.times = 0};
+    struct egress_asked one = {.times = 0};
     const struct broker_ask wanted = model_ask(sandbox);
     const struct egress_credential *credential;
 
@@ -236,7 +236,7 @@ static void a_failure_is_told_and_not_tried_again_at_once(void **state)
 {
     struct world *world = *state;
     struct sandbox *sandbox = make_oauth(world);
-    struct asked one = {.times = 0}, other;
+    struct egress_asked one = {.times = 0}, other;
     const struct broker_ask wanted = model_ask(sandbox);
     struct id system = {.text = "system"};
     AUTO(free) char *events = NULL;
@@ -268,7 +268,7 @@ static void one_that_goes_meanwhile_is_not_kept_again(void **state)
 {
     struct world *world = *state;
     struct sandbox *sandbox = make_oauth(world);
-    struct asked one = {.times = 0}, gone = {.times = 0};
+    struct egress_asked one = {.times = 0}, gone = {.times = 0};
     const struct broker_ask wanted = model_ask(sandbox);
 
     egress_ask(world->domain, &wanted, asked_answer, &one);
@@ -288,7 +288,7 @@ static void an_app_of_github_signs_and_is_given_a_token(void **state)
 {
     struct world *world = *state;
     AUTO(sandbox_spec) struct sandbox_spec spec = SANDBOX_SPEC_INIT;
-    struct asked asked = {.times = 0};
+    struct egress_asked asked = {.times = 0};
     struct broker_ask wanted = {.way = BROKER_REQUEST,
                                 .host = "github.com",
                                 .port = 443,

@@ -7,6 +7,7 @@
  *     egress_total         rows of what was used, by day
  *     egress_way           the way out of one sandbox: opened, changed, closed
  *     egress_ask           answers the broker: policy, budget and credential together
+ *     egress_grant         what was let go: what it holds, uses and how it ends
  *     egress_tell          events, and floods of them */
 #pragma once
 
@@ -177,6 +178,18 @@ void egress_authority_find(struct domain *domain, const struct id *sandbox,
 /* --- egress_ask.c ------------------------------------------------------------------------------ */
 
 void egress_ask(void *self, const struct broker_ask *ask, broker_answer *done, void *context);
+
+/* --- egress_grant.c ---------------------------------------------------------------------------- */
+
+const char *egress_scope_text(enum egress_scope_kind kind);
+const struct egress_budget *egress_budget_of(const struct egress_way *way,
+                                             enum egress_scope_kind kind);
+enum egress_api egress_api_of(enum broker_format format);
+
+/* What the verdict lets go, with an estimate of what it uses. `credential` may be NULL. */
+struct egress_grant *egress_grant_new(struct egress_way *way, const struct egress_verdict *verdict,
+                                      const char *credential, uint64_t tokens, uint64_t micros);
+
 bool egress_used(void *self, uint64_t grant, enum broker_format format,
                  const struct broker_usage *usage);
 void egress_ended(void *self, const struct broker_record *record);

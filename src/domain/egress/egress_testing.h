@@ -132,7 +132,7 @@ static inline void fake_broker_init(struct fake_broker *fake, struct world *worl
 
 /* --- questions -------------------------------------------------------------------------------- */
 
-struct asked {
+struct egress_asked {
     int times;
     enum broker_verdict verdict;
     uint64_t number;
@@ -144,7 +144,7 @@ struct asked {
 
 static inline void asked_answer(void *context, const struct broker_grant *grant)
 {
-    struct asked *asked = context;
+    struct egress_asked *asked = context;
 
     asked->times++;
     asked->verdict = grant->verdict;
@@ -164,9 +164,9 @@ static inline void asked_answer(void *context, const struct broker_grant *grant)
         (void) snprintf(asked->base, sizeof(asked->base), "%s", grant->base);
 }
 
-static inline struct asked ask_anything(struct world *world, const struct broker_ask *ask)
+static inline struct egress_asked ask_anything(struct world *world, const struct broker_ask *ask)
 {
-    struct asked asked = {.times = 0};
+    struct egress_asked asked = {.times = 0};
 
     egress_ask(world->domain, ask, asked_answer, &asked);
     assert_int_equal(asked.times, 0); /* never from inside */
@@ -186,7 +186,7 @@ static inline struct broker_ask model_ask(const struct sandbox *sandbox)
                                .body_bytes = 30};
 }
 
-static inline struct asked ask_model(struct world *world, const struct sandbox *sandbox)
+static inline struct egress_asked ask_model(struct world *world, const struct sandbox *sandbox)
 {
     const struct broker_ask ask = model_ask(sandbox);
 
@@ -202,7 +202,7 @@ static inline struct broker_usage usage_of(uint64_t input, uint64_t output, cons
 }
 
 static inline void end_model(struct world *world, const struct sandbox *sandbox,
-                             const struct asked *asked, const struct broker_usage *usage)
+                             const struct egress_asked *asked, const struct broker_usage *usage)
 {
     struct broker_record record = {.sandbox = sandbox->id,
                                    .grant = asked->number,
@@ -225,7 +225,7 @@ static inline void end_model(struct world *world, const struct sandbox *sandbox,
 static inline void note_credential(void *context, const struct error *failure,
                                    const struct egress_credential *credential)
 {
-    struct asked *asked = context;
+    struct egress_asked *asked = context;
 
     (void) credential;
     asked->times++;
@@ -234,11 +234,12 @@ static inline void note_credential(void *context, const struct error *failure,
         (void) snprintf(asked->message, sizeof(asked->message), "%s", failure->message);
 }
 
-static inline struct asked put_credential(struct world *world, const char *name, const char *json)
+static inline struct egress_asked put_credential(struct world *world, const char *name,
+                                                 const char *json)
 {
     AUTO(json) json_t *read = json_read(json, strlen(json), NULL, NULL);
     struct json_place root = {.value = read};
-    struct asked asked = {.times = 0};
+    struct egress_asked asked = {.times = 0};
     struct error err = ERROR_INIT;
     struct egress_credential *credential;
 

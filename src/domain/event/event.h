@@ -5,7 +5,8 @@
  * here again), .restore_failed, .startup_failed ("command", "error"), .woken, .updated, .deleted,
  * .error, .forked, .rolled_back, .disk_lost, .disk_renewed; snapshot.created, .deleted, .lost,
  * .found; workspace.synced, .restored; template.put, .deleted; port.exposed, .closed; user.*,
- * key.*, webhook.*. Data is a small JSON object; it always has "sandboxId" for those of a sandbox,
+ * key.*, webhook.*; credential.put, .deleted, .renewal_failed; egress.request, .denied, .violation,
+ * .budget, .flood (so many were not told one by one), .defaults. Data is a small JSON object; it always has "sandboxId" for those of a sandbox,
  * and never a secret.
  *
  * Followers get what the store holds behind their cursor, then what is committed, in order, without
