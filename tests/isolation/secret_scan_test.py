@@ -20,6 +20,7 @@ enter()
 from control_plane import NATIVE, ControlPlane  # noqa: E402
 from launcher import need_launcher  # noqa: E402
 from outpost import groups_of  # noqa: E402
+from scripted_model import KEY, ScriptedModel  # noqa: E402
 from swift import Swift  # noqa: E402
 from tap import equal, main, skip, test  # noqa: E402
 
@@ -227,6 +228,67 @@ def look_at(plane, swift):
     for kind, word in PLANTED.items():
         assert any((kind, word) == (one[0], one[2]) for one in found), f"not found: {kind} in {found}"
     plane.call("DELETE", at)
+
+
+# --- credentials of the egress broker ---------------------------------------------------------------
+
+
+def spellings(*secrets):
+    """As they are, and as a header or a database could have them."""
+    plain = {secret.encode() for secret in secrets}
+    return plain | {base64.b64encode(word) for word in plain} | {word.hex().encode() for word in plain}
+
+
+def kept_by(plane, words):
+    """Files of the daemon's own, but for its keys, and its log, in which one of the words is."""
+    found = {("log", "log", word) for word in words if word in plane.log().encode()}
+    for folder, folders, names in os.walk(f"{plane.data}/daemon"):
+        folders[:] = [name for name in folders if name != "keys"]
+        for name in names:
+            path = os.path.join(folder, name)
+            if os.path.isfile(path) and not os.path.islink(path):
+                found |= {("kept", path, word) for word in words_in_file(path, words)}
+    return found
+
+
+@test
+def no_credential_that_was_put_into_requests_is_in_a_sandbox_or_readable_on_disk():
+    need_launcher()
+    secret = "planted-credential-for-a-host-of-the-outside"
+    words = spellings(KEY, secret)
+    with ScriptedModel() as model, ControlPlane("--stock", "0", "--model-upstreams",
+                                                f"anthropic={model.url}/v1,openai={model.url}/v1") as plane:
+        for name, body in (("model", {"kind": "anthropic", "value": KEY}), ("chat", {"kind": "openai", "value": KEY}),
+                           ("host", {"kind": "basic", "value": f"me:{secret}", "hosts": ["host.test"]})):
+            plane.call("PUT", f"{NATIVE}/credentials/{name}", body)
+        box = plane.create("agent", network="none", egress={
+            "rules": [{"host": "host.test", "credential": "host"}],
+            "models": {"anthropic": "model", "openai": "chat"}})["id"]
+        at = f"{NATIVE}/sandboxes/{box}"
+        for path in ("$ANTHROPIC_BASE_URL/v1/messages", "$OPENAI_BASE_URL/chat/completions"):
+            done = plane.execute(box, "curl -sS -d '{\"model\":\"m\",\"stream\":true,\"messages\":"
+                                      f"[{{\"role\":\"user\",\"content\":\"hi\"}}]}}' {path} | tee -a /workspace/told")
+            assert "You" in done["stdout"], done
+        equal(model.questions[-1].key, KEY, "what the model was shown")
+        plane.execute(box, "curl -s https://host.test/; env > /workspace/variables; sleep 1000 >/dev/null 2>&1 &")
+        plane.call("POST", f"{at}/snapshots", {"name": "kept"}, timeout=60)
+        plane.call("POST", f"{at}/backups", {}, timeout=60)
+        plane.call("POST", f"{NATIVE}/snapshots/kept/fork", {"name": "copy"}, timeout=60)
+        for one in (box, plane.sandbox("copy")["id"]):
+            found, counts = scan(plane, one, words)
+            print(f"# looked at {counts}", flush=True)
+            equal(found, set(), "credentials inside")
+        equal(kept_by(plane, words), set(), "credentials on disk and in the log")
+        told = [plane.ask("GET", path).body for path in (
+            f"{NATIVE}/credentials", f"{NATIVE}/events?limit=1000", f"{at}/egress", f"{NATIVE}/audit", "/metrics", at)]
+        equal([word for word in words for body in told if word in body], [], "credentials in answers")
+        # What finds nothing finds what a careless user puts there.
+        plane.call("PUT", f"{at}/files/tmp/notes", KEY.encode())
+        plane.execute(box, f"X={secret} sleep 1000 >/dev/null 2>&1 &")
+        found, _ = scan(plane, box, words)
+        equal({("file", KEY.encode()), ("environment", secret.encode())} - {(one[0], one[2]) for one in found}, set(),
+              f"planted ones that were not found in {found}")
+        plane.call("DELETE", at)
 
 
 main()
