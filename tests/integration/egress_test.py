@@ -5,6 +5,7 @@ key inside, budgets, interception, tunnels, plain TCP, over freezes, hibernation
 serves all tests; each test has sandboxes of its own."""
 
 import contextlib
+import datetime
 import http.server
 import json
 import os
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import urllib.parse
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
@@ -297,6 +299,33 @@ def plain_tcp_goes_where_a_rule_says():
     equal((status, out.strip()), (0, "b'HELLO'"), err)
 
 
+@test
+def a_refresh_token_becomes_a_key_outside_and_another_one_when_it_expires():
+    with tokens() as server:
+        PLANE.call("PUT", f"{NATIVE}/credentials/login", {
+            "kind": "oauth", "api": "openai", "refreshToken": "refresh-1", "clientId": "me",
+            "tokenUrl": f"http://127.0.0.1:{server.server_address[1]}/token"})
+        PLANE.create("logged-in", network="none", egress={"models": {"openai": "login"}})
+        MODEL.script = None
+        label, base = "authorization: Bearer $OPENAI_API_KEY", "$OPENAI_BASE_URL"
+        status, text = ask("logged-in", "/chat/completions", label, base)
+        equal(status, 200, text)
+        # It expires within five minutes: another one is asked for by itself, with the newest refresh token.
+        wait_until(lambda: len(server.seen) > 1, "it is renewed")
+        equal(server.seen[:2], ["refresh-1", "refresh-2"], "refresh tokens")
+        server.status = 400
+
+        def is_over():
+            shown = PLANE.call("GET", f"{NATIVE}/credentials/login")
+            return "failure" in shown and shown["expiresAt"] < wall_clock()
+        wait_until(is_over, "it has expired and is not renewed")
+        status, text = ask("logged-in", "/chat/completions", label, base)
+        assert status >= 400 and "renew" in text and "refresh-" not in text, (status, text)
+        types = [one["type"] for one in PLANE.call("GET", f"{NATIVE}/events?type=credential.&limit=1000")["events"]]
+        assert "credential.renewal_failed" in types, types
+        assert "log in again" in PLANE.call("GET", f"{NATIVE}/credentials/login")["failure"]
+
+
 # --- changes ----------------------------------------------------------------------------------------
 
 @test
@@ -374,6 +403,11 @@ def it_is_there_after_a_freeze_and_after_hibernation():
     MODEL.script = None
     PLANE.call("POST", of("sleepy", "/sleep"))
     equal(ask("sleepy")[0], 200, "after a freeze")
+    PLANE.call("PATCH", of("sleepy"), {"hibernateAfter": "1s"})
+    PLANE.call("POST", of("sleepy", "/sleep"))
+    wait_until(lambda: PLANE.sandbox("sleepy")["status"] == "hibernated", "it is hibernated")
+    equal(egress("sleepy")["open"], False, "open without processes")
+    equal(ask("sleepy")[0], 200, "after hibernation")
     PLANE.call("POST", of("sleepy", "/stop"))
     wait_until(lambda: not egress("sleepy")["open"], "it is closed")
     PLANE.call("POST", of("sleepy", "/start"))
@@ -385,8 +419,7 @@ def it_is_there_after_a_freeze_and_after_hibernation():
 
 @test
 def it_is_there_after_kill_9_and_no_cost_is_lost():
-    make("survivor", labels={"task": "survival"}) if False else PLANE.create(
-        "survivor", network="none", labels={"task": "survival"}, egress=policy(budget={"tokensPerDay": 100}))
+    PLANE.create("survivor", network="none", labels={"task": "survival"}, egress=policy(budget={"tokensPerDay": 100}))
     PLANE.create("frozen-survivor", network="none", egress=policy())
     PLANE.call("POST", of("frozen-survivor", "/sleep"))
     MODEL.script = [Say("a", Usage(input=50, output=40))]
@@ -395,7 +428,7 @@ def it_is_there_after_kill_9_and_no_cost_is_lost():
                         if one["task"] == "survival" and one["tokens"]["input"] == 50], "it is kept")
     gate = threading.Event()
     MODEL.script = [Wait(gate, Say("b", Usage(input=2, output=1)), between=True)]
-    streaming = threading.Thread(target=lambda: contextlib.suppress(Exception) and ask_quietly("survivor"))
+    streaming = threading.Thread(target=ask_quietly, args=("survivor",))
     streaming.start()
     wait_until(lambda: [one for one in PLANE.call("GET", f"{NATIVE}/usage?by=task")["usage"]
                         if one["task"] == "survival" and one["partial"] == 1], "one is under way")
@@ -455,6 +488,38 @@ def tls_server(both):
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+class TokenHandler(http.server.BaseHTTPRequestHandler):
+    def log_message(self, format, *args):  # pylint: disable=redefined-builtin
+        pass
+
+    def do_POST(self):
+        form = urllib.parse.parse_qs(self.rfile.read(int(self.headers["content-length"])).decode())
+        self.server.seen.append(form["refresh_token"][0])
+        body = json.dumps({"access_token": KEY, "refresh_token": f"refresh-{len(self.server.seen) + 1}",
+                           "expires_in": 1}).encode()
+        self.send_response(self.server.status)
+        self.end_headers()
+        self.wfile.write(body if self.server.status == 200 else b"{}")
+
+
+@contextlib.contextmanager
+def tokens():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), TokenHandler)
+    server.seen, server.status = [], 200
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def wall_clock():
+    return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
 
 
 class Echo:

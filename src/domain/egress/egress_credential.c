@@ -44,7 +44,7 @@ const char *egress_kind_text(enum egress_kind kind)
 
 static char **credential_text(struct egress_credential *credential, const struct egress_text *text)
 {
-    return (char **) ((char *) credential + text->offset);
+    return (char **) (void *) ((char *) credential + text->offset);
 }
 
 void egress_credential_free(struct egress_credential *credential)

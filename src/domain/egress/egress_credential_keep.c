@@ -106,7 +106,8 @@ static void write_texts(const struct egress_credential *credential, bool secrets
 
     json_document_begin(&json, text);
     for (size_t i = 0; i < EGRESS_TEXT_COUNT; i++) {
-        char *const *value = (char *const *) ((const char *) credential + egress_texts[i].offset);
+        char *const *value =
+            (char *const *) (const void *) ((const char *) credential + egress_texts[i].offset);
 
         if (*value && egress_texts[i].is_secret == secrets)
             json_add_text(&json, egress_texts[i].name, *value);
@@ -158,7 +159,7 @@ static int read_texts(const struct store_value *value, struct egress_credential 
         return -1;
     for (size_t i = 0; i < EGRESS_TEXT_COUNT; i++) {
         const char *text = json_string_value(json_object_get(read, egress_texts[i].name));
-        char **at = (char **) ((char *) credential + egress_texts[i].offset);
+        char **at = (char **) (void *) ((char *) credential + egress_texts[i].offset);
 
         if (text && !*at)
             *at = mem_copy_text(text);
