@@ -39,9 +39,12 @@ struct harness_status {
     uint16_t port;       /* inside; 0: none, as for those that are one program a turn */
     const char *version; /* as it says; "" while not known */
     unsigned int starts; /* since the sandbox began to run */
+    /* Of one that failed: the end of what it wrote to stderr, up to 4 kB; "" otherwise. An error has
+     * room for a line of it. */
+    const char *last_words;
 };
 
-/* ERR_UPSTREAM with the last it wrote to stderr; ERR_UPSTREAM_TIMEOUT when it was not ready in time. */
+/* ERR_UPSTREAM with the last line it wrote to stderr; ERR_UPSTREAM_TIMEOUT when it was not ready in time. */
 typedef void harness_ready_done(void *context, const struct error *failure,
                                 const struct harness_status *status);
 
