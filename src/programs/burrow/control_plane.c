@@ -206,6 +206,19 @@ static struct quota default_quota(const struct settings *settings)
     };
 }
 
+static void open_drivers(struct control_plane *plane)
+{
+    const struct drivers_options options = {
+        .loop = plane->loop,
+        .clock = clock_system(),
+        .log = plane->log,
+        .reach = agent_reach_of(&plane->reach),
+    };
+
+    plane->reach.agents = plane->agents;
+    plane->drivers = drivers_new(&options);
+}
+
 static int memory_available(void *context)
 {
     (void) context;
@@ -300,6 +313,7 @@ static int open_domain(struct control_plane *plane, const struct settings *setti
     options.mounter = stored_state_mounter(&plane->stored);
     options.objects = options.vault ? plane->objects.objects : NULL;
     plane->domain = domain_new(&options);
+    plane->reach.domain = plane->domain;
     if (plane->provider && open_broker(plane, settings, err) < 0)
         return -1;
     agents_set_domain(plane->agents, plane->domain);
@@ -432,6 +446,7 @@ int control_plane_open(struct control_plane *plane, struct loop *loop, struct lo
         object_stores_open(&plane->objects, loop, log, settings, err) < 0)
         return -1;
     plane->agents = agents_new(loop, log);
+    open_drivers(plane);
     if (open_domain(plane, settings, data, err) < 0 || open_api(plane, settings, err) < 0)
         return -1;
     domain_open(plane->domain, domain_opened, plane);
@@ -493,12 +508,22 @@ static void agents_closed(void *context)
 
 static void domain_is_gone(void *context);
 
+static void drivers_closed(void *context)
+{
+    struct control_plane *plane = context;
+
+    if (plane->agents)
+        agents_close(TAKE_PTR(plane->agents), agents_closed, plane);
+    else
+        agents_closed(plane);
+}
+
 static void domain_closed(void *context, const struct error *failure)
 {
     struct control_plane *plane = context;
 
     (void) failure;
-    plane->domain = NULL;
+    plane->domain = plane->reach.domain = NULL;
     tls_context_free(TAKE_PTR(plane->upstream_tls));
     token_client_close(TAKE_PTR(plane->tokens), domain_is_gone, plane);
 }
@@ -509,10 +534,10 @@ static void domain_is_gone(void *context)
 
     stored_state_done(&plane->stored);
     loop_task_cancel(&plane->turn);
-    if (plane->agents)
-        agents_close(TAKE_PTR(plane->agents), agents_closed, plane);
+    if (plane->drivers)
+        drivers_close(TAKE_PTR(plane->drivers), drivers_closed, plane);
     else
-        agents_closed(plane);
+        drivers_closed(plane);
 }
 
 /* Sockets that were asked for before, and nobody needs any more. */

@@ -23,8 +23,10 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "domain/domain.h"
+#include "harness/drivers.h"
 #include "net/http/http_route.h"
 #include "net/loop.h"
+#include "programs/burrow/agent_reach.h"
 #include "programs/burrow/data_folder.h"
 #include "programs/burrow/object_stores.h"
 #include "programs/burrow/settings.h"
@@ -43,6 +45,8 @@ struct control_plane {
     struct shares *shares;
     struct object_stores objects;
     struct agents *agents;
+    struct agent_reach reach;
+    struct drivers *drivers; /* of coding agents */
     struct stored_state stored;
     struct domain *domain;
     struct provider *provider; /* the domain's; NULL: there are no sandboxes */
