@@ -20,6 +20,9 @@ static const struct driver_kind {
     turn_beginner *begin;
 } kinds[] = {
     {"opencode", true, opencode_turn_begin},
+    {"claude", false, command_turn_begin},
+    {"codex", false, command_turn_begin},
+    {"command", false, command_turn_begin},
 };
 
 static const struct driver_kind *driver_kind_find(const char *name)
@@ -182,7 +185,7 @@ static struct harness_turn *drivers_begin(struct drivers *drivers,
 {
     const struct driver_kind *kind = driver_kind_find(prompt->place.kind);
 
-    return (kind ? kind->begin : opencode_turn_begin)(drivers, prompt, is_find, listener, context);
+    return (kind ? kind->begin : command_turn_begin)(drivers, prompt, is_find, listener, context);
 }
 
 static struct harness_turn *drivers_prompt(void *self, const struct harness_prompt *prompt,

@@ -398,4 +398,94 @@ def a_turn_that_is_left_tells_nothing_and_goes_on():
         equal(found.ended()["answer"], "onetwo")
 
 
+# --- programs that print lines -----------------------------------------------------------------
+
+PROGRAM = """
+echo '{"session":"talk-1"}'
+printf '%s\n' '{"delta":"wor","part":"p"}' '{"delta":"king","part":"p"}'
+echo '{"type":"text","id":"p","text":"working"}'
+echo '{"type":"tool","id":"t","tool":"bash","state":{"status":"completed","input":{},"output":"hi"}}'
+echo "the prompt was: $BURROW_PROMPT of $BURROW_SESSION"
+echo '{"usage":{"input":3,"output":4},"cost":0.001}'
+echo x >>starts
+while [ -e hold ]; do sleep 0.05; done
+"""
+
+
+def runs(place, command=PROGRAM, **fields):
+    return place.harness(kind="command", command=command, config={}, **fields)
+
+
+@test
+def a_program_that_prints_lines_is_an_agent():
+    with Place() as place, runs(place) as harness:
+        equal(harness.ensure()["state"], "ready")
+        turn = harness.prompt("it's \"quoted\" $HOME")
+        end = turn.ended()
+        equal((end["failure"], turn.session()), (None, "talk-1"))
+        equal(end["answer"], "the prompt was: it's \"quoted\" $HOME of ")
+        equal(turn.text(), {"p": "working"})
+        equal([line["id"] for line in turn.all("part")][:2], ["p", "t"])
+        equal((end["usage"]["input"], end["usage"]["costMicros"], end["usage"]["costKnown"]), (3, 1000, True))
+        end = harness.prompt("again", session="talk-1").ended()
+        assert end["answer"].endswith("again of talk-1"), end
+
+
+@test
+def a_program_that_fails_says_why():
+    with Place() as place, runs(place, "echo no way >&2; exit 5") as harness:
+        equal(harness.prompt("x").ended()["failure"]["message"], "the agent ended with exit code 5: no way\n")
+    with Place() as place, runs(place, "burrow-no-such-program") as harness:
+        assert "no such program" in harness.prompt("x").ended()["failure"]["message"]
+    with Place() as place, runs(place, "echo '{\"type\":\"error\",\"message\":\"too dear\"}'") as harness:
+        equal(harness.prompt("x").ended()["failure"]["message"], "error: too dear")
+    with Place() as place, place.harness(kind="nonsense", config={}) as harness:
+        equal(harness.prompt("x").ended()["failure"]["code"], "invalid_request")
+
+
+@test
+def a_run_is_cancelled_and_leaves_no_process():
+    with Place() as place, runs(place) as harness:
+        with open(f"{place.folder}/hold", "w", encoding="ascii"):
+            pass
+        turn = harness.prompt("x")
+        turn.wait("part")
+        turn.do("cancel")
+        end = turn.ended()
+        equal((end["failure"], end["cancelled"]), (None, True))
+        early = harness.prompt("y")
+        early.do("cancel")
+        equal(early.ended()["cancelled"], True)
+        processes = json.loads(place.agent.get("/api/process/list").body)["processes"]
+        equal([process["status"] for process in processes if process["status"] == "running"], [])
+
+
+@test
+def a_run_is_found_again_and_not_started_twice():
+    with Place() as place:
+        with open(f"{place.folder}/hold", "w", encoding="ascii"):
+            pass
+        with runs(place) as harness:
+            turn = harness.prompt("x")
+            turn.wait("part")
+            harness.kill()
+        with runs(place) as harness:
+            found = harness.find(turn.name, "talk-1")
+            found.wait("part")
+            os.unlink(f"{place.folder}/hold")
+            equal(found.ended()["failure"], None)
+            equal(harness.find(turn.name, "talk-1").ended()["usage"]["output"], 4)
+            assert harness.find(new_id(), None).ended()["failure"]["message"].startswith("agent_lost")
+            equal(place.lines("starts"), ["x"])
+
+
+@test
+def endless_lines_and_output_end_no_turn():
+    command = "head -c 6000000 /dev/zero | tr '\\0' x; echo; yes '{\"type\":\"step\"}' | head -n 60000; echo the end"
+    with Place() as place, runs(place, command) as harness:
+        end = harness.prompt("x").ended()
+        equal(end["failure"], None)
+        assert end["answer"].endswith("the end"), end["answer"][-200:]
+
+
 main()

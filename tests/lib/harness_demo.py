@@ -13,6 +13,7 @@ import queue
 import random
 import subprocess
 import threading
+import time
 
 from program import START_SECONDS, STOP_SECONDS, clean_environment, program
 
@@ -122,7 +123,8 @@ class HarnessDemo:
             self.turns[line["turn"]].told.append(line)
 
     def wait_for(self, look, what, seconds=WAIT_SECONDS):
-        for _ in range(int(seconds * 10)):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
             found = look()
             if found is not None:
                 return found
