@@ -47,7 +47,9 @@ class Turn:
         return [line for line in self.told if line["tells"] == tells]
 
     def session(self):
-        return self.wait("began")["session"]
+        """Asked for any number of times."""
+        began = self.all("began") or [self.wait("began")]
+        return began[0]["session"]
 
     def ended(self, seconds=WAIT_SECONDS):
         return self.wait("ended", seconds)

@@ -1,13 +1,15 @@
-/* burrow image: `build` is done here, with sandboxes; all else is burrow-admin's. */
+/* burrow image: `build` and `prepare` are done here, with sandboxes; all else is burrow-admin's. */
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/auto.h"
 #include "base/encoding/utf8.h"
 #include "base/number.h"
 #include "programs/burrow/command.h"
 #include "programs/burrow/image_build.h"
+#include "programs/burrow/image_prepare.h"
 #include "programs/burrow/root_program.h"
 
 #define STATUS_FAILED  1
@@ -227,12 +229,101 @@ static int command_build(int argc, char **argv)
     return STATUS_FAILED;
 }
 
-/* Where `build` stands among the words, behind options of all image verbs; 0: it does not. */
-static int find_build(int argc, char **argv)
+/* --- prepare --------------------------------------------------------------------------------- */
+
+static const struct option prepare_options[] = {
+    {"background", no_argument, NULL, 'b'},         {"cgroup", required_argument, NULL, 'c'},
+    {"data", required_argument, NULL, 'd'},         {"help", no_argument, NULL, 'h'},
+    {"network-name", required_argument, NULL, 'N'}, {"recipe", required_argument, NULL, 'R'},
+    {"run", required_argument, NULL, 'r'},          {NULL, 0, NULL, 0},
+};
+
+static const char prepare_usage[] =
+    "usage: burrow image prepare [OPTION...] NAME\n"
+    "\n"
+    "Make an image that comes with Burrow as a recipe: `agent`, Debian with OpenCode, Claude Code "
+    "and\n"
+    "Codex. Fetches Debian packages and, as nobody, packages from npm ($NPM_REGISTRY); does "
+    "nothing\n"
+    "when it is there and its recipe has not changed. Needs root, mmdebstrap and python3.\n"
+    "\n"
+    "  --recipe DIR            another folder with a recipe\n"
+    "  --background            return at once; DATA/prepare/NAME/state says how far it is\n"
+    "  --data DIR, --run DIR, --cgroup NAME, --network-name NAME   of the launcher\n";
+
+/* Where what an option says is kept. */
+static const char **prepare_place(struct image_prepare *prepare, int option)
+{
+    switch (option) {
+    case 'c':
+        return &prepare->cgroup;
+    case 'd':
+        return &prepare->data;
+    case 'N':
+        return &prepare->network_name;
+    case 'r':
+        return &prepare->run;
+    case 'R':
+        return &prepare->recipe;
+    default:
+        return NULL;
+    }
+}
+
+static int prepare_parse(int argc, char **argv, struct image_prepare *prepare)
+{
+    int option;
+
+    while ((option = getopt_long(argc, argv, "h", prepare_options, NULL)) >= 0) {
+        const char **place = prepare_place(prepare, option);
+
+        if (place)
+            *place = optarg;
+        else if (option == 'b')
+            prepare->is_background = true;
+        else
+            return option == 'h' ? 1 : -1;
+    }
+    if (argc - optind != 1)
+        return -1;
+    prepare->name = argv[optind];
+    return 0;
+}
+
+static int command_prepare(int argc, char **argv)
+{
+    struct image_prepare prepare = {.name = NULL};
+    struct error err = ERROR_INIT;
+    int parsed = prepare_parse(argc, argv, &prepare);
+
+    if (parsed != 0) {
+        (void) fputs(prepare_usage, parsed > 0 ? stdout : stderr);
+        return parsed > 0 ? 0 : STATUS_REFUSED;
+    }
+    if (geteuid() != 0) {
+        (void) fputs("burrow image: needs root: run it with sudo\n", stderr);
+        return STATUS_REFUSED;
+    }
+    if (image_prepare(&prepare, &err) == 0)
+        return 0;
+    (void) fflush(stdout);
+    (void) fprintf(stderr, "burrow image prepare: %s\n", err.message);
+    return STATUS_FAILED;
+}
+
+/* --- which verb ------------------------------------------------------------------------------- */
+
+static const struct own_verb {
+    const char *name;
+    int (*run)(int argc, char **argv);
+} own_verbs[] = {{"build", command_build}, {"prepare", command_prepare}};
+
+/* Where the verb stands among the words, behind options of all image verbs; 0: there is none. */
+static int find_verb(int argc, char **argv)
 {
     for (int i = 0; i < argc; i++) {
         if (argv[i][0] != '-')
-            return strcmp(argv[i], "build") == 0 ? i + 1 : 0;
+            return i + 1;
         if (strcmp(argv[i], "--data") == 0 || strcmp(argv[i], "--run") == 0)
             i++;
     }
@@ -241,14 +332,19 @@ static int find_build(int argc, char **argv)
 
 int command_image(int argc, char **argv)
 {
-    int at = find_build(argc, argv);
+    int at = find_verb(argc, argv);
+    const struct own_verb *own = NULL;
 
-    if (!at)
+    for (size_t i = 0; at && i < ARRAY_COUNT(own_verbs); i++) {
+        if (strcmp(argv[at - 1], own_verbs[i].name) == 0)
+            own = &own_verbs[i];
+    }
+    if (!own)
         return root_program_exec_verb("image", argc, argv);
     /* getopt wants a word before the options: the verb, from wherever it stood. */
     for (char *verb = argv[--at]; at > 0; at--) {
         argv[at] = argv[at - 1];
         argv[at - 1] = verb;
     }
-    return command_build(argc, argv);
+    return own->run(argc, argv);
 }

@@ -11,6 +11,7 @@
 
 #include "base/auto.h"
 #include "base/pool.h"
+#include "programs/burrow/image_prepare.h"
 #include "programs/burrow/root_program.h"
 #include "sys/file/sys_file.h"
 
@@ -122,6 +123,28 @@ static void add_daemon(struct serve_root_words *words, const struct settings *se
         serve_root_add(words, flags[i]);
 }
 
+/* Each by a child that goes on by itself. Whatever keeps one from being made keeps nobody from
+ * serving. */
+static void prepare_images(const struct settings *settings, struct pool *pool)
+{
+    char *rest = NULL, *names = pool_copy_text(pool, settings->prepare_images);
+
+    for (char *name = strtok_r(names, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
+        const struct image_prepare image = {
+            .name = name + strspn(name, " "),
+            .data = settings->data,
+            .run = settings->run_folder,
+            .cgroup = settings->cgroup,
+            .network_name = settings->network_name,
+            .is_background = true,
+        };
+        struct error err = ERROR_INIT;
+
+        if (image_prepare(&image, &err) < 0)
+            (void) fprintf(stderr, "burrow serve: prepare-images: %s\n", err.message);
+    }
+}
+
 int serve_root(const struct settings *settings, struct error *err)
 {
     struct serve_root_words words = {.count = 0};
@@ -140,6 +163,7 @@ int serve_root(const struct settings *settings, struct error *err)
     if (find_user(settings->user, &user, &group, err) < 0 ||
         make_data(settings->data, user, group, err) < 0)
         return -1;
+    prepare_images(settings, &words.pool);
     add_launcher(&words, settings);
     add_daemon(&words, settings, self);
     /* What the file says is in the flags; the daemon may not be able to read it. */

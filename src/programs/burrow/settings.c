@@ -68,6 +68,12 @@ const struct setting settings_table[] = {
      "The network of sandboxes for which nothing else is asked.", "none|nat"},
     {"stock", SETTING_STOCK, FIELD(stock), "8", "N",
      "The warm pool: sandboxes kept ready to be handed out at once; 0 for none.", NULL},
+    {"agent-image", SETTING_TEXT, FIELD(agent_image), "agent", "NAME",
+     "The image of sandboxes that are made for a coding agent.", NULL},
+    {"prepare-images", SETTING_TEXT, FIELD(prepare_images), "", "NAME,...",
+     "Images that come with Burrow as recipes and are made in the background when they are not "
+     "there, such as agent. They need mmdebstrap, python3 and the way to Debian and npm.",
+     NULL},
     {"node", SETTING_TEXT, FIELD(node), "", "NAME",
      "The name of this machine among others that share a store; its host name unless given.", NULL},
     {"default-memory", SETTING_SIZE, FIELD(default_memory), "2G", "SIZE",

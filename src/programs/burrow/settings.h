@@ -37,6 +37,8 @@ struct settings {
     uint64_t pool_size; /* bytes; 0: not given */
     char *default_network;
     uint64_t stock;
+    char *agent_image;
+    char *prepare_images;
     char *node;
     uint64_t default_memory; /* bytes; 0: no limit, as for all limits and quotas */
     uint64_t default_pids;
