@@ -15,6 +15,7 @@
 #include "launcher/image/image.h"
 #include "launcher/image/image_layers.h"
 #include "launcher/site.h"
+#include "programs/admin/image_preparing.h"
 #include "programs/admin/verb.h"
 #include "programs/admin/verb_image_build.h"
 #include "programs/admin/verb_image_debian.h"
@@ -57,7 +58,7 @@ static void print_usage(const struct list *list, FILE *out)
         "contains them are refused.\n",
         list->noun,
         is_image(list) ? " | import NAME FILE|DIR | inspect NAME | prune\n       burrow image "
-                         "build NAME DIR (--help tells more)\n       burrow image "
+                         "build NAME DIR | prepare NAME (--help tells more)\n       burrow image "
                          "[--data DIR] " IMAGE_PULL_USAGE
                        : "",
         is_image(list)
@@ -138,6 +139,8 @@ static int run_list(struct list *list, char **words, struct error *err)
         print_entry(IMAGE_HOST, "");
     for (size_t i = 0; r == 0 && i < count; i++)
         print_entry(entries[i].name, entries[i].folder);
+    if (r == 0 && is_image(list))
+        image_preparing_print(list->data);
     return r;
 }
 

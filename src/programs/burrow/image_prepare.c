@@ -217,7 +217,7 @@ static int prepare_base(struct prepare *prepare, struct error *err)
     (void) snprintf(name, sizeof(name), "%.200s-base", prepare->options->name);
     packages[strcspn(packages, "\n")] = '\0';
     made[strcspn(made, "\n")] = '\0';
-    if (strcmp(packages, made) == 0 && prepare_has_image(prepare, name))
+    if (!*packages || (strcmp(packages, made) == 0 && prepare_has_image(prepare, name)))
         return 0;
     prepare_add_build(prepare, &words);
     prepare_add(&words, "--debian");

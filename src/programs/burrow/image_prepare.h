@@ -10,7 +10,7 @@
  *     DATA/prepare/NAME/state      one line: "step 2 of 3: ...", "ready DIGEST", "failed: ..."
  *                       log        all that was written, of one in the background
  *
- * What is ready and of the same recipe is not done again. No byte from outside is read by root. */
+ * The first two may be missing. What is ready and of the same recipe is not done again. No byte from outside is read by root. */
 #pragma once
 
 #include <stdbool.h>
