@@ -16,6 +16,7 @@
 #include "base/memory.h"
 #include "base/trace.h"
 #include "harness/drivers_internal.h"
+#include "harness/opencode_answer.h"
 #include "harness/opencode_server.h"
 #include "harness/turn_record.h"
 #include "json/json_read.h"
@@ -30,7 +31,7 @@
 #define ABORTS_MAX     20
 #define BARREN_MAX     10 /* looks at a session that rests without an answer */
 #define REPLY_MAX      ((size_t) 1024 * 1024)
-#define HISTORY_MAX    ((size_t) 24 * 1024 * 1024)
+#define HISTORY_MAX    ((size_t) 4 * 1024 * 1024) /* read on the loop */
 #define BODY_MAX       ((size_t) 32 * 1024 * 1024)
 #define TARGET_MAX     512
 
@@ -309,9 +310,11 @@ static void turn_got_history(void *context, const struct error *failure,
     struct error err = ERROR_INIT;
 
     turn->question = NULL;
-    if (failure && failure->code == ERR_TOO_LARGE && turn->window + 1 < ARRAY_COUNT(windows)) {
-        turn->window++;
-        turn_read(turn);
+    if (failure && failure->code == ERR_TOO_LARGE) {
+        if (++turn->window < ARRAY_COUNT(windows))
+            turn_read(turn);
+        else
+            turn_fail(turn, failure, "read the agent's messages");
         return;
     }
     if (failure) {
@@ -541,84 +544,24 @@ static void turn_lose(struct harness_turn *head)
 
 /* --- answers --------------------------------------------------------------------------------- */
 
-struct turn_answer {
-    harness_done *done;
-    void *context;
-};
-
-static void turn_answered(void *context, const struct error *failure,
-                          const struct query_reply *reply)
-{
-    struct turn_answer *answer = context;
-    struct error err;
-
-    if (!failure && !turn_is_good(reply)) {
-        (void) error_set(&err, reply->status == 404 ? ERR_NOT_FOUND : ERR_UPSTREAM, 0,
-                         "the agent answered with status %d: %.200s", reply->status, reply->bytes);
-        failure = &err;
-    }
-    answer->done(answer->context, failure);
-    free(answer);
-}
-
-/* Where an answer goes, and its body. */
-static void turn_write_permission(const struct opencode_turn *turn, const char *request,
-                                  const char *reply, const char *message, char *target,
-                                  struct json_writer *json)
-{
-    bool is_old = opencode_server_is_old(turn->server);
-
-    if (is_old)
-        (void) snprintf(target, TARGET_MAX, "/session/%s/permissions/%s", turn->record.session,
-                        request);
-    else
-        (void) snprintf(target, TARGET_MAX, "/permission/%s/reply", request);
-    json_add_text(json, is_old ? "response" : "reply", reply);
-    if (message && !is_old)
-        json_add_text(json, "message", message);
-}
-
-static void turn_write_question(const char *request, const char *answers, char *target,
-                                struct json_writer *json)
-{
-    (void) snprintf(target, TARGET_MAX, "/question/%s/%s", request, answers ? "reply" : "reject");
-    if (!answers)
-        return;
-    json_key(json, "answers");
-    json_put_raw(json, answers, strlen(answers));
-}
-
 static void turn_answer(struct harness_turn *head, bool is_question, const char *request,
                         const char *reply, const char *message, harness_done *done, void *context)
 {
-    struct opencode_turn *turn = turn_of(head);
-    AUTO(text) struct text body = TEXT_INIT(REPLY_MAX);
-    struct query_request asked = {.method = "POST", .timeout_ms = ASK_MS};
-    struct turn_answer *answer;
-    char target[TARGET_MAX];
-    struct json_writer json;
+    const struct opencode_turn *turn = turn_of(head);
+    const struct opencode_answer answer = {.request = request,
+                                           .reply = reply,
+                                           .message = message,
+                                           .is_question = is_question,
+                                           .done = done,
+                                           .context = context};
     struct error err;
 
-    if (turn->step == STEP_OVER || !turn_record_knows(&turn->record, request)) {
-        (void) error_set(&err, ERR_NOT_FOUND, 0, "the agent does not wait for an answer to this");
-        drivers_answer_later(head->drivers, done, context, &err);
+    if (turn->step != STEP_OVER && turn_record_knows(&turn->record, request)) {
+        opencode_answer_send(head->drivers, turn->server, turn->record.session, &answer);
         return;
     }
-    json_document_begin(&json, &body);
-    if (is_question)
-        turn_write_question(request, reply, target, &json);
-    else
-        turn_write_permission(turn, request, reply, message, target, &json);
-    if (json_document_end(&json) < 0) {
-        (void) error_set(&err, ERR_TOO_LARGE, 0, "the answer is too large");
-        drivers_answer_later(head->drivers, done, context, &err);
-        return;
-    }
-    answer = mem_alloc(sizeof(*answer));
-    *answer = (struct turn_answer){.done = done, .context = context};
-    asked.target = target;
-    asked.body = text_string(&body);
-    (void) opencode_server_ask(turn->server, &asked, turn_answered, answer);
+    (void) error_set(&err, ERR_NOT_FOUND, 0, "the agent does not wait for an answer to this");
+    drivers_answer_later(head->drivers, done, context, &err);
 }
 
 /* --- all together ---------------------------------------------------------------------------- */

@@ -24,6 +24,8 @@
 #define RECIPES_IN_TREE   "../../../packaging/recipes" /* from where programs are built */
 #define FILE_MAX          ((size_t) 1 << 20)
 #define WORDS_MAX         48
+#define LOCK_FILE         "package-lock.json"
+#define FETCHER           "fetch-packages"
 #define NOBODY            65534
 #define NICE              10
 
@@ -229,6 +231,19 @@ static int prepare_base(struct prepare *prepare, struct error *err)
     return 0;
 }
 
+/* Into the room: the recipe may lie where nobody else can go. */
+static int prepare_lend(const struct prepare *prepare, const char *name, struct error *err)
+{
+    AUTO(close) int recipe = sys_file_open(AT_FDCWD, prepare->recipe, O_RDONLY | O_DIRECTORY, 0);
+    AUTO(close) int room = sys_file_open(AT_FDCWD, prepare->room, O_RDONLY | O_DIRECTORY, 0);
+    AUTO(free) char *content = prepare_read(recipe, name);
+    AUTO(close) int file = openat(room, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+
+    if (file < 0 || dprintf(file, "%s", content) < 0)
+        return error_set(err, error_code_from_errno(errno), errno, "copy '%s' of the recipe", name);
+    return 0;
+}
+
 /* One line of `fetch`. Who talks to the registry, and takes its archives apart, has no right at all. */
 static int prepare_fetch_line(const struct prepare *prepare, char *line, struct error *err)
 {
@@ -239,8 +254,8 @@ static int prepare_fetch_line(const struct prepare *prepare, char *line, struct 
     if (!name || strchr(name, '/'))
         return 0;
     (void) snprintf(folder, sizeof(folder), "%s/%s", prepare->room, name);
-    (void) snprintf(lock, sizeof(lock), "%s/package-lock.json", prepare->recipe);
-    (void) snprintf(program, sizeof(program), "%s/fetch-packages", prepare->recipe);
+    (void) snprintf(lock, sizeof(lock), "%s/" LOCK_FILE, prepare->room);
+    (void) snprintf(program, sizeof(program), "%s/" FETCHER, prepare->room);
     if (mkdir(folder, 0755) < 0 || chown(folder, NOBODY, NOBODY) < 0)
         return error_set(err, error_code_from_errno(errno), errno, "make '%s'", folder);
     prepare_add(&words, "setpriv");
@@ -250,7 +265,7 @@ static int prepare_fetch_line(const struct prepare *prepare, char *line, struct 
     prepare_add(&words, "--no-new-privs");
     prepare_add(&words, "--bounding-set=-all");
     prepare_add(&words, "--inh-caps=-all");
-    prepare_add(&words, "python3");
+    prepare_add(&words, "/usr/bin/python3");
     prepare_add(&words, program);
     prepare_add(&words, lock);
     prepare_add(&words, folder);
@@ -265,6 +280,9 @@ static int prepare_fetch(struct prepare *prepare, struct error *err)
     AUTO(free) char *lines = prepare_read(folder, "fetch");
     char *rest = NULL;
 
+    if (*lines &&
+        (prepare_lend(prepare, LOCK_FILE, err) < 0 || prepare_lend(prepare, FETCHER, err) < 0))
+        return -1;
     for (char *line = strtok_r(lines, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         if (prepare_fetch_line(prepare, line, err) < 0)
             return -1;
