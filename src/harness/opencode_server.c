@@ -37,6 +37,8 @@ struct opencode_server {
     struct query *question, *stream;
     struct sse_reader reader;
     struct deadline timer;
+    struct loop_task tell; /* those who came when it was ready */
+    uint64_t wants;
     unsigned int starts, probes;
     int exit_code; /* of its last run; -1: not known */
     char version[VERSION_SIZE];
@@ -50,25 +52,27 @@ static void server_event(struct opencode_server *server, enum life_event event);
 
 /* --- telling --------------------------------------------------------------------------------- */
 
-/* The first who waits, or the first of those who only look. */
-static struct server_waiter *server_next_waiter(struct opencode_server *server, bool only_lookers)
+/* The first who waits since before that number; or the first of those who only look. */
+static struct server_waiter *server_next_waiter(struct opencode_server *server, uint64_t before,
+                                                bool only_lookers)
 {
     LIST_EACH (&server->waiters, at) {
         struct server_waiter *waiter = CONTAINER_OF(at, struct server_waiter, link);
 
-        if (!only_lookers || waiter->only_if_there)
+        if (waiter->number < before && (!only_lookers || waiter->only_if_there))
             return waiter;
     }
     return NULL;
 }
 
-/* Whoever is told may do anything, also forget the server. */
+/* Whoever is told may do anything: forget the server, or want it again, which is another question. */
 static void server_tell_waiters(struct opencode_server *server, const struct error *failure,
                                 bool only_lookers)
 {
+    uint64_t before = server->wants;
     struct server_waiter *waiter;
 
-    while ((waiter = server_next_waiter(server, only_lookers))) {
+    while ((waiter = server_next_waiter(server, before, only_lookers))) {
         list_remove(&waiter->link);
         waiter->ready(waiter, failure);
     }
@@ -376,6 +380,19 @@ static void server_tell_ready(struct opencode_server *server)
     server_tell_waiters(server, NULL, false);
 }
 
+static void server_tell_now(struct loop_task *task)
+{
+    struct opencode_server *server = CONTAINER_OF(task, struct opencode_server, tell);
+
+    if (server->life.state == LIFE_READY)
+        server_tell_waiters(server, NULL, false);
+}
+
+static void server_tell_later(struct opencode_server *server)
+{
+    loop_defer(server->drivers->options.loop, &server->tell);
+}
+
 static void server_forgive(struct opencode_server *server)
 {
     uint64_t now = loop_now(server->drivers->options.loop);
@@ -437,6 +454,7 @@ static void (*const actions[])(struct opencode_server *server) = {
     [LIFE_LOAD] = server_load,
     [LIFE_WATCH] = server_watch,
     [LIFE_TELL_READY] = server_tell_ready,
+    [LIFE_TELL_LATER] = server_tell_later,
     [LIFE_LOOK_LATER] = server_look_later,
     [LIFE_REST] = server_rest,
     [LIFE_KILL] = server_kill,
@@ -489,6 +507,7 @@ struct opencode_server *opencode_server_new(struct drivers *drivers, const struc
     list_init(&server->followers);
     sse_reader_init(&server->reader, server_got_event);
     deadline_init(drivers->options.loop, &server->timer, server_timer);
+    loop_task_init(&server->tell, server_tell_now);
     list_append(&drivers->servers, &server->link);
     roll_enter(&drivers->roll);
     return server;
@@ -518,6 +537,7 @@ int opencode_server_place(struct opencode_server *server, const struct harness_p
 
 void opencode_server_want(struct opencode_server *server, struct server_waiter *waiter)
 {
+    waiter->number = server->wants++;
     list_append(&server->waiters, &waiter->link);
     if (server->life.state == LIFE_FAILED) {
         free(TAKE_PTR(server->last_words));
@@ -592,6 +612,7 @@ void opencode_server_forget(struct opencode_server *server, const struct error *
     list_remove(&server->link);
     query_cancel(TAKE_PTR(server->question));
     query_cancel(TAKE_PTR(server->stream));
+    loop_task_cancel(&server->tell);
     server_tell_lost(server, why);
     server_tell_waiters(server, why, false);
     inside_port_close(TAKE_PTR(server->port));

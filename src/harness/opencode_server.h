@@ -20,6 +20,7 @@ struct opencode_server;
 /* Somebody who waits for it to be ready: told once, from the loop. */
 struct server_waiter {
     struct list link;
+    uint64_t number;    /* the server's: in which order they came */
     bool only_if_there; /* nothing is started for this one */
     void (*ready)(struct server_waiter *waiter, const struct error *failure);
 };

@@ -59,6 +59,7 @@ enum life_action {
     LIFE_LOAD,
     LIFE_WATCH,
     LIFE_TELL_READY,
+    LIFE_TELL_LATER, /* that it is ready: nobody is answered from inside his call */
     LIFE_LOOK_LATER, /* at a server whose events broke off */
     LIFE_REST,       /* for life_rest_ms, unless that was the last time: then LIFE_READ_LOG */
     LIFE_KILL,

@@ -43,7 +43,7 @@ static void it_is_looked_for_started_probed_loaded_and_watched(void **state)
 
     (void) state;
     WALK(&life, START, {LIFE_UNWELL, LIFE_PROBE_LATER, LIFE_PROBING},
-         {LIFE_TIMER, LIFE_PROBE, LIFE_PROBING}, RISE, {LIFE_WANTED, LIFE_TELL_READY, LIFE_READY});
+         {LIFE_TIMER, LIFE_PROBE, LIFE_PROBING}, RISE, {LIFE_WANTED, LIFE_TELL_LATER, LIFE_READY});
 }
 
 static void one_that_runs_already_is_not_started(void **state)
