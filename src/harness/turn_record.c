@@ -163,7 +163,12 @@ static struct turn_message *turn_record_take_message(struct turn_record *record,
         turn_record_take_user(record, id);
         return NULL;
     }
-    if (strcmp(role, "assistant") != 0 || !turn_record_is_ours(record, info, id))
+    if (strcmp(role, "assistant") != 0)
+        return NULL;
+    /* Ours may be too far back to be in what was read: its answers name it. */
+    if (opencode_id(info, "parentID"))
+        turn_record_take_user(record, opencode_id(info, "parentID"));
+    if (!turn_record_is_ours(record, info, id))
         return NULL;
     message = turn_record_message(record, id);
     if (!message) {

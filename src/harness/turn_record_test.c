@@ -183,6 +183,18 @@ static void a_history_tells_only_what_is_news(void **state)
                         "part a\npart b\npart c\nended well 'hello world' 3+4 500000\n");
 }
 
+static void a_message_that_is_too_far_back_is_known_by_its_answers(void **state)
+{
+    static const char history[] =
+        "[{\"info\":{\"id\":\"msg_2\",\"role\":\"assistant\",\"parentID\":\"msg_1tailtailtailta\","
+        "\"time\":{\"completed\":1}},\"parts\":[]}]";
+    struct notes *notes = *state;
+
+    assert_int_equal(turn_record_history(&notes->record, history, strlen(history), NULL), 0);
+    assert_true(notes->record.has_user && notes->record.is_last_complete);
+    assert_string_equal(notes->record.user, "msg_1tailtailtailta");
+}
+
 static void usage_is_the_sum_over_all_messages_of_the_turn(void **state)
 {
     struct notes *notes = *state;
@@ -273,6 +285,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(deltas_of_both_generations_are_told_alike, notes_open,
                                         notes_close),
         cmocka_unit_test_setup_teardown(a_history_tells_only_what_is_news, notes_open, notes_close),
+        cmocka_unit_test_setup_teardown(a_message_that_is_too_far_back_is_known_by_its_answers,
+                                        notes_open, notes_close),
         cmocka_unit_test_setup_teardown(usage_is_the_sum_over_all_messages_of_the_turn, notes_open,
                                         notes_close),
         cmocka_unit_test_setup_teardown(an_error_is_the_models_and_an_abort_is_none, notes_open,
