@@ -10,7 +10,9 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
+from http_raw import get  # noqa: E402
 from image_place import ImagePlace  # noqa: E402
+from launcher import Service, need_launcher  # noqa: E402
 from program import ROOT, wait_until  # noqa: E402
 from tap import equal, main, test  # noqa: E402
 
@@ -94,6 +96,14 @@ def two_at_a_time_are_refused_and_so_is_what_is_no_recipe():
         status, out = kitchen.image("prepare", "no-such-recipe")
         equal(status, 1)
         assert "there is no recipe" in out, out
+
+
+@test
+def a_service_starts_whatever_becomes_of_its_images():
+    need_launcher()
+    with Service("--prepare-images", "no-such-recipe") as service:
+        equal(get(service.address, "/ready").status, 200)
+        assert "prepare-images: there is no recipe 'no-such-recipe'" in service.log(), service.log()
 
 
 @test
