@@ -117,12 +117,10 @@ static void run_conclude(struct command_turn *turn)
 {
     const char *line = opencode_last_line(text_string(&turn->words));
 
-    if (turn->is_cancelled)
+    if (turn->is_cancelled || (turn->exit_code == 0 && !turn->record.has_failed))
         run_end(turn, NULL);
     else if (turn->record.has_failed)
         run_end(turn, &turn->record.failure);
-    else if (turn->exit_code == 0)
-        run_end(turn, NULL);
     else if (turn->exit_code == NO_PROGRAM)
         run_fail(turn, ERR_UPSTREAM, "this sandbox has no such program; make it of the agent image",
                  line);

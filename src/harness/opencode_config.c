@@ -67,8 +67,9 @@ static void opencode_config_enable(json_t *config)
     const char *name;
     json_t *provider;
 
-    json_object_foreach (json_object_get(config, "provider"), name, provider)
+    json_object_foreach (json_object_get(config, "provider"), name, provider) {
         (void) json_array_append_new(enabled, json_string(name));
+    }
     (void) json_object_set_new(config, "enabled_providers", enabled);
 }
 

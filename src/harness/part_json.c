@@ -30,14 +30,16 @@ static json_t *part_json_cut(const json_t *value, unsigned int depth, bool *is_c
     }
     if (json_is_object(value)) {
         copy = json_object();
-        json_object_foreach ((json_t *) value, key, member)
+        json_object_foreach ((json_t *) value, key, member) {
             (void) json_object_set_new_nocheck(copy, key, part_json_cut(member, depth + 1, is_cut));
+        }
         return copy;
     }
     if (json_is_array(value)) {
         copy = json_array();
-        json_array_foreach (value, index, member)
+        json_array_foreach (value, index, member) {
             (void) json_array_append_new(copy, part_json_cut(member, depth + 1, is_cut));
+        }
         return copy;
     }
     return json_incref((json_t *) value);

@@ -108,8 +108,9 @@ static void claude_line(struct run_record *record, const json_t *line)
         (void) snprintf(record->model, sizeof(record->model), "%s", model);
     if (!run_is(line, "type", "assistant") && !run_is(line, "type", "user"))
         return;
-    json_array_foreach (json_object_get(message, "content"), index, block)
+    json_array_foreach (json_object_get(message, "content"), index, block) {
         claude_block(record, block);
+    }
 }
 
 const struct run_language claude_language = {.kind = "claude", .line = claude_line};

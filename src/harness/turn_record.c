@@ -425,8 +425,9 @@ static void turn_record_take_past(struct turn_record *record, json_t *entry)
 
     if (!turn_record_take_message(record, info))
         return;
-    json_array_foreach (parts, index, part)
+    json_array_foreach (parts, index, part) {
         turn_record_take_history_part(record, part);
+    }
     if (json_is_object(error))
         turn_record_take_error(record, error);
     else if (turn_record_is_complete(info))

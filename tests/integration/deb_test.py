@@ -37,7 +37,8 @@ FILES = ("/usr/bin/burrow /usr/bin/burrow-launcher /usr/bin/burrow-admin /usr/bi
          "/usr/bin/burrow-puller /usr/bin/burrow-attack-inside /lib/systemd/system/burrow.service "
          "/lib/systemd/system/burrow-sandboxes.service /etc/burrow/burrow.ini /usr/share/man/man1/burrow.1.gz "
          "/usr/share/bash-completion/completions/burrow /usr/share/zsh/vendor-completions/_burrow "
-         "/usr/share/burrow/alerts.yml")
+         "/usr/share/burrow/alerts.yml /usr/share/burrow/recipes/agent/Dockerfile "
+         "/usr/share/burrow/recipes/agent/fetch-packages /usr/share/burrow/recipes/agent/package-lock.json")
 
 
 def run(*command):

@@ -17,6 +17,7 @@
 #include "base/auto.h"
 #include "base/encoding/encode.h"
 #include "base/encoding/sha256.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "sys/file/sys_file.h"
 
@@ -99,7 +100,7 @@ static char *prepare_read(int folder, const char *name)
     size_t length;
 
     if (sys_file_read_all(folder, name, FILE_MAX, &content, &length) < 0)
-        return strdup("");
+        return mem_copy_text("");
     return content;
 }
 
@@ -423,5 +424,5 @@ int image_prepare(const struct image_prepare *options, struct error *err)
         return prepare_do(&prepare, err);
     if (prepare_detach(&prepare))
         return 0;
-    _exit(prepare_do(&prepare, err) < 0);
+    _exit(prepare_do(&prepare, err) < 0 ? 1 : 0);
 }
