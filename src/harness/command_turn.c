@@ -85,7 +85,7 @@ static void run_close(struct command_turn *turn)
     deadline_close(&turn->timer, run_gone);
 }
 
-static void run_end(struct command_turn *turn, const struct error *failure)
+static void run_over(struct command_turn *turn, const struct error *failure)
 {
     struct error copy;
 
@@ -102,14 +102,14 @@ static void run_refused(struct loop_task *task)
 {
     struct command_turn *turn = CONTAINER_OF(task, struct command_turn, refuse);
 
-    run_end(turn, turn->failure.code != ERR_NONE ? &turn->failure : NULL);
+    run_over(turn, turn->failure.code != ERR_NONE ? &turn->failure : NULL);
 }
 
 static void run_fail(struct command_turn *turn, enum err_code code, const char *what,
                      const char *why)
 {
     (void) error_set(&turn->failure, code, 0, "%s: %.250s", what, why);
-    run_end(turn, &turn->failure);
+    run_over(turn, &turn->failure);
 }
 
 /* The program has ended: by itself, or because it was killed. */
@@ -118,9 +118,9 @@ static void run_conclude(struct command_turn *turn)
     const char *line = opencode_last_line(text_string(&turn->words));
 
     if (turn->is_cancelled || (turn->exit_code == 0 && !turn->record.has_failed))
-        run_end(turn, NULL);
+        run_over(turn, NULL);
     else if (turn->record.has_failed)
-        run_end(turn, &turn->record.failure);
+        run_over(turn, &turn->record.failure);
     else if (turn->exit_code == NO_PROGRAM)
         run_fail(turn, ERR_UPSTREAM, "this sandbox has no such program; make it of the agent image",
                  line);
@@ -128,7 +128,7 @@ static void run_conclude(struct command_turn *turn)
         (void) error_set(&turn->failure, ERR_UPSTREAM, 0,
                          "the agent ended with exit code %d: %.250s", turn->exit_code,
                          *line ? line : "it wrote nothing to stderr");
-        run_end(turn, &turn->failure);
+        run_over(turn, &turn->failure);
     }
 }
 
@@ -223,7 +223,7 @@ static void run_again(struct command_turn *turn, const struct error *failure)
     if (++turn->agains > AGAINS_MAX) {
         (void) error_set(&lost, ERR_UPSTREAM, 0, "agent_lost: %.250s",
                          failure ? failure->message : "its output broke off");
-        run_end(turn, &lost);
+        run_over(turn, &lost);
         return;
     }
     turn->step = RUN_PAUSING;
@@ -284,7 +284,7 @@ static void run_killed(void *context, const struct error *failure, const struct 
     if (turn->step == RUN_FOLLOWING)
         deadline_set(&turn->timer, AGAIN_MS);
     else
-        run_end(turn, NULL);
+        run_over(turn, NULL);
 }
 
 static void run_kill(struct command_turn *turn)
@@ -313,7 +313,7 @@ static void run_started(void *context, const struct error *failure, const struct
         return;
     }
     if (turn->is_cancelled)
-        run_end(turn, NULL);
+        run_over(turn, NULL);
     else
         run_fail(turn, ERR_UPSTREAM, "start the agent", reply->bytes);
 }
@@ -349,7 +349,7 @@ static void run_timer(struct deadline *deadline)
     struct command_turn *turn = CONTAINER_OF(deadline, struct command_turn, timer);
 
     if (turn->is_cancelled)
-        run_end(turn, NULL);
+        run_over(turn, NULL);
     else if (turn->step == RUN_PAUSING)
         run_follow(turn);
 }

@@ -12,7 +12,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-struct told {
+struct record_told {
     size_t parts, requests;
     bool has_ended;
 };
@@ -33,14 +33,14 @@ static void told_began(void *context, const char *agent_session)
 static void told_delta(void *context, const char *part_id, const char *field, const char *text,
                        size_t length)
 {
-    struct told *told = context;
+    struct record_told *told = context;
 
     record_must(!told->has_ended && *part_id && *field && text && length);
 }
 
 static void told_part(void *context, const char *part_id, const char *json)
 {
-    struct told *told = context;
+    struct record_told *told = context;
     AUTO(json) json_t *part = json_loads(json, JSON_ALLOW_NUL, NULL);
 
     record_must(!told->has_ended && *part_id && strlen(json) <= PART_JSON_MAX);
@@ -50,7 +50,7 @@ static void told_part(void *context, const char *part_id, const char *json)
 
 static void told_request(void *context, const char *request, const char *json)
 {
-    struct told *told = context;
+    struct record_told *told = context;
 
     record_must(!told->has_ended && opencode_id_is_plain(request) && *json == '{');
     record_must(++told->requests <= 4096);
@@ -58,7 +58,7 @@ static void told_request(void *context, const char *request, const char *json)
 
 static void told_answered(void *context, const char *request, const char *reply)
 {
-    struct told *told = context;
+    struct record_told *told = context;
 
     record_must(!told->has_ended && told->requests && *request && *reply);
 }
@@ -66,7 +66,7 @@ static void told_answered(void *context, const char *request, const char *reply)
 static void told_ended(void *context, const struct error *failure,
                        const struct harness_result *result)
 {
-    struct told *told = context;
+    struct record_told *told = context;
     AUTO(json) json_t *parts = json_loads(result->parts, JSON_ALLOW_NUL, NULL);
     AUTO(json) json_t *info = json_loads(result->info, JSON_ALLOW_NUL, NULL);
 
@@ -105,7 +105,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct id turn = {.text = "abcdefghijklmnopqrstuvwxya"};
     AUTO(free) char *copy = malloc(size + 1);
     struct turn_record record;
-    struct told told = {0};
+    struct record_told told = {0};
     const char *at = copy;
 
     memcpy(copy, data, size);

@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-struct heard {
+struct lines_heard {
     size_t parts;
     bool has_begun, has_ended;
 };
@@ -23,7 +23,7 @@ static void lines_must(bool holds)
 
 static void heard_began(void *context, const char *agent_session)
 {
-    struct heard *heard = context;
+    struct lines_heard *heard = context;
 
     lines_must(!heard->has_begun && opencode_id_is_plain(agent_session));
     heard->has_begun = true;
@@ -32,12 +32,13 @@ static void heard_began(void *context, const char *agent_session)
 static void heard_delta(void *context, const char *part_id, const char *field, const char *text,
                         size_t length)
 {
-    lines_must(!((struct heard *) context)->has_ended && *part_id && *field && text && length);
+    lines_must(!((struct lines_heard *) context)->has_ended && *part_id && *field && text &&
+               length);
 }
 
 static void heard_part(void *context, const char *part_id, const char *json)
 {
-    struct heard *heard = context;
+    struct lines_heard *heard = context;
     json_t *part = json_loads(json, JSON_ALLOW_NUL, NULL);
 
     lines_must(!heard->has_ended && *part_id && strlen(json) <= PART_JSON_MAX);
@@ -48,7 +49,7 @@ static void heard_part(void *context, const char *part_id, const char *json)
 static void heard_ended(void *context, const struct error *failure,
                         const struct harness_result *result)
 {
-    struct heard *heard = context;
+    struct lines_heard *heard = context;
     json_t *parts = json_loads(result->parts, JSON_ALLOW_NUL, NULL);
 
     (void) failure;
@@ -64,7 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const kinds[] = {"claude", "codex", "command"};
     char *copy = malloc(size + 1);
-    struct heard heard = {0};
+    struct lines_heard heard = {0};
     struct run_record record;
 
     memcpy(copy, data, size);

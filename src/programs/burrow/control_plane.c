@@ -212,7 +212,7 @@ static void open_drivers(struct control_plane *plane)
         .loop = plane->loop,
         .clock = clock_system(),
         .log = plane->log,
-        .reach = agent_reach_of(&plane->reach),
+        .reach = sandbox_reach_of(&plane->reach),
     };
 
     plane->reach.agents = plane->agents;

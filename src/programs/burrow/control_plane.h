@@ -26,9 +26,9 @@
 #include "harness/drivers.h"
 #include "net/http/http_route.h"
 #include "net/loop.h"
-#include "programs/burrow/agent_reach.h"
 #include "programs/burrow/data_folder.h"
 #include "programs/burrow/object_stores.h"
+#include "programs/burrow/sandbox_reach.h"
 #include "programs/burrow/settings.h"
 #include "programs/burrow/stored_state.h"
 #include "store/keyring.h"
@@ -45,7 +45,7 @@ struct control_plane {
     struct shares *shares;
     struct object_stores objects;
     struct agents *agents;
-    struct agent_reach reach;
+    struct sandbox_reach reach;
     struct drivers *drivers; /* of coding agents */
     struct stored_state stored;
     struct domain *domain;

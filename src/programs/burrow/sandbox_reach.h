@@ -6,9 +6,9 @@
 #include "domain/domain.h"
 #include "harness/reach.h"
 
-struct agent_reach {
+struct sandbox_reach {
     struct agents *agents; /* borrowed */
     struct domain *domain; /* borrowed; NULL until there is one */
 };
 
-struct reach agent_reach_of(struct agent_reach *reach);
+struct reach sandbox_reach_of(struct sandbox_reach *reach);

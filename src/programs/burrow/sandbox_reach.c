@@ -1,19 +1,19 @@
-#include "programs/burrow/agent_reach.h"
+#include "programs/burrow/sandbox_reach.h"
 
 #include "domain/sandbox/sandboxes.h"
 
-static struct http_origin *agent_reach_agent(void *self, const struct id *sandbox,
-                                             struct error *err)
+static struct http_origin *sandbox_reach_agent(void *self, const struct id *sandbox,
+                                               struct error *err)
 {
-    struct agent_reach *reach = self;
+    struct sandbox_reach *reach = self;
 
     return agents_origin(reach->agents, sandbox, err);
 }
 
-static void agent_reach_sockets(void *self, const struct id *sandbox, size_t count,
-                                reach_sockets_done *done, void *context)
+static void sandbox_reach_sockets(void *self, const struct id *sandbox, size_t count,
+                                  reach_sockets_done *done, void *context)
 {
-    struct agent_reach *reach = self;
+    struct sandbox_reach *reach = self;
     struct caller system = caller_system();
     struct error err = ERROR_INIT;
     struct sandbox *found =
@@ -28,8 +28,8 @@ static void agent_reach_sockets(void *self, const struct id *sandbox, size_t cou
     done(context, &err, NULL, 0);
 }
 
-struct reach agent_reach_of(struct agent_reach *reach)
+struct reach sandbox_reach_of(struct sandbox_reach *reach)
 {
     return (struct reach){
-        .self = reach, .agent = agent_reach_agent, .sockets = agent_reach_sockets};
+        .self = reach, .agent = sandbox_reach_agent, .sockets = sandbox_reach_sockets};
 }
