@@ -39,11 +39,13 @@
     X(ERR_BACKUP_INVALID, "invalid_backup_config", 400)                                            \
     X(ERR_RATE_LIMITED, "rate_limited", 429)                                                       \
     X(ERR_QUOTA, "quota_exceeded", 429)                                                            \
+    X(ERR_QUEUE_FULL, "queue_full", 429)                                                           \
     X(ERR_HEADERS_TOO_LARGE, "headers_too_large", 431)                                             \
     X(ERR_CANCELLED, "cancelled", 499)                                                             \
     X(ERR_INTERNAL, "internal_error", 500)                                                         \
     X(ERR_NOT_IMPLEMENTED, "not_implemented", 501)                                                 \
     X(ERR_UPSTREAM, "upstream_failed", 502)                                                        \
+    X(ERR_AGENT_LOST, "agent_lost", 502)                                                           \
     X(ERR_UNAVAILABLE, "unavailable", 503)                                                         \
     X(ERR_UPSTREAM_TIMEOUT, "upstream_timeout", 504)                                               \
     X(ERR_HTTP_VERSION, "http_version_not_supported", 505)                                         \

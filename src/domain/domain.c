@@ -229,6 +229,13 @@ void domain_tick(struct domain *domain)
             domain_modules[i]->tick(domain);
 }
 
+void domain_later(struct domain *domain)
+{
+    for (size_t i = 0; domain->stage == DOMAIN_OPEN && domain_modules[i]; i++)
+        if (domain_modules[i]->later)
+            domain_modules[i]->later(domain);
+}
+
 /* --- closing --------------------------------------------------------------------------------- */
 
 static void domain_free(struct domain *domain)

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "domain/broker.h"
 #include "domain/identity/quota.h"
+#include "domain/harness.h"
 #include "domain/inside.h"
 #include "domain/mounter.h"
 #include "domain/token_source.h"
@@ -34,6 +35,7 @@ struct domain_options {
     struct objects *objects;       /* borrowed; NULL where `vault` is. Both end before the domain */
     const struct mounter *mounter; /* borrowed; may be NULL: buckets cannot be mounted */
     const struct broker *broker;   /* borrowed; may be NULL: nothing leaves by a policy */
+    const struct harness *harness; /* borrowed; may be NULL: no agents are driven */
     const struct token_source *tokens; /* borrowed; may be NULL: no credential is renewed */
     struct shares *shares;             /* borrowed; may be NULL: nothing is counted (share.h) */
     const struct clock *clock;         /* borrowed */
@@ -69,6 +71,9 @@ struct domain_options {
     void (*standing_changed)(void *context);
     /* Have domain_turn called once, soon, from the loop and never from inside this call. */
     void (*defer)(void *context);
+    /* Have domain_later called once in that time, from the loop; a sooner one that is asked for
+     * already is good, too. May be NULL: then it is done with the next tick. */
+    void (*later)(void *context, uint64_t ms);
     void *context;
 };
 
@@ -91,6 +96,9 @@ void domain_open(struct domain *domain, domain_done *done, void *context);
 
 /* The turn that was asked for with `defer`: answers that were known at once. */
 void domain_turn(struct domain *domain);
+
+/* The time that was asked for with `later` is over. */
+void domain_later(struct domain *domain);
 
 /* Time passes: expiry, sleep, retention. Once a second, and after the clock jumped. */
 void domain_tick(struct domain *domain);

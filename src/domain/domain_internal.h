@@ -95,6 +95,12 @@ struct domain_module {
     /* Once a second. */
     void (*tick)(struct domain *domain);
 
+    /* The time is over that somebody asked for with domain_options.later. */
+    void (*later)(struct domain *domain);
+
+    /* domain_close: what goes on without end ends now, or is left. Rows stay as they are. */
+    void (*closing)(struct domain *domain);
+
     /* domain_close: no answer is outstanding any more; free everything. Also after a failed load.
      */
     void (*end)(struct domain *domain);
@@ -154,6 +160,10 @@ struct domain {
     struct workspaces *workspaces;       /* workspace.c */
     struct new_disks *new_disks;         /* new_disks.h */
     struct egress *egress;               /* egress_internal.h */
+    struct conversations *conversations; /* conversation_internal.h */
+    struct tasks *tasks_kept;            /* task_internal.h */
+    struct teams *teams;                 /* team.c */
+    struct task_schedules *schedules;    /* task_schedule.c */
 };
 
 /* --- calls ----------------------------------------------------------------------------------- */

@@ -21,3 +21,4 @@ extern const struct domain_module domain_workspaces;
 extern const struct domain_module domain_squash;
 extern const struct domain_module domain_new_disks;
 extern const struct domain_module domain_egress;
+extern const struct domain_module domain_conversations;

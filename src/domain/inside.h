@@ -23,6 +23,13 @@ typedef void inside_activity_done(void *context, const struct error *failure,
 typedef void inside_text_done(void *context, const struct error *failure, const char *text);
 typedef void inside_done(void *context, const struct error *failure);
 
+/* What it takes, what it answers. */
+enum inside_operation {
+    INSIDE_EXECUTE,    /* {"argv", "cwd"}: {"exitCode", "stdout", "stderr"} */
+    INSIDE_CHECK_OUT,  /* {"repoUrl", "targetDir", "branch", "depth"} */
+    INSIDE_WRITE_FILE, /* {"path", "content", "encoding"}; folders above it are made */
+};
+
 struct inside {
     void *self;
     void (*activity)(void *self, const struct id *sandbox, inside_activity_done *done,
@@ -49,6 +56,9 @@ struct inside {
      * its end; after a failure it has what it had before. */
     void (*extract)(void *self, const struct id *sandbox, const char *folder, int tar,
                     inside_done *done, void *context);
+    /* One of the agent's own operations: JSON in, JSON back. */
+    void (*operate)(void *self, const struct id *sandbox, enum inside_operation operation,
+                    const char *json, uint64_t timeout_ms, inside_text_done *done, void *context);
     /* The sandbox is gone or stopped: forget connections to it. No answer. */
     void (*forget)(void *self, const struct id *sandbox);
 };

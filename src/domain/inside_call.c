@@ -153,6 +153,8 @@ void inside_forget(struct domain *domain, const struct id *sandbox)
     for (size_t i = 0; domain_modules[i]; i++)
         if (domain_modules[i]->forgotten)
             domain_modules[i]->forgotten(domain, sandbox);
+    if (domain->options.harness)
+        domain->options.harness->forget(domain->options.harness->self, sandbox);
 }
 
 /* Those whose patience is over at `now_ns`, or all; each may make new ones. */

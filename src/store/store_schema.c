@@ -114,6 +114,50 @@ static const struct store_index indexes_of_EGRESS_OWNER[] = {
     {"egress_owner_updated", false, 1, {STORE_EGRESS_OWNER_UPDATED}},
 };
 
+static const struct store_index indexes_of_CONVERSATION[] = {
+    {"conversation_sandbox", false, 1, {STORE_CONVERSATION_SANDBOX}},
+    {"conversation_owner", false, 1, {STORE_CONVERSATION_OWNER}},
+};
+
+static const struct store_index indexes_of_TURN[] = {
+    {"turn_conversation", false, 2, {STORE_TURN_CONVERSATION, STORE_TURN_CREATED}},
+    {"turn_key", true, 2, {STORE_TURN_CONVERSATION, STORE_TURN_KEY}},
+    {"turn_state", false, 1, {STORE_TURN_STATE}},
+    {"turn_owner", false, 1, {STORE_TURN_OWNER}},
+};
+
+static const struct store_index indexes_of_TURN_PART[] = {
+    {"turn_part_turn", false, 2, {STORE_TURN_PART_TURN, STORE_TURN_PART_SEQUENCE}},
+};
+
+static const struct store_index indexes_of_PERMISSION[] = {
+    {"permission_sandbox", false, 2, {STORE_PERMISSION_SANDBOX, STORE_PERMISSION_CREATED}},
+    {"permission_conversation",
+     false,
+     2,
+     {STORE_PERMISSION_CONVERSATION, STORE_PERMISSION_CREATED}},
+    {"permission_turn", false, 1, {STORE_PERMISSION_TURN}},
+};
+
+static const struct store_index indexes_of_TASK[] = {
+    {"task_key", true, 2, {STORE_TASK_OWNER, STORE_TASK_KEY}},
+    {"task_owner", false, 2, {STORE_TASK_OWNER, STORE_TASK_CREATED}},
+    {"task_team", false, 2, {STORE_TASK_TEAM, STORE_TASK_PLACE}},
+    {"task_schedule", false, 2, {STORE_TASK_SCHEDULE, STORE_TASK_CREATED}},
+    {"task_state", false, 1, {STORE_TASK_STATE}},
+    {"task_ended", false, 1, {STORE_TASK_ENDED}},
+};
+
+static const struct store_index indexes_of_TEAM[] = {
+    {"team_owner", false, 2, {STORE_TEAM_OWNER, STORE_TEAM_CREATED}},
+    {"team_state", false, 1, {STORE_TEAM_STATE}},
+    {"team_ended", false, 1, {STORE_TEAM_ENDED}},
+};
+
+static const struct store_index indexes_of_SCHEDULE[] = {
+    {"schedule_name", true, 2, {STORE_SCHEDULE_OWNER, STORE_SCHEDULE_NAME}},
+};
+
 static const struct store_table tables[STORE_KIND_COUNT] = {
 #define X(kind, table)                                                                             \
     [STORE_##kind] = {table, ARRAY_COUNT(columns_of_##kind), columns_of_##kind,                    \

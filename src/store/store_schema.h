@@ -277,6 +277,129 @@ enum store_column_flag {
     X(BUDGET, "budget", STORE_TEXT, 0)          /* of all together; JSON */                        \
     X(UPDATED, "updated_at", STORE_INTEGER, 0)
 
+/* A thread with a coding agent in a sandbox. */
+#define STORE_CONVERSATION_COLUMNS(X)                                                              \
+    X(ID, "id", STORE_TEXT, STORE_KEY)                                                             \
+    X(OWNER, "owner_id", STORE_TEXT, 0)                                                            \
+    X(SANDBOX, "sandbox_id", STORE_TEXT, 0)    /* "": not made yet; may be gone */                 \
+    X(TASK, "task_id", STORE_TEXT, STORE_NULL) /* whose it is */                                   \
+    X(TITLE, "title", STORE_TEXT, 0)                                                               \
+    X(KIND, "kind", STORE_TEXT, 0)               /* of the agent: "opencode", ... */               \
+    X(PLACE, "place", STORE_BYTES, STORE_SEALED) /* JSON: how it is started; a caller's config */  \
+    X(PROVIDER, "provider", STORE_TEXT, STORE_NULL)                                                \
+    X(MODEL, "model", STORE_TEXT, STORE_NULL)                                                      \
+    X(AGENT, "agent", STORE_TEXT, STORE_NULL)                                                      \
+    X(AGENT_SESSION, "agent_session", STORE_TEXT, STORE_NULL) /* the agent's own id */             \
+    X(ASK, "ask_ms", STORE_INTEGER, 0)                                                             \
+    X(GONE, "gone_at", STORE_INTEGER, STORE_NULL) /* deleted; what is left of it goes in slices */ \
+    X(CREATED, "created_at", STORE_INTEGER, 0)                                                     \
+    X(UPDATED, "updated_at", STORE_INTEGER, 0)
+
+/* One prompt, and what came of it. */
+#define STORE_TURN_COLUMNS(X)                                                                      \
+    X(ID, "id", STORE_TEXT, STORE_KEY)                                                             \
+    X(OWNER, "owner_id", STORE_TEXT, 0)                                                            \
+    X(CONVERSATION, "conversation_id", STORE_TEXT, 0)                                              \
+    X(SANDBOX, "sandbox_id", STORE_TEXT, 0)                                                        \
+    X(TASK, "task_id", STORE_TEXT, STORE_NULL)                                                     \
+    X(STATE, "state", STORE_TEXT, 0) /* domain/conversation/turn.h */                              \
+    X(INPUT, "input", STORE_TEXT, 0) /* JSON array of parts */                                     \
+    X(ANSWER, "answer", STORE_TEXT, 0)                                                             \
+    X(PARTS, "parts", STORE_TEXT, 0) /* JSON array: of the answer */                               \
+    X(INFO, "info", STORE_TEXT, 0)   /* JSON object: likewise */                                   \
+    X(PROVIDER, "provider", STORE_TEXT, STORE_NULL)                                                \
+    X(MODEL, "model", STORE_TEXT, STORE_NULL)                                                      \
+    X(AGENT, "agent", STORE_TEXT, STORE_NULL)                                                      \
+    X(ERROR_CODE, "error_code", STORE_TEXT, 0)                                                     \
+    X(ERROR_MESSAGE, "error_message", STORE_TEXT, 0)                                               \
+    X(USAGE, "usage", STORE_TEXT, 0)      /* JSON: as the agent tells */                           \
+    X(KEY, "key", STORE_TEXT, STORE_NULL) /* unique per conversation */                            \
+    X(CREATED, "created_at", STORE_INTEGER, 0)                                                     \
+    X(STARTED, "started_at", STORE_INTEGER, STORE_NULL) /* its prompt is sent, or about to be */   \
+    X(ENDED, "ended_at", STORE_INTEGER, STORE_NULL)                                                \
+    X(DEADLINE, "deadline_at", STORE_INTEGER, STORE_NULL)
+
+/* What was said and done in a conversation, one after the other. */
+#define STORE_TURN_PART_COLUMNS(X)                                                                 \
+    X(CONVERSATION, "conversation_id", STORE_TEXT, STORE_KEY)                                      \
+    X(SEQUENCE, "sequence", STORE_INTEGER, STORE_KEY)                                              \
+    X(OWNER, "owner_id", STORE_TEXT, 0)                                                            \
+    X(TURN, "turn_id", STORE_TEXT, 0) /* "": of the task */                                        \
+    X(KIND, "kind", STORE_TEXT, 0)    /* domain/conversation/turn_follow.h */                      \
+    X(PART, "part", STORE_TEXT, 0)    /* the agent's id of it, or "" */                            \
+    X(JSON, "json", STORE_TEXT, 0)                                                                 \
+    X(TIME, "time", STORE_INTEGER, 0)
+
+/* What an agent asked in a turn: a permission, or a question. */
+#define STORE_PERMISSION_COLUMNS(X)                                                                \
+    X(ID, "id", STORE_TEXT, STORE_KEY)                                                             \
+    X(OWNER, "owner_id", STORE_TEXT, 0)                                                            \
+    X(SANDBOX, "sandbox_id", STORE_TEXT, 0)                                                        \
+    X(CONVERSATION, "conversation_id", STORE_TEXT, 0)                                              \
+    X(TURN, "turn_id", STORE_TEXT, 0)                                                              \
+    X(KIND, "kind", STORE_TEXT, 0)       /* permission, question */                                \
+    X(STATE, "state", STORE_TEXT, 0)     /* domain/conversation/ask.h */                           \
+    X(REQUEST, "request", STORE_TEXT, 0) /* the agent's own id */                                  \
+    X(DETAIL, "detail", STORE_TEXT, 0)   /* JSON object */                                         \
+    X(REPLY, "reply", STORE_TEXT, 0)                                                               \
+    X(ANSWERED_BY, "answered_by", STORE_TEXT, 0)                                                   \
+    X(CREATED, "created_at", STORE_INTEGER, 0)                                                     \
+    X(ANSWERED, "answered_at", STORE_INTEGER, STORE_NULL)                                          \
+    X(EXPIRES, "expires_at", STORE_INTEGER, 0)
+
+/* A prompt with a sandbox of its own, whose result is kept. */
+#define STORE_TASK_COLUMNS(X)                                                                      \
+    X(ID, "id", STORE_TEXT, STORE_KEY)                                                             \
+    X(OWNER, "owner_id", STORE_TEXT, 0)                                                            \
+    X(TEAM, "team_id", STORE_TEXT, STORE_NULL)                                                     \
+    X(PLACE, "place", STORE_INTEGER, 0) /* among the members of its team */                        \
+    X(SCHEDULE, "schedule_id", STORE_TEXT, STORE_NULL)                                             \
+    X(SANDBOX, "sandbox_id", STORE_TEXT, 0) /* "": not made yet; may be gone */                    \
+    X(CONVERSATION, "conversation_id", STORE_TEXT, 0)                                              \
+    X(TURN, "turn_id", STORE_TEXT, STORE_NULL)                                                     \
+    X(SNAPSHOT, "snapshot_id", STORE_TEXT, STORE_NULL) /* from before */                           \
+    X(STATE, "state", STORE_TEXT, 0)                   /* domain/task/task.h */                    \
+    X(SPEC, "spec", STORE_BYTES, STORE_SEALED) /* JSON: what was wished for, with its secrets */   \
+    X(ABOUT, "about", STORE_TEXT, 0)           /* JSON: what is shown of it */                     \
+    X(KEY, "key", STORE_TEXT, STORE_NULL)      /* unique per owner */                              \
+    X(ANSWER, "answer", STORE_TEXT, 0)                                                             \
+    X(ERROR_CODE, "error_code", STORE_TEXT, 0)                                                     \
+    X(ERROR_MESSAGE, "error_message", STORE_TEXT, 0)                                               \
+    X(USAGE, "usage", STORE_TEXT, 0)              /* JSON: as the agent tells */                   \
+    X(CHANGES, "changes", STORE_TEXT, STORE_NULL) /* JSON: of the workspace */                     \
+    X(CREATED, "created_at", STORE_INTEGER, 0)                                                     \
+    X(STARTED, "started_at", STORE_INTEGER, STORE_NULL)                                            \
+    X(ENDED, "ended_at", STORE_INTEGER, STORE_NULL)                                                \
+    X(DEADLINE, "deadline_at", STORE_INTEGER, STORE_NULL)
+
+/* Tasks that belong together. */
+#define STORE_TEAM_COLUMNS(X)                                                                      \
+    X(ID, "id", STORE_TEXT, STORE_KEY)                                                             \
+    X(OWNER, "owner_id", STORE_TEXT, 0)                                                            \
+    X(STATE, "state", STORE_TEXT, 0) /* domain/task/team.h */                                      \
+    X(TITLE, "title", STORE_TEXT, 0)                                                               \
+    X(POLICY, "policy", STORE_TEXT, 0)         /* JSON */                                          \
+    X(SPEC, "spec", STORE_BYTES, STORE_SEALED) /* JSON of the shared checkout */                   \
+    X(BASE, "base_id", STORE_TEXT, STORE_NULL) /* the sandbox that members are forks of */         \
+    X(CREATED, "created_at", STORE_INTEGER, 0)                                                     \
+    X(ENDED, "ended_at", STORE_INTEGER, STORE_NULL)
+
+/* When tasks are begun by themselves. */
+#define STORE_SCHEDULE_COLUMNS(X)                                                                  \
+    X(ID, "id", STORE_TEXT, STORE_KEY)                                                             \
+    X(OWNER, "owner_id", STORE_TEXT, 0)                                                            \
+    X(NAME, "name", STORE_TEXT, 0) /* unique per owner */                                          \
+    X(CRON, "cron", STORE_TEXT, 0)                                                                 \
+    X(ZONE, "zone", STORE_TEXT, 0)                                                                 \
+    X(POLICY, "policy", STORE_TEXT, 0)            /* JSON: overlap, missed, paused */              \
+    X(SPEC, "spec", STORE_BYTES, STORE_SEALED)    /* JSON of the task */                           \
+    X(NEXT, "next_at", STORE_INTEGER, STORE_NULL) /* null: never again, or paused */               \
+    X(LAST, "last_at", STORE_INTEGER, STORE_NULL)                                                  \
+    X(LAST_TASK, "last_task_id", STORE_TEXT, STORE_NULL)                                           \
+    X(DETAIL, "detail", STORE_TEXT, 0) /* what came of the last time, in words */                  \
+    X(CREATED, "created_at", STORE_INTEGER, 0)                                                     \
+    X(UPDATED, "updated_at", STORE_INTEGER, 0)
+
 /* kind, table */
 #define STORE_KINDS(X)                                                                             \
     X(OWNER, "owner")                                                                              \
@@ -299,7 +422,14 @@ enum store_column_flag {
     X(CREDENTIAL, "credential")                                                                    \
     X(EGRESS_TOTAL, "egress_total")                                                                \
     X(EGRESS_AUTHORITY, "egress_authority")                                                        \
-    X(EGRESS_OWNER, "egress_owner")
+    X(EGRESS_OWNER, "egress_owner")                                                                \
+    X(CONVERSATION, "conversation")                                                                \
+    X(TURN, "turn")                                                                                \
+    X(TURN_PART, "turn_part")                                                                      \
+    X(PERMISSION, "permission")                                                                    \
+    X(TASK, "task")                                                                                \
+    X(TEAM, "team")                                                                                \
+    X(SCHEDULE, "schedule")
 
 enum store_kind {
 #define X(kind, table) STORE_##kind,
@@ -335,6 +465,13 @@ enum store_kind {
 #define STORE_NUMBER_EGRESS_TOTAL(name, text, type, flags)     STORE_EGRESS_TOTAL_##name,
 #define STORE_NUMBER_EGRESS_AUTHORITY(name, text, type, flags) STORE_EGRESS_AUTHORITY_##name,
 #define STORE_NUMBER_EGRESS_OWNER(name, text, type, flags)     STORE_EGRESS_OWNER_##name,
+#define STORE_NUMBER_CONVERSATION(name, text, type, flags)     STORE_CONVERSATION_##name,
+#define STORE_NUMBER_TURN(name, text, type, flags)             STORE_TURN_##name,
+#define STORE_NUMBER_TURN_PART(name, text, type, flags)        STORE_TURN_PART_##name,
+#define STORE_NUMBER_PERMISSION(name, text, type, flags)       STORE_PERMISSION_##name,
+#define STORE_NUMBER_TASK(name, text, type, flags)             STORE_TASK_##name,
+#define STORE_NUMBER_TEAM(name, text, type, flags)             STORE_TEAM_##name,
+#define STORE_NUMBER_SCHEDULE(name, text, type, flags)         STORE_SCHEDULE_##name,
 
 STORE_COLUMN_NUMBERS(OWNER);
 STORE_COLUMN_NUMBERS(API_KEY);
@@ -357,8 +494,15 @@ STORE_COLUMN_NUMBERS(CREDENTIAL);
 STORE_COLUMN_NUMBERS(EGRESS_TOTAL);
 STORE_COLUMN_NUMBERS(EGRESS_AUTHORITY);
 STORE_COLUMN_NUMBERS(EGRESS_OWNER);
+STORE_COLUMN_NUMBERS(CONVERSATION);
+STORE_COLUMN_NUMBERS(TURN);
+STORE_COLUMN_NUMBERS(TURN_PART);
+STORE_COLUMN_NUMBERS(PERMISSION);
+STORE_COLUMN_NUMBERS(TASK);
+STORE_COLUMN_NUMBERS(TEAM);
+STORE_COLUMN_NUMBERS(SCHEDULE);
 
-#define STORE_COLUMNS_MAX 16
+#define STORE_COLUMNS_MAX 24
 
 struct store_column {
     const char *name;

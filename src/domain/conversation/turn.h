@@ -114,8 +114,8 @@ void turn_cancel(struct domain *domain, const struct caller *caller,
                  const struct conversation *conversation, const char *id, turn_done *done,
                  void *context);
 
-/* Told once when the turn is over (at once when it is). Abandon it with turn_wait_end, before or
- * from inside `done` or after: then nothing more is told. Disconnecting cancels nothing. */
+/* Told once when the turn is over (soon, when it is), and gone then. turn_wait_end, before that, and
+ * nothing is told: it cancels nothing. */
 struct turn_wait;
 struct turn_wait *turn_wait_begin(struct domain *domain, const struct caller *caller,
                                   const char *id, turn_done *done, void *context);
