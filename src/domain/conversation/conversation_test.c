@@ -3,6 +3,7 @@
 
 #include "domain/conversation/harness_testing.h"
 #include "domain/snapshot/snapshot_testing.h"
+#include "json/json_read.h"
 
 /* A world with a sandbox, a conversation in it and an agent. */
 struct talk {
@@ -453,7 +454,7 @@ struct watcher {
 static bool watch_each(void *context, const struct turn_item *item)
 {
     struct watcher *watcher = context;
-    AUTO(json) json_t *json = json_loads(item->json, 0, NULL);
+    AUTO(json) json_t *json = json_read(item->json, strlen(item->json), NULL, NULL);
     const char *delta = json_string_value(json_object_get(json, "delta"));
     const char *text = json_string_value(json_object_get(json, "text"));
 
@@ -619,6 +620,11 @@ static void without_its_sandbox_a_turn_is_lost_and_its_log_goes(void **state)
     expect_code(&told.told, ERR_NOT_FOUND);
 }
 
+static void on_gone(void *context, const struct error *failure)
+{
+    note_told(context, failure, NULL);
+}
+
 static void a_conversation_is_deleted_with_its_log(void **state)
 {
     struct talk *talk = *state;
@@ -627,7 +633,7 @@ static void a_conversation_is_deleted_with_its_log(void **state)
     struct id conversation = talk->conversation->id;
 
     conversation_delete(talk->world->domain, &talk->world->caller, talk->conversation,
-                        (conversation_gone *) (void *) on_told, &told);
+                        on_gone, &told);
     TURN_UNTIL(&talk->world->loop, told.times);
     expect_code(&told, ERR_CONFLICT);
     TURN_UNTIL(&talk->world->loop, has_prompts(talk, 1));
@@ -635,7 +641,7 @@ static void a_conversation_is_deleted_with_its_log(void **state)
     wait_turn(talk->world, &id);
     told = (struct told){.times = 0};
     conversation_delete(talk->world->domain, &talk->world->caller, talk->conversation,
-                        (conversation_gone *) (void *) on_told, &told);
+                        on_gone, &told);
     TURN_UNTIL(&talk->world->loop, told.times);
     assert_false(told.failed);
     assert_null(conversation_find(talk->world->domain, &talk->world->caller, NULL,
@@ -692,7 +698,7 @@ static void reopen(struct talk *talk)
 
     world_close(talk->world);
     world_make_provider(talk->world);
-    provider_fake_add(talk->world->provider, &sandbox, RUN_RUNNING, NULL);
+    provider_fake_add(talk->world->provider, &sandbox, RUN_STATE_RUNNING, NULL);
     world_open(talk->world);
     talk->sandbox = sandbox_find(talk->world->domain, &talk->world->caller, sandbox.text, NULL);
     talk->conversation = conversation_by_id(talk->world->domain, &conversation);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/crash_point.h"
+#include "base/encoding/utf8.h"
 #include "base/memory.h"
 #include "domain/conversation/conversation_internal.h"
 #include "domain/domain_change.h"
@@ -196,7 +197,8 @@ static char *turn_read_input(const struct turn_spec *spec, struct error *err)
         if (json_writer_finish(&json) < 0)
             text.overflowed = true;
     }
-    if (text.overflowed || (spec->text && !*spec->text)) {
+    if (text.overflowed ||
+        (spec->text && (!*spec->text || !utf8_is_valid(spec->text, strlen(spec->text))))) {
         (void) error_set(err, ERR_INVALID, 0,
                          "a prompt must have 1 to %zu bytes of UTF-8 as JSON", TURN_INPUT_MAX);
         return NULL;
