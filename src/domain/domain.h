@@ -67,6 +67,9 @@ struct domain_options {
     const char *model_upstreams, *broker_local, *prices;
     /* The provider is lost: the daemon must end. */
     void (*lost)(void *context, const struct error *reason);
+    /* The file of a time zone ("Europe/Berlin"), the caller's; -1: there is none. May be NULL: only
+     * UTC is known. Names have been checked (domain/task/time_zone.h). */
+    int (*read_zone)(void *context, const char *name, char **ret_bytes, size_t *ret_length);
     /* Somebody may have lost a right: standing_check may say something else now. May be NULL. */
     void (*standing_changed)(void *context);
     /* Have domain_turn called once, soon, from the loop and never from inside this call. */

@@ -22,5 +22,8 @@ const struct domain_module *const domain_modules[] = {
     &domain_new_disks,
     &domain_egress,
     &domain_conversations,
+    &domain_tasks,
+    &domain_teams,
+    &domain_task_schedules,
     NULL,
 };

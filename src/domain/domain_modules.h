@@ -22,3 +22,6 @@ extern const struct domain_module domain_squash;
 extern const struct domain_module domain_new_disks;
 extern const struct domain_module domain_egress;
 extern const struct domain_module domain_conversations;
+extern const struct domain_module domain_tasks;
+extern const struct domain_module domain_teams;
+extern const struct domain_module domain_task_schedules;

@@ -245,6 +245,40 @@ static void ask_start_process(void *self, const struct id *sandbox, const char *
               context);
 }
 
+/* What went wrong is said in its reply: a message of an agent, which is not trusted. */
+static void answer_operation(struct inquiry *inquiry, const struct error *failure)
+{
+    AUTO(json)
+    json_t *body = failure && inquiry->reply.length
+                       ? json_read(text_string(&inquiry->reply), inquiry->reply.length, NULL, NULL)
+                       : NULL;
+    const char *message = json_string_value(json_object_get(body, "message"));
+    struct error said = ERROR_INIT;
+
+    if (failure && message) {
+        (void) error_set(&said, failure->code, 0, "%.250s", message);
+        failure = &said;
+    }
+    inquiry->done.text(inquiry->context, failure, failure ? NULL : text_string(&inquiry->reply));
+}
+
+static void ask_operate(void *self, const struct id *sandbox, enum inside_operation operation,
+                        const char *json, uint64_t timeout_ms, inside_text_done *done,
+                        void *context)
+{
+    static const char *const targets[] = {
+        [INSIDE_EXECUTE] = "/api/execute",
+        [INSIDE_CHECK_OUT] = "/api/git/checkout",
+        [INSIDE_WRITE_FILE] = "/api/write",
+    };
+    struct inquiry *inquiry =
+        inside_agent_ask(self, sandbox, "POST", targets[operation], json, timeout_ms);
+
+    inquiry->answer = answer_operation;
+    inquiry->done.text = done;
+    inquiry->context = context;
+}
+
 /* --- for agents.c ---------------------------------------------------------------------------- */
 
 void inside_agent_init(struct agents *agents)
@@ -259,6 +293,7 @@ void inside_agent_init(struct agents *agents)
         .set_environment = ask_environment,
         .start_process = ask_start_process,
         .set_way_out = ask_way_out,
+        .operate = ask_operate,
         .extract = inside_extract,
     };
 }

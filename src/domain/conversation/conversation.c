@@ -482,6 +482,7 @@ static void conversations_closing(struct domain *domain)
         if (live->is_using)
             sandbox_use_end(&live->use);
         live->is_using = false;
+        turn_tell_waits(live, &reason);
     }
     LIST_EACH (&domain->conversations->all, at)
         turn_followers_end(CONTAINER_OF(at, struct conversation, link), &reason);

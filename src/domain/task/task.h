@@ -51,29 +51,30 @@ bool task_state_is_over(enum task_state state);
 enum task_cleanup { TASK_KEEP, TASK_SLEEP, TASK_DESTROY };
 const char *task_cleanup_text(enum task_cleanup cleanup);
 
-/* What is wished for: JSON of the API and of rows, read and borrowed from. Texts may be NULL. */
+/* What is wished for: JSON of the API and of rows. Texts are borrowed, of `document` when it was read
+ * (then the spec may be used as long as it is not done), and may be NULL. */
 struct task_spec {
-    const char *text;             /* the prompt; or */
-    const char *parts;            /* a JSON array of parts; the spec's own, freed with it */
+    const char *text;  /* the prompt; or */
+    const char *parts; /* a JSON array of parts */
     const char *provider, *model; /* both or none */
-    const char *agent, *kind, *config, *command, *permission; /* conversation_spec */
-    const char *backend;          /* "local"; also "docker", "cloudflare", "burrow", which mean it */
+    const char *agent, *kind, *config, *command, *permission; /* of conversation_spec */
+    const char *backend;      /* "local"; "docker", "cloudflare", "burrow" are other names of it */
     const char *title;
-    const char *sandbox;          /* works in this one, which then is not cleaned up; id or name */
-    const char *sandbox_name;     /* of the one that is made; NULL: "task-" and the id */
+    const char *sandbox;      /* works in this one, which then is not cleaned up; id or name */
+    const char *sandbox_name; /* of the one that is made; NULL: "task-" and the id */
     const char *image, *template; /* it is made of */
     const char *git_url, *git_branch;
-    int64_t git_depth; /* 0: all of it */
-    const char *folder; /* where it works; of a checkout the folder of that */
-    json_t *files;      /* array of {"path", "content" | "base64"}; borrowed from `document` */
-    json_t *env;        /* object; likewise */
-    json_t *egress;     /* object, given to the sandbox as it is; likewise */
-    json_t *config_value, *permission_value; /* where those were objects */
-    uint64_t timeout_ms, ask_ms;
+    int64_t git_depth;  /* 0: all of it */
+    const char *folder; /* where it works; of a checkout the folder of that; NULL: /workspace/NAME */
+    json_t *files;      /* array of {"path", "content" | "base64"}, or NULL */
+    json_t *env;        /* object, or NULL */
+    json_t *egress;     /* what its sandbox may reach: a sandbox's member "egress"; or NULL */
+    uint64_t timeout_ms, ask_ms; /* 0: no end; TASK_ASK_MS */
     enum task_cleanup cleanup;
-    const char *key;      /* idempotency: of one owner and key there is one task */
-    json_t *document;     /* owned: what the texts are borrowed from */
-    char *texts[4];       /* owned: parts, config, permission as texts */
+    const char *key; /* idempotency: of one owner and key there is one task */
+
+    json_t *document; /* owned, may be NULL */
+    char *texts[3];   /* owned, may be NULL: parts, config, permission, where they were values */
 };
 
 #define TASK_SPEC_INIT                                                                             \
@@ -85,10 +86,11 @@ void task_spec_done(struct task_spec *spec);
 AUTO_DEFINE(task_spec, struct task_spec, task_spec_done);
 
 /* Read one: the members of an object of the API. `more` names members that others read, NULL behind
- * the last; may be NULL. 0, or -1 with ERR_INVALID that names the field. It may be used longer than
- * the document. */
-int task_spec_read(const struct json_place *object, const char *const more[],
+ * the last; may be NULL. 0, or -1 with ERR_INVALID that names the field. */
+int task_spec_read(const struct json_place *object, const char *const *more,
                    struct task_spec *ret_spec, struct error *err);
+/* As it is read again. -1: it is larger than TASK_SPEC_MAX, or not UTF-8. */
+int task_spec_write(const struct task_spec *spec, struct text *out, struct error *err);
 
 struct task {
     struct id id, owner, conversation;
@@ -100,7 +102,6 @@ struct task {
     enum task_state state;
     enum task_cleanup cleanup;
     bool owns_sandbox;    /* it was made for this task */
-    bool has_conversation_left; /* its conversation is still there */
     const char *role;     /* in its team; may be NULL */
     const char *title;    /* never NULL */
     const char *text;     /* the prompt as people read it */
@@ -109,7 +110,9 @@ struct task {
     const char *answer;   /* "" while there is none */
     const char *provider, *model; /* may be NULL */
     const char *error_code, *error_message; /* "": none */
-    const char *changes;  /* JSON {"changes":[...],"totals":{...},"truncated"}; NULL: not known */
+    /* JSON {"changes":[{"added"|"changed"|"removed":PATH}...],"totals","truncated","patch"}; NULL: not
+     * known. `patch` is git's, of what was checked out. */
+    const char *changes;
     struct harness_usage usage;
     int64_t created_ms, started_ms, ended_ms; /* 0: not yet */
     int64_t deadline_ms; /* 0: none */
@@ -158,7 +161,6 @@ struct task_wait *task_wait_begin(struct domain *domain, const struct caller *ca
                                   const char *id, task_done *done, void *context);
 void task_wait_end(struct task_wait *wait);
 
-/* How a prompt with a key, text or parts may be checked before there is a task: a task's text. */
 struct task_counters {
     size_t live;
     uint64_t done, failed, cancelled;

@@ -27,6 +27,8 @@ enum team_state {
 };
 
 const char *team_state_text(enum team_state state);
+/* TEAM_STATE_COUNT: none has that name. */
+enum team_state team_state_from_text(const char *text);
 bool team_state_is_over(enum team_state state);
 
 /* What a team of so many members in these states is: pure. */
