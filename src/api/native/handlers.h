@@ -141,6 +141,42 @@ void native_get_egress_defaults(struct http_request *request);
 void native_change_egress_defaults(struct http_request *request);
 void native_get_usage(struct http_request *request);
 
+/* conversations.c: with agents in a sandbox, their turns, and what they ask */
+void native_create_conversation(struct http_request *request);
+void native_list_conversations(struct http_request *request);
+void native_get_conversation(struct http_request *request);
+void native_delete_conversation(struct http_request *request);
+void native_follow_conversation(struct http_request *request);
+void native_create_turn(struct http_request *request);
+void native_list_turns(struct http_request *request);
+void native_get_turn(struct http_request *request);
+void native_cancel_turn(struct http_request *request);
+void native_follow_turn(struct http_request *request);
+void native_list_permissions(struct http_request *request);
+void native_list_conversation_permissions(struct http_request *request);
+void native_answer_permission(struct http_request *request);
+void native_answer_question(struct http_request *request);
+
+/* tasks.c: also teams and schedules */
+void native_create_task(struct http_request *request);
+void native_list_tasks(struct http_request *request);
+void native_get_task(struct http_request *request);
+void native_cancel_task(struct http_request *request);
+void native_undo_task(struct http_request *request);
+void native_diff_task(struct http_request *request);
+void native_delete_task(struct http_request *request);
+void native_follow_task(struct http_request *request);
+void native_create_team(struct http_request *request);
+void native_list_teams(struct http_request *request);
+void native_get_team(struct http_request *request);
+void native_cancel_team(struct http_request *request);
+void native_create_schedule(struct http_request *request);
+void native_list_schedules(struct http_request *request);
+void native_get_schedule(struct http_request *request);
+void native_change_schedule(struct http_request *request);
+void native_delete_schedule(struct http_request *request);
+void native_run_schedule(struct http_request *request);
+
 /* documents.c */
 void native_get_version(struct http_request *request);
 void native_get_openapi(struct http_request *request);

@@ -15,6 +15,12 @@
 #define SNAPSHOTS ROOT "/snapshots"
 #define SNAPSHOT  SNAPSHOTS "/{snapshot}"
 
+#define CONVERSATIONS SANDBOX "/conversations"
+#define CONVERSATION  CONVERSATIONS "/{conversation}"
+#define TASK          ROOT "/tasks/{task}"
+#define SCHEDULES     ROOT "/schedules"
+#define SCHEDULE      SCHEDULES "/{schedule}"
+
 #define SPEC_MAX       ((uint64_t) 512 * 1024)
 #define COMMAND_MAX    ((uint64_t) 8 * 1024 * 1024)
 #define CREDENTIAL_MAX ((uint64_t) 128 * 1024)
@@ -330,6 +336,72 @@ static const struct http_route routes[] = {
     {"DELETE", ROOT "/keys/{key}", native_revoke_key, "Revoke a key by id or prefix",
      .access = ACCESS_WRITE},
     {"GET", ROOT "/audit", native_get_audit, "The audit log, newest first", .access = ACCESS_ADMIN},
+
+    {"POST", CONVERSATIONS, native_create_conversation,
+     "Begin a conversation with an agent in the sandbox", .access = ACCESS_ENTER,
+     .body_limit = SPEC_MAX, .request_schema = CONVERSATION_SCHEMA},
+    {"GET", CONVERSATIONS, native_list_conversations, "List conversations, the oldest first",
+     .access = ACCESS_READ, .parameters = PAGE_QUERY},
+    {"GET", CONVERSATION, native_get_conversation, "Read one", .access = ACCESS_READ},
+    {"DELETE", CONVERSATION, native_delete_conversation, "Delete it, with its log",
+     .access = ACCESS_ENTER},
+    {"GET", CONVERSATION "/events", native_follow_conversation,
+     "Follow it from any point: Last-Event-ID or after", .access = ACCESS_READ,
+     .reply_type = EVENTS_TYPE,
+     .parameters = QUERY("after", "the id of an event; 0: from the start; -1: what comes")},
+    {"GET", CONVERSATION "/permissions", native_list_conversation_permissions,
+     "What its agent asks, or asked", .access = ACCESS_READ,
+     .parameters = QUERY("state", "pending, answered, expired or resolved")},
+    {"POST", CONVERSATION "/turns", native_create_turn,
+     "Prompt the agent; at once, waiting for the end, or following it", .access = ACCESS_ENTER,
+     .body_limit = SPEC_MAX * 2, .request_schema = TURN_SCHEMA},
+    {"GET", CONVERSATION "/turns", native_list_turns, "List turns, the newest first",
+     .access = ACCESS_READ, .parameters = PAGE_QUERY},
+    {"GET", CONVERSATION "/turns/{turn}", native_get_turn, "Read a turn", .access = ACCESS_READ},
+    {"POST", CONVERSATION "/turns/{turn}/cancel", native_cancel_turn,
+     "End it; what is over stays as it is", .access = ACCESS_ENTER},
+    {"GET", CONVERSATION "/turns/{turn}/events", native_follow_turn, "Follow it to its end",
+     .access = ACCESS_READ, .reply_type = EVENTS_TYPE},
+    {"GET", SANDBOX "/permissions", native_list_permissions, "What agents ask, or asked",
+     .access = ACCESS_READ, .parameters = QUERY("state", "pending, answered, expired or resolved")},
+    {"POST", SANDBOX "/permissions/{permission}", native_answer_permission,
+     "Answer: once, always or reject", .access = ACCESS_ENTER,
+     .request_schema = PERMISSION_SCHEMA},
+    {"POST", SANDBOX "/questions/{permission}", native_answer_question,
+     "Answer a question, or refuse it", .access = ACCESS_ENTER, .request_schema = QUESTION_SCHEMA},
+
+    {"POST", ROOT "/tasks", native_create_task, "Begin a task in a sandbox of its own",
+     .access = ACCESS_WRITE, .body_limit = SPEC_MAX * 2, .request_schema = TASK_SCHEMA},
+    {"GET", ROOT "/tasks", native_list_tasks, "List tasks, the newest first",
+     .access = ACCESS_READ, .parameters = PAGE_QUERY},
+    {"GET", TASK, native_get_task, "Read a task", .access = ACCESS_READ},
+    {"DELETE", TASK, native_delete_task, "Delete one that is over, with its log",
+     .access = ACCESS_WRITE},
+    {"POST", TASK "/cancel", native_cancel_task, "End it; what is over stays as it is",
+     .access = ACCESS_WRITE},
+    {"POST", TASK "/undo", native_undo_task, "Make its sandbox what it was before the task",
+     .access = ACCESS_WRITE},
+    {"GET", TASK "/diff", native_diff_task, "What it changed in its folder",
+     .access = ACCESS_READ},
+    {"GET", TASK "/events", native_follow_task, "Follow it to its end", .access = ACCESS_READ,
+     .reply_type = EVENTS_TYPE},
+    {"POST", ROOT "/teams", native_create_team, "Begin several tasks that belong together",
+     .access = ACCESS_WRITE, .body_limit = SPEC_MAX * 2, .request_schema = TEAM_SCHEMA},
+    {"GET", ROOT "/teams", native_list_teams, "List teams, the newest first",
+     .access = ACCESS_READ, .parameters = PAGE_QUERY},
+    {"GET", ROOT "/teams/{team}", native_get_team, "Read a team and its members",
+     .access = ACCESS_READ},
+    {"POST", ROOT "/teams/{team}/cancel", native_cancel_team, "End all members that are not over",
+     .access = ACCESS_WRITE},
+    {"POST", SCHEDULES, native_create_schedule, "Have tasks begin by themselves",
+     .access = ACCESS_WRITE, .body_limit = SPEC_MAX * 2, .request_schema = SCHEDULE_SCHEMA},
+    {"GET", SCHEDULES, native_list_schedules, "List schedules", .access = ACCESS_READ},
+    {"GET", SCHEDULE, native_get_schedule, "Read one, by id or name", .access = ACCESS_READ},
+    {"PATCH", SCHEDULE, native_change_schedule, "Change what is said; the rest stays",
+     .access = ACCESS_WRITE, .body_limit = SPEC_MAX * 2, .request_schema = SCHEDULE_SCHEMA},
+    {"DELETE", SCHEDULE, native_delete_schedule, "Delete it; its tasks stay",
+     .access = ACCESS_WRITE},
+    {"POST", SCHEDULE "/run", native_run_schedule, "Begin its task now", .access = ACCESS_WRITE},
 
     {"GET", ROOT "/version", native_get_version, "The version of this daemon",
      .access = ACCESS_PUBLIC,

@@ -627,7 +627,8 @@ static int team_read_policy(const struct json_place *object, struct live_team *l
 /* What all members have, with what this one has over it. */
 static json_t *team_member_object(const struct json_place *object, json_t *member)
 {
-    static const char *const own[] = {"members", "parallel", "onFailure", "shared", "title"};
+    static const char *const own[] = {"members", "parallel", "onFailure", "shared", "title",
+                                      "idempotencyKey"};
     json_t *merged = json_copy(object->value);
 
     for (size_t i = 0; i < ARRAY_COUNT(own); i++)

@@ -16,6 +16,7 @@
 #include "base/auto.h"
 #include "base/memory.h"
 #include "domain/identity/identity.h"
+#include "domain/task/time_zone.h"
 #include "programs/burrow/host_memory.h"
 #include "programs/burrow/sandboxes.h"
 #include "provider/provider_local.h"
@@ -32,6 +33,7 @@
 #define POOL_REFRESH_MS 50
 #define PATH_SIZE       4096
 #define NODE_SIZE       64
+#define ZONES           "/usr/share/zoneinfo/"
 /* Enough that the rows of share.def are what limits one user, and not descriptors. */
 #define DESCRIPTORS_WANTED 16384
 
@@ -65,6 +67,33 @@ static void domain_deferred(void *context)
     struct control_plane *plane = context;
 
     loop_defer(plane->loop, &plane->turn);
+}
+
+static void later_is_now(uv_timer_t *timer)
+{
+    struct control_plane *plane = timer->data;
+
+    if (plane->domain)
+        domain_later(plane->domain);
+}
+
+static void domain_wants_later(void *context, uint64_t ms)
+{
+    struct control_plane *plane = context;
+
+    if (!plane->is_closing && !uv_is_active((uv_handle_t *) &plane->later))
+        (void) uv_timer_start(&plane->later, later_is_now, ms, 0);
+}
+
+/* Small files of the system's, in memory most of the time: read when a schedule is made, and for all
+ * of them at the start. */
+static int read_zone(void *context, const char *name, char **ret_bytes, size_t *ret_length)
+{
+    char path[sizeof(ZONES) + TIME_ZONE_NAME_MAX];
+
+    (void) context;
+    (void) snprintf(path, sizeof(path), ZONES "%s", name);
+    return sys_file_read_all(AT_FDCWD, path, TIME_ZONE_FILE_MAX, ret_bytes, ret_length);
 }
 
 static void domain_standing_changed(void *context)
@@ -282,6 +311,8 @@ static int open_domain(struct control_plane *plane, const struct settings *setti
         .lost = domain_lost,
         .standing_changed = domain_standing_changed,
         .defer = domain_deferred,
+        .later = domain_wants_later,
+        .read_zone = read_zone,
         .context = plane,
     };
 
@@ -441,6 +472,8 @@ int control_plane_open(struct control_plane *plane, struct loop *loop, struct lo
     };
     (void) uv_timer_init(&loop->uv, &plane->tick);
     plane->tick.data = plane;
+    (void) uv_timer_init(&loop->uv, &plane->later);
+    plane->later.data = plane;
     loop_task_init(&plane->turn, control_plane_turn);
     if (open_shares(plane, settings, err) < 0 || open_store(plane, settings, data, err) < 0 ||
         object_stores_open(&plane->objects, loop, log, settings, err) < 0)
@@ -619,6 +652,7 @@ void control_plane_close(struct control_plane *plane, void (*closed)(void *conte
     admission_close(plane->admission);
     lasting_close(TAKE_PTR(plane->lasting));
     uv_close((uv_handle_t *) &plane->tick, NULL);
+    uv_close((uv_handle_t *) &plane->later, NULL);
     if (plane->sender)
         webhook_sender_close(TAKE_PTR(plane->sender), sender_closed, plane);
     else

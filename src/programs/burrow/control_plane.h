@@ -64,6 +64,7 @@ struct control_plane {
     size_t stock;  /* that is to be kept ready */
     char *backups; /* owned: the folder for copies of the store */
     uv_timer_t tick;
+    uv_timer_t later; /* what the domain wants before the next tick */
     struct loop_task turn;
     char *key;             /* owned: the administrator's, until it is in the store */
     const char *waits_for; /* static: what keeps it from being ready; NULL: nothing */
