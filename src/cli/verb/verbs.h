@@ -5,6 +5,7 @@
 #include "cli/verb/verb.h"
 
 extern const struct verb verb_attack;
+extern const struct verb verb_agent;
 extern const struct verb verb_copy;
 extern const struct verb verb_create;
 extern const struct verb verb_credential_list;
@@ -44,6 +45,20 @@ extern const struct verb verb_snapshot_remove;
 extern const struct verb verb_start;
 extern const struct verb verb_stop;
 extern const struct verb verb_sync;
+extern const struct verb verb_task_cancel;
+extern const struct verb verb_task_diff;
+extern const struct verb verb_task_follow;
+extern const struct verb verb_task_list;
+extern const struct verb verb_task_remove;
+extern const struct verb verb_task_run;
+extern const struct verb verb_task_schedule;
+extern const struct verb verb_task_schedules;
+extern const struct verb verb_task_show;
+extern const struct verb verb_task_undo;
+extern const struct verb verb_task_unschedule;
+extern const struct verb verb_team_cancel;
+extern const struct verb verb_team_run;
+extern const struct verb verb_team_show;
 extern const struct verb verb_template_list;
 extern const struct verb verb_template_remove;
 extern const struct verb verb_template_set;
