@@ -117,7 +117,7 @@ bool work_begin(struct work *work, struct mover *mover,
     return work_goes_on(work);
 }
 
-static void work_has_turn(struct turn *turn)
+static void work_has_turn(struct mover_turn *turn)
 {
     struct work *work = CONTAINER_OF(turn, struct work, turn);
     TRACE_AS(&work->trace);

@@ -22,7 +22,7 @@ struct work {
     struct mover *mover;
     struct loop_task task;           /* its answer, from the loop */
     struct trace_context trace;      /* of whoever asked; it is answered as that */
-    struct turn turn;                /* until it is finished */
+    struct mover_turn turn;          /* until it is finished */
     void (*step)(struct work *work); /* what it does when it is its turn */
     struct report report;            /* of its job, if it has one */
     struct objects_call *call;       /* of the store, under way; NULL: none */

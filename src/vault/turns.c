@@ -82,19 +82,19 @@ static bool turn_owner_may(const struct turns *turns, const struct turn_owner *o
 }
 
 /* The first of an owner's that may go; those that are urgent, or the others. */
-static struct turn *turn_owner_next(const struct turns *turns, struct turn_owner *owner,
-                                    enum vault_haste from, enum vault_haste to)
+static struct mover_turn *turn_owner_next(const struct turns *turns, struct turn_owner *owner,
+                                          enum vault_haste from, enum vault_haste to)
 {
     for (enum vault_haste haste = from; haste <= to; haste++) {
         struct list *first = list_first(&owner->waiting[haste]);
 
         if (first && turn_owner_may(turns, owner, haste))
-            return CONTAINER_OF(first, struct turn, link);
+            return CONTAINER_OF(first, struct mover_turn, link);
     }
     return NULL;
 }
 
-static struct turn *turns_next(const struct turns *turns)
+static struct mover_turn *turns_next(const struct turns *turns)
 {
     static const enum vault_haste rounds[][2] = {{VAULT_WAKE, VAULT_WAKE},
                                                  {VAULT_ASKED, VAULT_LATER}};
@@ -102,7 +102,7 @@ static struct turn *turns_next(const struct turns *turns)
     for (size_t i = 0; i < ARRAY_COUNT(rounds); i++) {
         LIST_EACH (&turns->owners, at) {
             struct turn_owner *owner = CONTAINER_OF(at, struct turn_owner, link);
-            struct turn *turn = turn_owner_next(turns, owner, rounds[i][0], rounds[i][1]);
+            struct mover_turn *turn = turn_owner_next(turns, owner, rounds[i][0], rounds[i][1]);
 
             if (turn)
                 return turn;
@@ -111,7 +111,7 @@ static struct turn *turns_next(const struct turns *turns)
     return NULL;
 }
 
-static void turn_count(struct turn *turn, size_t more)
+static void turn_count(struct mover_turn *turn, size_t more)
 {
     bool is_wake = turn->haste == VAULT_WAKE;
 
@@ -123,7 +123,7 @@ static void turn_count(struct turn *turn, size_t more)
 
 static void turns_go(struct turns *turns)
 {
-    struct turn *turn;
+    struct mover_turn *turn;
 
     while ((turn = turns_next(turns))) {
         list_remove(&turn->link);
@@ -138,8 +138,8 @@ static void turns_go(struct turns *turns)
 
 /* --- one of them ----------------------------------------------------------------------------- */
 
-int turn_ask(struct turns *turns, struct turn *turn, const struct vault_asker *asker,
-             void (*go)(struct turn *turn), struct error *err)
+int turn_ask(struct turns *turns, struct mover_turn *turn, const struct vault_asker *asker,
+             void (*go)(struct mover_turn *turn), struct error *err)
 {
     if (asker->is_claimed)
         turn->claim = (struct share_claim) SHARE_CLAIM_NONE;
@@ -156,7 +156,7 @@ int turn_ask(struct turns *turns, struct turn *turn, const struct vault_asker *a
     return 0;
 }
 
-void turn_end(struct turn *turn)
+void turn_end(struct mover_turn *turn)
 {
     struct turn_owner *owner = turn->owner;
 
@@ -173,7 +173,7 @@ void turn_end(struct turn *turn)
     turns_go(turn->turns);
 }
 
-bool turn_waits(const struct turn *turn)
+bool turn_waits(const struct mover_turn *turn)
 {
     return turn->owner && !turn->is_running;
 }

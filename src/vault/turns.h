@@ -30,23 +30,23 @@ struct turns {
     size_t running, running_but_wakes;
 };
 
-struct turn {
+struct mover_turn {
     struct list link; /* of its owner's that wait */
     struct turns *turns;
     struct turn_owner *owner; /* NULL: it neither waits nor runs */
     enum vault_haste haste;
     bool is_running;
     struct share_claim claim;
-    void (*go)(struct turn *turn);
+    void (*go)(struct mover_turn *turn);
 };
 
 void turns_init(struct turns *turns, struct shares *shares);
 
 /* `turn` is all zeros. -1: there are too many of this owner already. */
-int turn_ask(struct turns *turns, struct turn *turn, const struct vault_asker *asker,
-             void (*go)(struct turn *turn), struct error *err);
+int turn_ask(struct turns *turns, struct mover_turn *turn, const struct vault_asker *asker,
+             void (*go)(struct mover_turn *turn), struct error *err);
 
 /* Others may go, from inside the call. */
-void turn_end(struct turn *turn);
+void turn_end(struct mover_turn *turn);
 
-bool turn_waits(const struct turn *turn);
+bool turn_waits(const struct mover_turn *turn);

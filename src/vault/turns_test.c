@@ -15,7 +15,7 @@
 #define OPERATIONS_MAX 128
 
 struct operation {
-    struct turn turn;
+    struct mover_turn turn;
     struct table_of_turns *table;
     bool has_gone, has_ended;
 };
@@ -26,7 +26,7 @@ struct table_of_turns {
     size_t count;
 };
 
-static void operation_goes(struct turn *turn)
+static void operation_goes(struct mover_turn *turn)
 {
     struct operation *operation = CONTAINER_OF(turn, struct operation, turn);
 

@@ -1,6 +1,4 @@
 /* Conversations with agents, their turns, and what agents ask. */
-#include "domain/conversation/conversation.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +11,7 @@
 #include "api/native/order.h"
 #include "base/auto.h"
 #include "base/memory.h"
+#include "domain/conversation/conversation.h"
 #include "domain/sandbox/sandboxes.h"
 #include "json/json_measure.h"
 
@@ -28,9 +27,8 @@ static struct conversation *conversations_find(struct http_request *request)
 
     if (!sandbox)
         return NULL;
-    conversation =
-        conversation_find(api_of(request)->domain, request_caller(request), &sandbox->id,
-                          http_request_parameter(request, "conversation"), &err);
+    conversation = conversation_find(api_of(request)->domain, request_caller(request), &sandbox->id,
+                                     http_request_parameter(request, "conversation"), &err);
     if (!conversation)
         http_reply_error(request, &err);
     return conversation;
@@ -55,9 +53,9 @@ static void conversations_made(void *context, const struct error *failure,
 static int conversations_read(struct http_request *request, const struct json_place *body,
                               struct error *err)
 {
-    static const char *const known[] = {"title",  "model",   "agent",      "kind",
-                                        "folder", "config",  "command",    "permission",
-                                        "permissionTimeout"};
+    static const char *const known[] = {"title",   "model",      "agent",
+                                        "kind",    "folder",     "config",
+                                        "command", "permission", "permissionTimeout"};
     struct domain *domain = api_of(request)->domain;
     const struct caller *caller = request_caller(request);
     struct sandbox *sandbox =
@@ -115,8 +113,9 @@ void native_list_conversations(struct http_request *request)
     if (!sandbox)
         return;
     if (cursor && !id_is_valid(cursor))
-        (void) error_set(&err, ERR_INVALID, 0, "invalid cursor; use the nextCursor of the page "
-                                               "before");
+        (void) error_set(&err, ERR_INVALID, 0,
+                         "invalid cursor; use the nextCursor of the page "
+                         "before");
     if (err.code || native_read_limit(request, CONVERSATION_LIST_MAX, &limit, &err) < 0) {
         http_reply_error(request, &err);
         return;
@@ -124,9 +123,9 @@ void native_list_conversations(struct http_request *request)
     if (cursor)
         memcpy(after.text, cursor, ID_SIZE);
     native_answer_begin_list(&listing.answer, "conversations");
-    has_more = conversation_list(api_of(request)->domain, request_caller(request), &sandbox->id,
-                                 cursor ? &after : NULL, (size_t) limit, conversations_list_one,
-                                 &listing);
+    has_more =
+        conversation_list(api_of(request)->domain, request_caller(request), &sandbox->id,
+                          cursor ? &after : NULL, (size_t) limit, conversations_list_one, &listing);
     json_end_array(&listing.answer.json);
     json_add_text(&listing.answer.json, "nextCursor", has_more ? listing.last.text : NULL);
     native_answer_send(&listing.answer, request, 200);
@@ -221,8 +220,7 @@ static int turns_read(struct http_request *request, const struct json_place *bod
     enum agent_wait_wish wish;
 
     conversation = sandbox ? conversation_find(domain, caller, &sandbox->id,
-                                               http_request_parameter(request, "conversation"),
-                                               err)
+                                               http_request_parameter(request, "conversation"), err)
                            : NULL;
     if (!conversation || json_known_fields(body, known, ARRAY_COUNT(known), err) < 0 ||
         json_field_text(body, "text", JSON_OPTIONAL, TURN_INPUT_MAX, &spec.text, err) < 0 ||
@@ -396,8 +394,7 @@ static void asks_answered(void *context, const struct error *failure, const stru
 }
 
 /* {"reply","message"} of a permission; {"answers"} or {"reply":"reject"} of a question. */
-static int asks_read(struct http_request *request, const struct json_place *body,
-                     struct error *err)
+static int asks_read(struct http_request *request, const struct json_place *body, struct error *err)
 {
     static const char *const known[] = {"reply", "message", "answers"};
     struct domain *domain = api_of(request)->domain;

@@ -1,6 +1,4 @@
 /* Tasks, teams and schedules. */
-#include "domain/task/task.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +11,7 @@
 #include "api/native/order.h"
 #include "base/auto.h"
 #include "base/memory.h"
+#include "domain/task/task.h"
 #include "domain/task/task_schedule.h"
 #include "domain/task/team.h"
 
@@ -44,9 +43,8 @@ static void tasks_follow(struct http_request *request, const struct task *task)
 {
     const struct id id = task->id;
     struct error err = ERROR_INIT;
-    struct conversation *conversation =
-        conversation_find(api_of(request)->domain, request_caller(request), NULL,
-                          task->conversation.text, &err);
+    struct conversation *conversation = conversation_find(
+        api_of(request)->domain, request_caller(request), NULL, task->conversation.text, &err);
 
     if (conversation)
         agent_stream_begin(request, conversation, NULL, &id);
@@ -102,8 +100,8 @@ static void tasks_got(void *context, const struct error *failure, const struct t
 
 void native_get_task(struct http_request *request)
 {
-    task_read(api_of(request)->domain, request_caller(request), tasks_id(request), false,
-              tasks_got, pending_new(request));
+    task_read(api_of(request)->domain, request_caller(request), tasks_id(request), false, tasks_got,
+              pending_new(request));
 }
 
 void native_cancel_task(struct http_request *request)
@@ -130,8 +128,7 @@ void native_delete_task(struct http_request *request)
                 pending_new(request));
 }
 
-static void tasks_show_changes(void *context, const struct error *failure,
-                               const struct task *task)
+static void tasks_show_changes(void *context, const struct error *failure, const struct task *task)
 {
     struct http_request *request = pending_take_good(context, failure);
 
@@ -387,8 +384,8 @@ void native_delete_schedule(struct http_request *request)
     struct task_schedule *schedule = schedules_find(request, &err);
 
     if (schedule)
-        schedule_delete(api_of(request)->domain, request_caller(request), schedule,
-                        schedules_gone, pending_new(request));
+        schedule_delete(api_of(request)->domain, request_caller(request), schedule, schedules_gone,
+                        pending_new(request));
     else
         http_reply_error(request, &err);
 }

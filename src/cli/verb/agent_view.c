@@ -41,9 +41,8 @@ static int agent_view_post(struct agent_view *view, const char *path, json_t *bo
 {
     AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
 
-    if (!view->other &&
-        client_open(&view->own, verb_value(view->call, "url"), verb_value(view->call, "key"), err) <
-            0)
+    if (!view->other && client_open(&view->own, verb_value(view->call, "url"),
+                                    verb_value(view->call, "key"), err) < 0)
         return -1;
     view->other = &view->own;
     return client_call(view->other, "POST", path, body, &reply, err);
@@ -115,7 +114,8 @@ static void agent_view_text(struct agent_view *view, json_t *json)
 /* What matters of a tool's input in one line: its command, path or pattern. */
 static const char *agent_view_input(json_t *input)
 {
-    static const char *const keys[] = {"command", "filePath", "path", "file_path", "pattern", "url"};
+    static const char *const keys[] = {"command",   "filePath", "path",
+                                       "file_path", "pattern",  "url"};
 
     for (size_t i = 0; i < ARRAY_COUNT(keys); i++)
         if (verb_field(input, keys[i]))
@@ -136,9 +136,8 @@ static void agent_view_tool(struct agent_view *view, json_t *json)
     shown = title && *title ? title : agent_view_input(json_object_get(json, "input"));
     agent_view_new_line(view);
     text_format(&line, "  %s %s %.*s%s%.*s\n", strcmp(state, "error") == 0 ? "x" : "*",
-                tool ? tool : "tool", (int) strcspn(shown, "\n") > INPUT_SHOWN
-                                          ? INPUT_SHOWN
-                                          : (int) strcspn(shown, "\n"),
+                tool ? tool : "tool",
+                (int) strcspn(shown, "\n") > INPUT_SHOWN ? INPUT_SHOWN : (int) strcspn(shown, "\n"),
                 shown, error ? ": " : "", error ? (int) strcspn(error, "\n") : 0,
                 error ? error : "");
     agent_view_say(view, text_string(&line));
@@ -225,9 +224,8 @@ static const struct {
     const char *kind;
     void (*show)(struct agent_view *view, json_t *json);
 } kinds[] = {
-    {"text", agent_view_text},        {"tool", agent_view_tool},
-    {"turn.ended", agent_view_ended}, {"task", agent_view_task},
-    {"permission", agent_view_asked},
+    {"text", agent_view_text}, {"tool", agent_view_tool},        {"turn.ended", agent_view_ended},
+    {"task", agent_view_task}, {"permission", agent_view_asked},
 };
 
 static int agent_view_event(void *context, const struct sse_event *event, json_t *json,
@@ -263,8 +261,7 @@ static int agent_view_event(void *context, const struct sse_event *event, json_t
 static int agent_view_follow_on(struct agent_view *view, const char *path, struct error *err)
 {
     for (;;) {
-        const char *from =
-            pool_format(&view->client->pool, "%s?after=%lld", path, view->after);
+        const char *from = pool_format(&view->client->pool, "%s?after=%lld", path, view->after);
         int r = client_events(view->client, from, agent_view_event, view, err);
 
         if (r == 0 || (err->code != ERR_UPSTREAM && err->code != ERR_UNAVAILABLE) ||

@@ -26,9 +26,8 @@ static const struct verb_option options[] = {
 static const char *agent_resume(struct verb_call *call, struct client *client, struct error *err)
 {
     AUTO(json)
-    json_t *all = client_list(
-        client, client_sandbox_path(client, call->words[0], "/conversations"), "conversations",
-        err);
+    json_t *all = client_list(client, client_sandbox_path(client, call->words[0], "/conversations"),
+                              "conversations", err);
     size_t count = json_array_size(all);
     const char *id = NULL;
 
@@ -63,8 +62,7 @@ static int agent_prompt(struct verb_call *call, struct client *client, const cha
 {
     AUTO(client_reply) struct client_reply reply = CLIENT_REPLY_INIT;
     AUTO(json) json_t *body = json_object();
-    const char *rest =
-        pool_format(&client->pool, "/conversations/%s/turns", conversation);
+    const char *rest = pool_format(&client->pool, "/conversations/%s/turns", conversation);
     struct agent_view view;
     const char *turn;
     int r;
@@ -73,8 +71,7 @@ static int agent_prompt(struct verb_call *call, struct client *client, const cha
     verb_set_text(body, "model", verb_value(call, "model"));
     if (client_sandbox_call(client, "POST", call->words[0], rest, body, &reply, err) < 0)
         return -1;
-    turn = pool_format(&client->pool, "%s/%s",
-                       client_sandbox_path(client, call->words[0], rest),
+    turn = pool_format(&client->pool, "%s/%s", client_sandbox_path(client, call->words[0], rest),
                        verb_field(reply.json, "id"));
     agent_view_init(&view, call, client);
     view.sandbox = verb_field(reply.json, "sandboxId");
@@ -127,9 +124,10 @@ const struct verb verb_agent = {
     .summary = "Speak with the coding agent in a sandbox",
     .arguments = "NAME [PROMPT...]",
     .options = options,
-    .details = "Without a prompt each line of input is one. Text comes as it is written, each tool "
-               "call is a line. Ctrl-C cancels the turn, twice leaves it alone. The status is 0 when "
-               "the last turn is done.",
+    .details =
+        "Without a prompt each line of input is one. Text comes as it is written, each tool "
+        "call is a line. Ctrl-C cancels the turn, twice leaves it alone. The status is 0 when "
+        "the last turn is done.",
     .examples = "  burrow agent demo\n  burrow agent demo 'what is in this folder?'\n"
                 "  burrow agent demo --resume",
     .words_min = 1,

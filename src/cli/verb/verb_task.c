@@ -109,7 +109,7 @@ static int task_set_files(const struct verb_call *call, json_t *body, struct err
 
 static int task_set_common(const struct verb_call *call, json_t *body, struct error *err)
 {
-    static const char *const keys[] = {"model", "kind",       "command", "image",
+    static const char *const keys[] = {"model",    "kind",       "command", "image",
                                        "template", "permission", "timeout", "cleanup"};
 
     for (size_t i = 0; i < ARRAY_COUNT(keys); i++)
@@ -173,10 +173,10 @@ static void task_put_cost(struct grid *grid, json_t *object, const char *field)
 }
 
 static const struct verb_column task_columns[] = {
-    {"ID", "id", verb_put_text},        {"STATE", "state", verb_put_text},
-    {"ROLE", "role", verb_put_text},    {"SANDBOX", "sandboxId", verb_put_text},
-    {"COST", "usage", task_put_cost},   {"CREATED", "createdAt", verb_put_age},
-    {"TEXT", "text", verb_put_text},    VERB_COLUMNS_END,
+    {"ID", "id", verb_put_text},      {"STATE", "state", verb_put_text},
+    {"ROLE", "role", verb_put_text},  {"SANDBOX", "sandboxId", verb_put_text},
+    {"COST", "usage", task_put_cost}, {"CREATED", "createdAt", verb_put_age},
+    {"TEXT", "text", verb_put_text},  VERB_COLUMNS_END,
 };
 
 /* A prompt may be long: its first line, and not all of that. */
@@ -322,9 +322,12 @@ static int task_schedule_make(struct verb_call *call, struct client *client, str
 }
 
 static const struct verb_column schedule_columns[] = {
-    {"NAME", "name", verb_put_text},    {"CRON", "cron", verb_put_text},
-    {"ZONE", "timeZone", verb_put_text}, {"NEXT", "nextAt", verb_put_text},
-    {"LAST", "lastTask", verb_put_text}, {"DETAIL", "detail", verb_put_text},
+    {"NAME", "name", verb_put_text},
+    {"CRON", "cron", verb_put_text},
+    {"ZONE", "timeZone", verb_put_text},
+    {"NEXT", "nextAt", verb_put_text},
+    {"LAST", "lastTask", verb_put_text},
+    {"DETAIL", "detail", verb_put_text},
     VERB_COLUMNS_END,
 };
 
@@ -422,8 +425,9 @@ const struct verb verb_task_run = {
     .summary = "Have an agent do something in a sandbox of its own",
     .arguments = "PROMPT...",
     .options = run_options,
-    .details = "Prints the task's id; with --follow what the agent does, and the status is 0 when it "
-               "is done. Ctrl-C cancels the task.",
+    .details =
+        "Prints the task's id; with --follow what the agent does, and the status is 0 when it "
+        "is done. Ctrl-C cancels the task.",
     .examples = "  burrow task run 'fix the failing test' --git https://host/repo.git --follow",
     .words_min = 1,
     .words_max = SIZE_MAX,
@@ -496,8 +500,9 @@ const struct verb verb_task_schedule = {
     .summary = "Have a task begin by itself, when a cron expression says so",
     .arguments = "NAME CRON PROMPT...",
     .options = schedule_options,
-    .details = "CRON is five fields, minute hour day month weekday, in one word; or @hourly, @daily, "
-               "@weekly, @monthly, @yearly. Prints when it begins next.",
+    .details =
+        "CRON is five fields, minute hour day month weekday, in one word; or @hourly, @daily, "
+        "@weekly, @monthly, @yearly. Prints when it begins next.",
     .examples = "  burrow task schedule news '0 7 * * mon-fri' 'read the news' "
                 "--time-zone Europe/Berlin",
     .words_min = 3,

@@ -6,10 +6,10 @@
 
 #include "domain/conversation/turn.h"
 
-#define ASK_REPLY_MAX   ((size_t) 64 * 1024)
-#define ASK_DETAIL_MAX  ((size_t) 64 * 1024)
-#define ASKS_PER_TURN   32 /* that wait at once; the agent is told no beyond */
-#define ASK_LIST_MAX    1000
+#define ASK_REPLY_MAX  ((size_t) 64 * 1024)
+#define ASK_DETAIL_MAX ((size_t) 64 * 1024)
+#define ASKS_PER_TURN  32 /* that wait at once; the agent is told no beyond */
+#define ASK_LIST_MAX   1000
 
 enum ask_kind { ASK_PERMISSION, ASK_QUESTION };
 

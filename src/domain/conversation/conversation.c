@@ -416,7 +416,8 @@ static void conversation_orphan(struct domain *domain, struct conversation *conv
     LIST_EACH (&conversation->work->turns, at)
         turn_stop(CONTAINER_OF(at, struct live_turn, link), "agent_lost",
                   "the sandbox was destroyed");
-    if ((*conversation->task.text && !is_task_gone) || conversation->work->is_going || !conversation->work->is_kept)
+    if ((*conversation->task.text && !is_task_gone) || conversation->work->is_going ||
+        !conversation->work->is_kept)
         return;
     conversation->work->is_going = true;
     list_append(&domain->conversations->going, &conversation->work->link);
@@ -440,8 +441,8 @@ static void conversations_look(struct domain *domain)
 
         bool is_owner_gone = owner_is_gone(domain, conversation->owner.text);
 
-        if (is_owner_gone || (*conversation->sandbox.text &&
-                              !sandbox_set_by_id(domain, conversation->sandbox.text)))
+        if (is_owner_gone ||
+            (*conversation->sandbox.text && !sandbox_set_by_id(domain, conversation->sandbox.text)))
             conversation_orphan(domain, conversation, is_owner_gone);
     }
 }

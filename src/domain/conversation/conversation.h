@@ -18,7 +18,7 @@
 #include "domain/sandbox/sandbox.h"
 
 #define CONVERSATION_TITLE_MAX  256
-#define CONVERSATION_NAME_MAX   128 /* of a provider, a model, an agent */
+#define CONVERSATION_NAME_MAX   128                   /* of a provider, a model, an agent */
 #define CONVERSATION_PLACE_MAX  ((size_t) 256 * 1024) /* of config, permission, command together */
 #define CONVERSATION_LIST_MAX   1000
 #define CONVERSATION_ASK_MS     ((uint64_t) 10 * 60 * 1000) /* that a permission is waited for */
@@ -39,12 +39,12 @@ struct conversation {
     struct list link; /* all, oldest first */
 
     struct id id, owner;
-    struct id sandbox;   /* empty: not made yet (a task's) */
-    struct id task;      /* empty: none */
-    char *title;         /* owned, never NULL */
-    char *kind;          /* owned, never NULL */
-    char *place;         /* owned, never NULL: JSON of what is in a harness_place */
-    char *provider;      /* owned; these three may be NULL */
+    struct id sandbox; /* empty: not made yet (a task's) */
+    struct id task;    /* empty: none */
+    char *title;       /* owned, never NULL */
+    char *kind;        /* owned, never NULL */
+    char *place;       /* owned, never NULL: JSON of what is in a harness_place */
+    char *provider;    /* owned; these three may be NULL */
     char *model, *agent;
     char *agent_session; /* owned; NULL: it has not begun. The agent's own id */
     uint64_t ask_ms;

@@ -22,21 +22,21 @@ struct conversation_work {
     struct list turns;     /* of struct live_turn, in their order: the first is at work */
     struct list followers; /* of struct turn_follower */
     struct share_claim claim;
-    struct list link;      /* of conversations.going, while it goes */
-    int64_t sequence;      /* the last that was given to an item */
-    int64_t kept;          /* the last that is known to be kept */
-    struct list pending;   /* of struct log_item: not on their way to the store yet */
+    struct list link;    /* of conversations.going, while it goes */
+    int64_t sequence;    /* the last that was given to an item */
+    int64_t kept;        /* the last that is known to be kept */
+    struct list pending; /* of struct log_item: not on their way to the store yet */
     size_t pending_count, pending_bytes;
-    bool is_flushing;      /* a batch is on its way */
-    bool has_sequence;     /* it was asked of the store */
-    bool is_asking;        /* that is under way */
-    bool is_kept;          /* its row is: others may see it */
-    bool is_going;         /* deleted, or its sandbox is gone: what is left goes in slices */
-    bool is_sweeping;      /* a slice is under way */
-    int64_t swept;         /* up to here its log is gone */
-    int64_t created_ms;    /* of its last turn */
-    bool is_task_over;     /* nothing more is told of its task */
-    unsigned int telling;  /* followers are being called: none is freed */
+    bool is_flushing;        /* a batch is on its way */
+    bool has_sequence;       /* it was asked of the store */
+    bool is_asking;          /* that is under way */
+    bool is_kept;            /* its row is: others may see it */
+    bool is_going;           /* deleted, or its sandbox is gone: what is left goes in slices */
+    bool is_sweeping;        /* a slice is under way */
+    int64_t swept;           /* up to here its log is gone */
+    int64_t created_ms;      /* of its last turn */
+    bool is_task_over;       /* nothing more is told of its task */
+    unsigned int telling;    /* followers are being called: none is freed */
     unsigned int references; /* calls under way that come back to it */
 };
 
@@ -53,11 +53,11 @@ struct conversations {
 
 /* How far a turn has got that is not over. */
 enum turn_stage {
-    TURN_STAGE_WAITS,  /* its row is being kept, or others are before it */
-    TURN_STAGE_WAKING, /* a use of the sandbox was begun */
+    TURN_STAGE_WAITS,   /* its row is being kept, or others are before it */
+    TURN_STAGE_WAKING,  /* a use of the sandbox was begun */
     TURN_STAGE_MARKING, /* its row is about to say that it is sent */
-    TURN_STAGE_SENT,   /* the agent has it, or may have it */
-    TURN_STAGE_ENDED   /* its end is being kept */
+    TURN_STAGE_SENT,    /* the agent has it, or may have it */
+    TURN_STAGE_ENDED    /* its end is being kept */
 };
 
 /* Text that is being written. */
@@ -83,18 +83,18 @@ struct live_turn {
     bool is_found;     /* it was sent before a restart: looked for, never prompted */
     bool is_cancelled; /* it shall end; then */
     const char *cancel_code, *cancel_message; /* static: why; a code of "cancelled": by wish */
-    uint64_t cancel_ns; /* when that was told its agent; 0: not yet */
+    uint64_t cancel_ns;                       /* when that was told its agent; 0: not yet */
     struct sandbox_use use;
     bool is_using;
     struct harness_turn *handle;
-    struct list asks;  /* of struct live_ask */
+    struct list asks; /* of struct live_ask */
     size_t ask_count;
     struct list waits; /* of struct turn_wait */
     struct list parts; /* of struct open_part */
     size_t part_count;
     size_t items, item_bytes;
     bool is_truncated;
-    uint64_t end_ns;    /* monotonic: when keeping its end is tried again; 0: not waiting */
+    uint64_t end_ns;     /* monotonic: when keeping its end is tried again; 0: not waiting */
     enum turn_event end; /* from the moment it is TURN_STAGE_ENDED */
     struct share_claim claim;
     unsigned int references;
@@ -106,7 +106,7 @@ struct live_ask {
     struct live_turn *turn;
     struct ask ask; /* its texts are owned here */
     uint64_t expires_ns;
-    bool is_answering;   /* the agent is being told */
+    bool is_answering; /* the agent is being told */
     bool is_over;
 };
 
@@ -163,8 +163,8 @@ void turn_stop(struct live_turn *live, const char *code, const char *message);
 /* Its row as it is now, with what else is in `rows`; nobody waits for it. */
 void turn_note(struct live_turn *live, struct store_transaction *rows);
 /* It is over in this way: keep that. */
-void turn_end(struct live_turn *live, enum turn_event event, const char *code, const char *message,
-              const struct harness_result *result);
+void turn_finish(struct live_turn *live, enum turn_event event, const char *code,
+                 const char *message, const struct harness_result *result);
 /* With a failure: the domain closes. */
 void turn_tell_waits(struct live_turn *live, const struct error *failure);
 void turn_run_tick(struct domain *domain);

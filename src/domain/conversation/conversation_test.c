@@ -1,12 +1,11 @@
 /* Conversations and their turns, with agents that do as they are told. */
 #include "domain/conversation/conversation.h"
-
 #include "domain/conversation/harness_testing.h"
 #include "domain/snapshot/snapshot_testing.h"
 #include "json/json_read.h"
 
 /* A world with a sandbox, a conversation in it and an agent. */
-struct talk {
+struct conversation_talk {
     struct world *world;
     struct fake_harness fake;
     struct fake_memory memory;
@@ -16,7 +15,7 @@ struct talk {
 
 static int talk_setup(void **state)
 {
-    struct talk *talk = mem_alloc(sizeof(*talk));
+    struct conversation_talk *talk = mem_alloc(sizeof(*talk));
 
     talk->world = world_new(NULL);
     fake_harness_init(&talk->fake, talk->world, &talk->memory);
@@ -30,7 +29,7 @@ static int talk_setup(void **state)
 
 static int talk_teardown(void **state)
 {
-    struct talk *talk = *state;
+    struct conversation_talk *talk = *state;
 
     world_free(talk->world);
     free(talk);
@@ -39,7 +38,7 @@ static int talk_teardown(void **state)
 
 #define TALK_TEST(name) cmocka_unit_test_setup_teardown(name, talk_setup, talk_teardown)
 
-static struct turn_counters counted(const struct talk *talk)
+static struct turn_counters counted(const struct conversation_talk *talk)
 {
     struct turn_counters counters;
 
@@ -47,7 +46,7 @@ static struct turn_counters counted(const struct talk *talk)
     return counters;
 }
 
-static bool has_prompts(const struct talk *talk, int count)
+static bool has_prompts(const struct conversation_talk *talk, int count)
 {
     return talk->fake.prompts == count;
 }
@@ -58,15 +57,14 @@ static void every_state_meets_every_event(void **state)
 {
     static const char *const expected[TURN_STATE_COUNT] = {
         /* what each of SENT ASKED ANSWERED DONE FAILED CANCELLED leads to: first letters */
-        [TURN_QUEUED] = "r---fc",  [TURN_RUNNING] = "-wrdfc", [TURN_WAITING] = "-wrdfc",
-        [TURN_DONE] = "------",    [TURN_FAILED] = "------",  [TURN_CANCELLED] = "------",
+        [TURN_QUEUED] = "r---fc", [TURN_RUNNING] = "-wrdfc", [TURN_WAITING] = "-wrdfc",
+        [TURN_DONE] = "------",   [TURN_FAILED] = "------",  [TURN_CANCELLED] = "------",
     };
 
     (void) state;
     for (unsigned int at = 0; at < TURN_STATE_COUNT; at++)
         for (unsigned int event = 0; event < TURN_EVENT_COUNT; event++) {
-            enum turn_state next =
-                turn_state_after((enum turn_state) at, (enum turn_event) event);
+            enum turn_state next = turn_state_after((enum turn_state) at, (enum turn_event) event);
             char letter = next == TURN_STATE_COUNT ? '-' : *turn_state_text(next);
 
             assert_int_equal(letter, expected[at][event]);
@@ -80,7 +78,7 @@ static void every_state_meets_every_event(void **state)
 
 static void a_turn_is_prompted_once_and_has_an_answer(void **state)
 {
-    struct talk *talk = *state;
+    struct conversation_talk *talk = *state;
     struct id id = begin_turn(talk->world, talk->conversation, "hello");
     struct told_turn told;
 
@@ -105,7 +103,7 @@ static void a_turn_is_prompted_once_and_has_an_answer(void **state)
 
 static void turns_wait_for_each_other_and_ten_at_most(void **state)
 {
-    struct talk *talk = *state;
+    struct conversation_talk *talk = *state;
     struct id ids[TURN_QUEUE_MAX + 1];
     struct told_turn told;
 
@@ -125,7 +123,7 @@ static void turns_wait_for_each_other_and_ten_at_most(void **state)
 
 static void of_one_key_there_is_one_turn(void **state)
 {
-    struct talk *talk = *state;
+    struct conversation_talk *talk = *state;
     const struct turn_spec spec = {.text = "once", .key = "k1"};
     struct told_turn a = {.is_new = false}, b = {.is_new = false}, c;
 
@@ -152,7 +150,7 @@ static void of_one_key_there_is_one_turn(void **state)
 
 static void bad_prompts_are_refused_with_the_reason(void **state)
 {
-    struct talk *talk = *state;
+    struct conversation_talk *talk = *state;
     static const struct turn_spec specs[] = {
         {.text = NULL},
         {.text = ""},
@@ -177,7 +175,7 @@ static void bad_prompts_are_refused_with_the_reason(void **state)
 
 static void without_a_harness_there_is_no_conversation(void **state)
 {
-    struct talk *talk = *state;
+    struct conversation_talk *talk = *state;
     struct told_conversation told;
 
     talk->world->domain->options.harness = NULL;
@@ -188,7 +186,7 @@ static void without_a_harness_there_is_no_conversation(void **state)
 
 static void a_turn_has_an_end_in_time(void **state)
 {
-    struct talk *talk = *state;
+    struct conversation_talk *talk = *state;
     const struct turn_spec spec = {.text = "slow", .timeout_ms = 5000};
     struct told_turn told = ask_turn(talk->world, talk->conversation, &spec);
 
@@ -205,7 +203,7 @@ static void a_turn_has_an_end_in_time(void **state)
 
 static void a_queued_turn_is_cancelled_without_a_prompt(void **state)
 {
-    struct talk *talk = *state;
+    struct conversation_talk *talk = *state;
     struct id first = begin_turn(talk->world, talk->conversation, "first");
     struct id second = begin_turn(talk->world, talk->conversation, "second");
     struct told_turn told = cancel_turn(talk->world, &second);
@@ -219,7 +217,7 @@ static void a_queued_turn_is_cancelled_without_a_prompt(void **state)
 
 static void one_that_waits_for_its_sandbox_is_cancelled(void **state)
 {
-    struct talk *talk = *state;
+    struct conversation_talk *talk = *state;
     struct told_turn told;
     struct id id;
 
@@ -236,7 +234,7 @@ static void one_that_waits_for_its_sandbox_is_cancelled(void **state)
 
 static void a_running_turn_is_cancelled_by_its_agent(void **state)
 {
-    struct talk *talk = *state;
+    struct conversation_talk *talk = *state;
     struct id id = begin_turn(talk->world, talk->conversation, "much");
     struct told_turn told;
 
@@ -250,7 +248,7 @@ static void a_running_turn_is_cancelled_by_its_agent(void **state)
 
 static void an_agent_that_does_not_listen_is_left(void **state)
 {
-    struct talk *talk = *state;
+    struct conversation_talk *talk = *state;
     struct id id = begin_turn(talk->world, talk->conversation, "deaf");
     struct told_turn told = {.is_new = false};
 
@@ -267,7 +265,7 @@ static void an_agent_that_does_not_listen_is_left(void **state)
 
 static void one_that_is_done_stays_done(void **state)
 {
-    struct talk *talk = *state;
+    struct conversation_talk *talk = *state;
     struct id id = begin_turn(talk->world, talk->conversation, "quick");
 
     TURN_UNTIL(&talk->world->loop, has_prompts(talk, 1));
@@ -313,7 +311,7 @@ static void on_asks(void *context, const struct error *failure, const struct ask
     }
 }
 
-static struct told_ask list_asks(struct talk *talk, enum ask_state state)
+static struct told_ask list_asks(struct conversation_talk *talk, enum ask_state state)
 {
     struct told_ask told = {.count = 0};
 
@@ -324,7 +322,7 @@ static struct told_ask list_asks(struct talk *talk, enum ask_state state)
 }
 
 /* A turn that waits for a permission. */
-static struct id begin_waiting(struct talk *talk)
+static struct id begin_waiting(struct conversation_talk *talk)
 {
     struct id id = begin_turn(talk->world, talk->conversation, "may I");
     struct harness_turn *handle;
@@ -336,7 +334,8 @@ static struct id begin_waiting(struct talk *talk)
     return id;
 }
 
-static struct told_ask answer(struct talk *talk, const struct id *id, const char *reply)
+static struct told_ask answer(struct conversation_talk *talk, const struct id *id,
+                              const char *reply)
 {
     struct told_ask told = {.count = 0};
 
@@ -348,7 +347,7 @@ static struct told_ask answer(struct talk *talk, const struct id *id, const char
 
 static void a_permission_is_asked_and_given_once(void **state)
 {
-    struct talk *talk = *state;
+    struct conversation_talk *talk = *state;
     struct id id = begin_waiting(talk);
     struct told_ask pending = list_asks(talk, ASK_PENDING), told;
 
@@ -369,7 +368,7 @@ static void a_permission_is_asked_and_given_once(void **state)
 
 static void an_answer_that_does_not_get_through_may_be_given_again(void **state)
 {
-    struct talk *talk = *state;
+    struct conversation_talk *talk = *state;
     struct told_ask pending, told;
 
     begin_waiting(talk);
@@ -384,7 +383,7 @@ static void an_answer_that_does_not_get_through_may_be_given_again(void **state)
 
 static void nobody_answers_and_it_is_rejected(void **state)
 {
-    struct talk *talk = *state;
+    struct conversation_talk *talk = *state;
     struct id id = begin_waiting(talk);
 
     world_pass(talk->world, CONVERSATION_ASK_MS / 1000 - 1);
@@ -399,7 +398,7 @@ static void nobody_answers_and_it_is_rejected(void **state)
 
 static void one_that_is_answered_inside_waits_no_more(void **state)
 {
-    struct talk *talk = *state;
+    struct conversation_talk *talk = *state;
     struct id id = begin_waiting(talk);
     struct harness_turn *handle = fake_last(&talk->fake);
 
@@ -411,7 +410,7 @@ static void one_that_is_answered_inside_waits_no_more(void **state)
 
 static void a_waiting_turn_is_cancelled_with_what_it_asked(void **state)
 {
-    struct talk *talk = *state;
+    struct conversation_talk *talk = *state;
     struct id id = begin_waiting(talk);
 
     assert_int_equal(cancel_turn(talk->world, &id).state, TURN_CANCELLED);
@@ -421,7 +420,7 @@ static void a_waiting_turn_is_cancelled_with_what_it_asked(void **state)
 
 static void questions_take_answers_or_are_refused(void **state)
 {
-    struct talk *talk = *state;
+    struct conversation_talk *talk = *state;
     struct harness_turn *handle;
     struct told_ask told = {.count = 0}, pending;
 
@@ -443,7 +442,7 @@ static void questions_take_answers_or_are_refused(void **state)
 
 /* --- the log ------------------------------------------------------------------------------------ */
 
-struct watcher {
+struct log_watcher {
     struct turn_follower *follower;
     struct text seen; /* "kind:part;" ... */
     int64_t last;
@@ -453,7 +452,7 @@ struct watcher {
 
 static bool watch_each(void *context, const struct turn_item *item)
 {
-    struct watcher *watcher = context;
+    struct log_watcher *watcher = context;
     AUTO(json) json_t *json = json_read(item->json, strlen(item->json), NULL, NULL);
     const char *delta = json_string_value(json_object_get(json, "delta"));
     const char *text = json_string_value(json_object_get(json, "text"));
@@ -473,33 +472,34 @@ static bool watch_each(void *context, const struct turn_item *item)
 
 static void watch_ended(void *context, const struct error *reason)
 {
-    struct watcher *watcher = context;
+    struct log_watcher *watcher = context;
 
     watcher->ended++;
     watcher->has_reason = reason != NULL;
     watcher->follower = NULL;
 }
 
-static void watch(struct talk *talk, struct watcher *watcher, const struct id *turn, int64_t after)
+static void watch(struct conversation_talk *talk, struct log_watcher *watcher,
+                  const struct id *turn, int64_t after)
 {
     struct error err = ERROR_INIT;
     const struct turn_filter filter = {.turn = turn, .after = after};
 
-    *watcher = (struct watcher){.seen = TEXT_INIT(1 << 20)};
+    *watcher = (struct log_watcher){.seen = TEXT_INIT(1 << 20)};
     watcher->follower = turn_follow(talk->world->domain, talk->conversation, &filter, watch_each,
                                     watch_ended, watcher, &err);
     assert_non_null(watcher->follower);
     world_settle(talk->world);
 }
 
-static void delta(struct talk *talk, const char *text)
+static void delta(struct conversation_talk *talk, const char *text)
 {
     struct harness_turn *handle = fake_last(&talk->fake);
 
     handle->listener->delta(handle->context, "prt_1", "text", text, strlen(text));
 }
 
-static void part(struct talk *talk, const char *id, const char *json)
+static void part(struct conversation_talk *talk, const char *id, const char *json)
 {
     struct harness_turn *handle = fake_last(&talk->fake);
 
@@ -509,9 +509,9 @@ static void part(struct talk *talk, const char *id, const char *json)
 
 static void a_turn_is_told_from_its_beginning_to_its_end(void **state)
 {
-    struct talk *talk = *state;
+    struct conversation_talk *talk = *state;
     struct id id = begin_turn(talk->world, talk->conversation, "tell me");
-    struct watcher live, late;
+    struct log_watcher live, late;
 
     TURN_UNTIL(&talk->world->loop, has_prompts(talk, 1));
     watch(talk, &live, &id, 0);
@@ -535,9 +535,9 @@ static void a_turn_is_told_from_its_beginning_to_its_end(void **state)
 
 static void whoever_comes_late_gets_the_text_so_far(void **state)
 {
-    struct talk *talk = *state;
+    struct conversation_talk *talk = *state;
     struct id id = begin_turn(talk->world, talk->conversation, "tell me");
-    struct watcher late, slow;
+    struct log_watcher late, slow;
 
     TURN_UNTIL(&talk->world->loop, has_prompts(talk, 1));
     watch(talk, &slow, &id, 0);
@@ -559,14 +559,15 @@ static void whoever_comes_late_gets_the_text_so_far(void **state)
 
 static void what_a_tool_says_is_cut_and_says_so(void **state)
 {
-    struct talk *talk = *state;
+    struct conversation_talk *talk = *state;
     AUTO(text) struct text json = TEXT_INIT(1 << 20);
-    struct watcher watcher;
+    struct log_watcher watcher;
 
     begin_turn(talk->world, talk->conversation, "run it");
     TURN_UNTIL(&talk->world->loop, has_prompts(talk, 1));
-    text_append(&json, "{\"type\":\"tool\",\"tool\":\"bash\",\"callID\":\"c\",\"state\":{\"status\":"
-                       "\"completed\",\"output\":\"");
+    text_append(&json,
+                "{\"type\":\"tool\",\"tool\":\"bash\",\"callID\":\"c\",\"state\":{\"status\":"
+                "\"completed\",\"output\":\"");
     for (size_t i = 0; i < TURN_OUTPUT_MAX + 10; i++)
         text_append_char(&json, 'x');
     text_append(&json, "\"}}");
@@ -579,7 +580,7 @@ static void what_a_tool_says_is_cut_and_says_so(void **state)
 
 static void a_turn_has_so_many_parts_and_no_more(void **state)
 {
-    struct talk *talk = *state;
+    struct conversation_talk *talk = *state;
     struct id id = begin_turn(talk->world, talk->conversation, "chatter");
     struct harness_turn *handle;
     struct live_turn *live;
@@ -602,7 +603,7 @@ static void a_turn_has_so_many_parts_and_no_more(void **state)
 
 static void without_its_sandbox_a_turn_is_lost_and_its_log_goes(void **state)
 {
-    struct talk *talk = *state;
+    struct conversation_talk *talk = *state;
     struct id id = begin_turn(talk->world, talk->conversation, "doomed");
     struct id conversation = talk->conversation->id;
     struct told_turn told = {.is_new = false};
@@ -627,34 +628,34 @@ static void on_gone(void *context, const struct error *failure)
 
 static void a_conversation_is_deleted_with_its_log(void **state)
 {
-    struct talk *talk = *state;
+    struct conversation_talk *talk = *state;
     struct id id = begin_turn(talk->world, talk->conversation, "soon over");
     struct told told = {.times = 0};
     struct id conversation = talk->conversation->id;
 
-    conversation_delete(talk->world->domain, &talk->world->caller, talk->conversation,
-                        on_gone, &told);
+    conversation_delete(talk->world->domain, &talk->world->caller, talk->conversation, on_gone,
+                        &told);
     TURN_UNTIL(&talk->world->loop, told.times);
     expect_code(&told, ERR_CONFLICT);
     TURN_UNTIL(&talk->world->loop, has_prompts(talk, 1));
     fake_finish(&talk->fake);
     wait_turn(talk->world, &id);
     told = (struct told){.times = 0};
-    conversation_delete(talk->world->domain, &talk->world->caller, talk->conversation,
-                        on_gone, &told);
+    conversation_delete(talk->world->domain, &talk->world->caller, talk->conversation, on_gone,
+                        &told);
     TURN_UNTIL(&talk->world->loop, told.times);
     assert_false(told.failed);
     assert_null(conversation_find(talk->world->domain, &talk->world->caller, NULL,
                                   conversation.text, NULL));
     world_pass_quietly(talk->world, 3);
     assert_null(conversation_by_id(talk->world->domain, &conversation));
-    assert_int_equal(shares_held(talk->world->shares, &talk->world->caller.owner,
-                                 SHARE_CONVERSATIONS), 0);
+    assert_int_equal(
+        shares_held(talk->world->shares, &talk->world->caller.owner, SHARE_CONVERSATIONS), 0);
 }
 
 static void an_end_that_cannot_be_kept_is_kept_later(void **state)
 {
-    struct talk *talk = *state;
+    struct conversation_talk *talk = *state;
     struct id id = begin_turn(talk->world, talk->conversation, "full disk");
     struct told_turn told = {.is_new = false};
 
@@ -674,13 +675,13 @@ static void an_end_that_cannot_be_kept_is_kept_later(void **state)
 
 static void others_see_none_of_it(void **state)
 {
-    struct talk *talk = *state;
+    struct conversation_talk *talk = *state;
     struct id id = begin_turn(talk->world, talk->conversation, "secret");
     const struct caller other = {.scope = CALLER_WRITE, .owner = id_new()};
     struct told_turn told = {.is_new = false};
 
-    assert_null(conversation_find(talk->world->domain, &other, NULL, talk->conversation->id.text,
-                                  NULL));
+    assert_null(
+        conversation_find(talk->world->domain, &other, NULL, talk->conversation->id.text, NULL));
     turn_read(talk->world->domain, &other, NULL, id.text, on_turn, &told);
     TURN_UNTIL(&talk->world->loop, told.told.times);
     expect_code(&told.told, ERR_NOT_FOUND);
@@ -692,7 +693,7 @@ static void others_see_none_of_it(void **state)
 
 /* --- restarts ----------------------------------------------------------------------------------- */
 
-static void reopen(struct talk *talk)
+static void reopen(struct conversation_talk *talk)
 {
     struct id sandbox = talk->sandbox->id, conversation = talk->conversation->id;
 
@@ -708,7 +709,7 @@ static void reopen(struct talk *talk)
 
 static void a_running_turn_is_found_again(void **state)
 {
-    struct talk *talk = *state;
+    struct conversation_talk *talk = *state;
     struct id id = begin_turn(talk->world, talk->conversation, "long");
     struct id next = begin_turn(talk->world, talk->conversation, "behind it");
 
@@ -728,7 +729,7 @@ static void a_running_turn_is_found_again(void **state)
 
 static void one_that_ended_meanwhile_has_its_answer(void **state)
 {
-    struct talk *talk = *state;
+    struct conversation_talk *talk = *state;
     struct id id = begin_turn(talk->world, talk->conversation, "meanwhile");
 
     TURN_UNTIL(&talk->world->loop, has_prompts(talk, 1));
@@ -739,7 +740,7 @@ static void one_that_ended_meanwhile_has_its_answer(void **state)
 
 static void one_whose_agent_is_gone_is_lost(void **state)
 {
-    struct talk *talk = *state;
+    struct conversation_talk *talk = *state;
     struct id id = begin_turn(talk->world, talk->conversation, "lost");
     struct told_turn told;
 
@@ -754,7 +755,7 @@ static void one_whose_agent_is_gone_is_lost(void **state)
 
 static void what_was_asked_keeps_its_id(void **state)
 {
-    struct talk *talk = *state;
+    struct conversation_talk *talk = *state;
     struct id id = begin_waiting(talk);
     struct told_ask before = list_asks(talk, ASK_PENDING), after;
     struct harness_turn *handle;

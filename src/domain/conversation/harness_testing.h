@@ -136,8 +136,8 @@ static inline struct harness_turn *fake_prompt(void *self, const struct harness_
     if (at == SIZE_MAX) {
         at = fake->memory->count;
         assert_true(at < FAKE_TURNS_MAX);
-        fake->memory->turns[at] = (struct fake_turn){.turn = prompt->turn,
-                                                     .sandbox = prompt->place.sandbox};
+        fake->memory->turns[at] =
+            (struct fake_turn){.turn = prompt->turn, .sandbox = prompt->place.sandbox};
         (void) snprintf(fake->memory->turns[at].input, sizeof(fake->memory->turns[at].input), "%s",
                         prompt->parts);
         fake->memory->turns[at].prompts = 1;
@@ -149,8 +149,7 @@ static inline struct harness_turn *fake_prompt(void *self, const struct harness_
 }
 
 static inline struct harness_turn *fake_find(void *self, const struct harness_prompt *prompt,
-                                             const struct harness_listener *listener,
-                                             void *context)
+                                             const struct harness_listener *listener, void *context)
 {
     struct fake_harness *fake = self;
 
@@ -390,9 +389,8 @@ static inline void on_conversation(void *context, const struct error *failure,
     told->conversation = conversation;
 }
 
-static inline struct told_conversation ask_conversation(struct world *world,
-                                                        struct sandbox *sandbox,
-                                                        const struct conversation_spec *spec)
+static inline struct told_conversation
+ask_conversation(struct world *world, struct sandbox *sandbox, const struct conversation_spec *spec)
 {
     struct told_conversation told = {.conversation = NULL};
 

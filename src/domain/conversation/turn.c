@@ -86,7 +86,7 @@ void live_turn_gone(struct live_turn *live)
 
 struct turn_creation {
     struct domain_change base;
-    struct live_turn *live; /* a reference; NULL: refused, or there is one of that key */
+    struct live_turn *live;            /* a reference; NULL: refused, or there is one of that key */
     struct conversation *conversation; /* a reference */
     struct log_batch *batch;
     char *key; /* owned, may be NULL */
@@ -199,8 +199,8 @@ static char *turn_read_input(const struct turn_spec *spec, struct error *err)
     }
     if (text.overflowed ||
         (spec->text && (!*spec->text || !utf8_is_valid(spec->text, strlen(spec->text))))) {
-        (void) error_set(err, ERR_INVALID, 0,
-                         "a prompt must have 1 to %zu bytes of UTF-8 as JSON", TURN_INPUT_MAX);
+        (void) error_set(err, ERR_INVALID, 0, "a prompt must have 1 to %zu bytes of UTF-8 as JSON",
+                         TURN_INPUT_MAX);
         return NULL;
     }
     return text_take(&text);
@@ -288,8 +288,7 @@ static void turn_make(struct turn_creation *creation, const struct turn_spec *sp
 {
     struct domain *domain = creation->base.domain;
     struct store_transaction *rows = store_begin(domain->options.store);
-    struct live_turn *live =
-        live_turn_new(domain, creation->conversation, &creation->base.caller);
+    struct live_turn *live = live_turn_new(domain, creation->conversation, &creation->base.caller);
 
     creation->live = live;
     domain_claim_anyway(domain, &creation->conversation->owner, SHARE_LIVE_TURNS, 1, &live->claim);
@@ -448,8 +447,8 @@ static void turn_got_list(void *context, const struct error *failure, const stru
     turns = mem_alloc_array(count + 1, sizeof(*turns));
     for (size_t i = 0; i < count; i++)
         turn_from_row(rows->rows[i], &turns[i]);
-    listing->done(listing->context, failure, turns,
-                  count < listing->limit ? count : listing->limit, count > listing->limit);
+    listing->done(listing->context, failure, turns, count < listing->limit ? count : listing->limit,
+                  count > listing->limit);
 }
 
 static void turn_find_list(struct turn_listing *listing, int64_t before_ms)
@@ -544,11 +543,8 @@ static struct turn_wait *turn_wait_new(struct domain *domain, const struct calle
 {
     struct turn_wait *wait = mem_alloc(sizeof(*wait));
 
-    *wait = (struct turn_wait){.domain = domain,
-                               .caller = *caller,
-                               .is_busy = true,
-                               .done = done,
-                               .context = context};
+    *wait = (struct turn_wait){
+        .domain = domain, .caller = *caller, .is_busy = true, .done = done, .context = context};
     list_init(&wait->link);
     return wait;
 }

@@ -46,9 +46,9 @@ bool turn_state_is_over(enum turn_state state);
 
 /* What happens to a turn. */
 enum turn_event {
-    TURN_EVENT_SENT,      /* its prompt is about to be sent */
-    TURN_EVENT_ASKED,     /* the agent asks, and waits */
-    TURN_EVENT_ANSWERED,  /* nothing is asked any more */
+    TURN_EVENT_SENT,     /* its prompt is about to be sent */
+    TURN_EVENT_ASKED,    /* the agent asks, and waits */
+    TURN_EVENT_ANSWERED, /* nothing is asked any more */
     TURN_EVENT_DONE,
     TURN_EVENT_FAILED,
     TURN_EVENT_CANCELLED,
@@ -62,8 +62,8 @@ struct turn {
     struct id id, owner, conversation, sandbox;
     struct id task; /* empty: none */
     enum turn_state state;
-    const char *input;  /* JSON array of parts, as they are sent */
-    const char *answer; /* all text of the agent's last message; "" while there is none */
+    const char *input;            /* JSON array of parts, as they are sent */
+    const char *answer;           /* all text of the agent's last message; "" while there is none */
     const char *parts, *info;     /* of that message, as OpenCode has them: "[]", "{}" */
     const char *provider, *model; /* of the answer; before it, as wished. May be NULL */
     const char *agent;            /* may be NULL */
@@ -82,7 +82,7 @@ struct turn_spec {
     const char *parts;            /* a JSON array of OpenCode's parts */
     const char *provider, *model; /* NULL: the conversation's; both or none */
     const char *agent;
-    const char *key;     /* idempotency: of one conversation and key there is one turn. May be NULL */
+    const char *key; /* idempotency: of one conversation and key there is one turn. May be NULL */
     uint64_t timeout_ms; /* of the time from now on; 0: no end */
 };
 

@@ -228,14 +228,13 @@ static size_t turn_part_conditions(const struct conversation *conversation, cons
 {
     size_t count = 0;
 
+    ret_conditions[count++] = (struct store_condition){STORE_TURN_PART_CONVERSATION, STORE_EQUAL,
+                                                       store_text(conversation->id.text)};
     ret_conditions[count++] =
-        (struct store_condition){STORE_TURN_PART_CONVERSATION, STORE_EQUAL,
-                                 store_text(conversation->id.text)};
-    ret_conditions[count++] = (struct store_condition){STORE_TURN_PART_SEQUENCE, STORE_GREATER,
-                                                       store_integer(after)};
+        (struct store_condition){STORE_TURN_PART_SEQUENCE, STORE_GREATER, store_integer(after)};
     if (turn && *turn->text)
-        ret_conditions[count++] = (struct store_condition){STORE_TURN_PART_TURN, STORE_EQUAL,
-                                                           store_text(turn->text)};
+        ret_conditions[count++] =
+            (struct store_condition){STORE_TURN_PART_TURN, STORE_EQUAL, store_text(turn->text)};
     return count;
 }
 

@@ -221,8 +221,8 @@ static void log_begun(void *context, const struct error *failure, const struct s
     work->is_asking = false;
     if (!failure) {
         work->has_sequence = true;
-        work->sequence = work->kept = rows->count ? rows->rows[0][STORE_TURN_PART_SEQUENCE].integer
-                                                  : 0;
+        work->sequence = work->kept =
+            rows->count ? rows->rows[0][STORE_TURN_PART_SEQUENCE].integer : 0;
         if (work->domain->stage == DOMAIN_OPEN)
             turn_log_flush(conversation);
     }

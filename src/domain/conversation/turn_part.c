@@ -9,12 +9,12 @@
 #include "json/json_read.h"
 #include "json/json_write.h"
 
-#define OPEN_PARTS_MAX  64
-#define OPEN_TEXT_MAX   ((size_t) 256 * 1024)
-#define PART_TEXT_MAX   ((size_t) 128 * 1024)
-#define PART_INPUT_MAX  ((size_t) 64 * 1024)
-#define PART_NAME_MAX   128
-#define NS_PER_MS       UINT64_C(1000000)
+#define OPEN_PARTS_MAX 64
+#define OPEN_TEXT_MAX  ((size_t) 256 * 1024)
+#define PART_TEXT_MAX  ((size_t) 128 * 1024)
+#define PART_INPUT_MAX ((size_t) 64 * 1024)
+#define PART_NAME_MAX  128
+#define NS_PER_MS      UINT64_C(1000000)
 
 /* --- pieces ----------------------------------------------------------------------------------- */
 
@@ -237,10 +237,8 @@ static const struct part_type {
     const char *kind;
     bool (*write)(struct json_writer *json, json_t *part);
 } part_types[] = {
-    {"text", "text", part_write_text},
-    {"reasoning", "reasoning", part_write_text},
-    {"tool", "tool", part_write_tool},
-    {"step-finish", "step", part_write_step},
+    {"text", "text", part_write_text}, {"reasoning", "reasoning", part_write_text},
+    {"tool", "tool", part_write_tool}, {"step-finish", "step", part_write_step},
     {NULL, "part", part_write_raw},
 };
 

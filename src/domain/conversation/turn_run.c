@@ -131,9 +131,9 @@ static void turn_end_as_stopped(struct live_turn *live, const struct harness_res
 {
     bool is_wish = !live->cancel_code || strcmp(live->cancel_code, "cancelled") == 0;
 
-    turn_end(live, is_wish ? TURN_EVENT_CANCELLED : TURN_EVENT_FAILED,
-             live->cancel_code ? live->cancel_code : "cancelled",
-             live->cancel_message ? live->cancel_message : "it was cancelled inside", result);
+    turn_finish(live, is_wish ? TURN_EVENT_CANCELLED : TURN_EVENT_FAILED,
+                live->cancel_code ? live->cancel_code : "cancelled",
+                live->cancel_message ? live->cancel_message : "it was cancelled inside", result);
 }
 
 static void turn_got_end(void *context, const struct error *failure,
@@ -145,9 +145,9 @@ static void turn_got_end(void *context, const struct error *failure,
     if ((result && result->was_cancelled) || (live->is_cancelled && failure))
         turn_end_as_stopped(live, result);
     else if (failure)
-        turn_end(live, TURN_EVENT_FAILED, turn_failure_code(failure), failure->message, result);
+        turn_finish(live, TURN_EVENT_FAILED, turn_failure_code(failure), failure->message, result);
     else
-        turn_end(live, TURN_EVENT_DONE, "", "", result);
+        turn_finish(live, TURN_EVENT_DONE, "", "", result);
 }
 
 static const struct harness_listener turn_listener = {
@@ -220,7 +220,8 @@ static void turn_marked(void *context, const struct error *failure,
     if (!failure)
         CRASH_POINT("turn.marked");
     if (failure)
-        turn_end(live, TURN_EVENT_FAILED, error_code_text(failure->code), failure->message, NULL);
+        turn_finish(live, TURN_EVENT_FAILED, error_code_text(failure->code), failure->message,
+                    NULL);
     else if (live->is_cancelled)
         turn_end_as_stopped(live, NULL);
     else
@@ -254,9 +255,9 @@ static void turn_awake(struct sandbox_use *use, const struct error *failure)
 
     if (failure) {
         live->is_using = false;
-        turn_end(live, TURN_EVENT_FAILED,
-                 live->is_found ? "agent_lost" : error_code_text(failure->code), failure->message,
-                 NULL);
+        turn_finish(live, TURN_EVENT_FAILED,
+                    live->is_found ? "agent_lost" : error_code_text(failure->code),
+                    failure->message, NULL);
     } else if (live->is_found) {
         turn_send(live);
     } else {
@@ -277,12 +278,12 @@ static void turn_wake(struct live_turn *live)
     struct error err = ERROR_INIT;
 
     if (turn_is_lost(live, sandbox)) {
-        turn_end(live, TURN_EVENT_FAILED, "agent_lost",
-                 sandbox ? "the sandbox does not run any more" : "the sandbox is gone", NULL);
+        turn_finish(live, TURN_EVENT_FAILED, "agent_lost",
+                    sandbox ? "the sandbox does not run any more" : "the sandbox is gone", NULL);
         return;
     }
     if (conversation_check_harness(live->domain, &err) < 0) {
-        turn_end(live, TURN_EVENT_FAILED, error_code_text(err.code), err.message, NULL);
+        turn_finish(live, TURN_EVENT_FAILED, error_code_text(err.code), err.message, NULL);
         return;
     }
     live->stage = TURN_STAGE_WAKING;
@@ -391,10 +392,8 @@ static void turn_log_end(struct live_turn *live)
 /* JSON of an agent, or what stands for none: rows hold nothing that cannot be read. */
 static const char *turn_good_json(const char *text, bool is_array, const char *otherwise)
 {
-    static const struct json_limits limits = {.size = RESULT_TEXT_MAX,
-                                              .depth = JSON_DEPTH_MAX,
-                                              .values = JSON_VALUES_MAX,
-                                              .nul = false};
+    static const struct json_limits limits = {
+        .size = RESULT_TEXT_MAX, .depth = JSON_DEPTH_MAX, .values = JSON_VALUES_MAX, .nul = false};
     AUTO(json) json_t *value = text ? json_read(text, strlen(text), &limits, NULL) : NULL;
 
     return value && (json_is_array(value) != 0) == is_array ? text : otherwise;
@@ -425,8 +424,8 @@ static void turn_fill_result(struct turn *turn, const struct harness_result *res
     turn->usage = result->usage;
 }
 
-void turn_end(struct live_turn *live, enum turn_event event, const char *code, const char *message,
-              const struct harness_result *result)
+void turn_finish(struct live_turn *live, enum turn_event event, const char *code,
+                 const char *message, const struct harness_result *result)
 {
     struct turn *turn = &live->turn;
 

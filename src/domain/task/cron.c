@@ -21,16 +21,18 @@ static const char *const months[] = {"jan", "feb", "mar", "apr", "may", "jun", "
 static const char *const weekdays[] = {"sun", "mon", "tue", "wed", "thu", "fri", "sat", NULL};
 
 static const struct cron_field fields[] = {
-    {"minute", 0, 59, NULL},        {"hour", 0, 23, NULL},
-    {"day of the month", 1, 31, NULL}, {"month", 1, 12, months},
+    {"minute", 0, 59, NULL},
+    {"hour", 0, 23, NULL},
+    {"day of the month", 1, 31, NULL},
+    {"month", 1, 12, months},
     {"day of the week", 0, 7, weekdays},
 };
 
 static const struct {
     const char *word, *meaning;
 } words[] = {
-    {"@hourly", "0 * * * *"},  {"@daily", "0 0 * * *"},   {"@midnight", "0 0 * * *"},
-    {"@weekly", "0 0 * * 0"},  {"@monthly", "0 0 1 * *"}, {"@yearly", "0 0 1 1 *"},
+    {"@hourly", "0 * * * *"},   {"@daily", "0 0 * * *"},   {"@midnight", "0 0 * * *"},
+    {"@weekly", "0 0 * * 0"},   {"@monthly", "0 0 1 * *"}, {"@yearly", "0 0 1 1 *"},
     {"@annually", "0 0 1 1 *"},
 };
 

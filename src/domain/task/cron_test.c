@@ -94,8 +94,7 @@ static void local_times_are_those_of_the_zone(void **state)
     expect_next("0 6 * * *", berlin, "2026-11-19 10:00", "2026-11-20 05:00");
     expect_next("0 6 * * *", berlin, "2026-07-01 10:00", "2026-07-02 04:00");
     expect_next("0 6 * * *", "<+0545>-5:45", "2026-11-19 10:00", "2026-11-20 00:15");
-    expect_next("0 6 * * *", "NZST-12NZDT,M9.5.0,M4.1.0/3", "2026-12-31 20:00",
-                "2027-01-01 17:00");
+    expect_next("0 6 * * *", "NZST-12NZDT,M9.5.0,M4.1.0/3", "2026-12-31 20:00", "2027-01-01 17:00");
     /* 2026-03-29 02:00 becomes 03:00; what is jumped over happens then, and only once. */
     expect_next("30 2 * * *", berlin, "2026-03-28 12:00", "2026-03-29 01:00");
     expect_next("30 2 * * *", berlin, "2026-03-29 01:00", "2026-03-30 00:30");
@@ -151,9 +150,9 @@ static void offsets_are_those_of_libc(void **state)
 static void what_is_wrong_is_said(void **state)
 {
     static const char *const texts[] = {
-        "",          "* * * *",     "* * * * * *", "60 * * * *", "* 24 * * *", "* * 0 * *",
+        "",           "* * * *",    "* * * * * *", "60 * * * *",  "* 24 * * *",  "* * 0 * *",
         "* * 32 * *", "* * * 13 *", "* * * * 8",   "5-1 * * * *", "*/0 * * * *", "1,,2 * * * *",
-        "a * * * *", "1- * * * *",  "@never",      "* * * foo *", "1.5 * * * *", "-1 * * * *",
+        "a * * * *",  "1- * * * *", "@never",      "* * * foo *", "1.5 * * * *", "-1 * * * *",
     };
     struct cron cron;
 

@@ -97,8 +97,8 @@ static int task_check(struct domain *domain, const struct caller *caller,
         return error_set(err, ERR_FORBIDDEN, 0, "this key may not begin tasks");
     if (!spec->text == !spec->parts)
         return error_set(err, ERR_INVALID, 0, "a task needs either 'text' or 'parts'");
-    if (spec->sandbox && (spec->image || spec->template || spec->sandbox_name || spec->env ||
-                          spec->egress))
+    if (spec->sandbox &&
+        (spec->image || spec->template || spec->sandbox_name || spec->env || spec->egress))
         return error_set(err, ERR_INVALID, 0,
                          "'image', 'template', 'sandboxName', 'env' and 'egress' are of a new "
                          "sandbox, and 'sandbox' names one that is there");
@@ -140,8 +140,7 @@ static struct conversation *task_prepare_conversation(struct live_task *live,
 }
 
 /* What was wished for, in memory of its own. */
-int task_copy_spec(const struct task_spec *spec, struct task_spec *ret_spec,
-                          struct error *err)
+int task_copy_spec(const struct task_spec *spec, struct task_spec *ret_spec, struct error *err)
 {
     AUTO(text) struct text text = TEXT_INIT(TASK_SPEC_MAX);
     AUTO(json) json_t *document = NULL;
@@ -178,8 +177,7 @@ static void task_fill(struct live_task *live, const struct task_order *order)
     task->model = spec->model;
     task->error_code = task->error_message = "";
     task->created_ms = domain_wall_ms(live->domain);
-    task->deadline_ms =
-        spec->timeout_ms ? task->created_ms + (int64_t) spec->timeout_ms : 0;
+    task->deadline_ms = spec->timeout_ms ? task->created_ms + (int64_t) spec->timeout_ms : 0;
     task_own(task);
 }
 
@@ -203,8 +201,7 @@ struct live_task *task_prepare(struct domain *domain, const struct caller *calle
     if (sandbox)
         live->task.sandbox = sandbox->id;
     if (task_copy_spec(spec, &live->spec, err) == 0)
-        live->conversation =
-            task_prepare_conversation(live, sandbox ? &sandbox->id : NULL, err);
+        live->conversation = task_prepare_conversation(live, sandbox ? &sandbox->id : NULL, err);
     if (!live->conversation) {
         live_task_unref(live);
         return NULL;
@@ -321,8 +318,8 @@ static void task_reading_end(struct task_reading *reading, const struct error *f
 {
     struct error err = ERROR_INIT;
 
-    if (!failure && (!task || !caller_sees_sandbox(&reading->caller, &task->owner,
-                                                   &task->sandbox))) {
+    if (!failure &&
+        (!task || !caller_sees_sandbox(&reading->caller, &task->owner, &task->sandbox))) {
         (void) error_set(&err, ERR_NOT_FOUND, 0, "there is no task '%.64s'", reading->id);
         failure = &err;
     }
@@ -346,8 +343,7 @@ static void task_read_now(struct domain_task *deferred)
 {
     struct task_reading *reading = CONTAINER_OF(deferred, struct task_reading, task);
     struct live_task *live = reading->by_key ? NULL : task_live(reading->domain, reading->id);
-    const struct store_condition by_id[] = {
-        {STORE_TASK_ID, STORE_EQUAL, store_text(reading->id)}};
+    const struct store_condition by_id[] = {{STORE_TASK_ID, STORE_EQUAL, store_text(reading->id)}};
     const struct store_condition by_key[] = {
         {STORE_TASK_OWNER, STORE_EQUAL, store_text(reading->caller.owner.text)},
         {STORE_TASK_KEY, STORE_EQUAL, store_text(reading->id)}};
@@ -432,15 +428,15 @@ static void task_got_list(void *context, const struct error *failure, const stru
         count++;
     }
     listing->done(listing->context, failure, tasks, count,
-                  has_more ? list_cursor_write(tasks[count - 1].created_ms, &tasks[count - 1].id,
-                                               &pool)
-                           : NULL);
+                  has_more
+                      ? list_cursor_write(tasks[count - 1].created_ms, &tasks[count - 1].id, &pool)
+                      : NULL);
 }
 
 #define LIST_MORE 8 /* that may have been made in the same millisecond as the last */
 
-void task_list(struct domain *domain, const struct caller *caller,
-               const struct task_filter *filter, task_list_done *done, void *context)
+void task_list(struct domain *domain, const struct caller *caller, const struct task_filter *filter,
+               task_list_done *done, void *context)
 {
     struct task_listing *listing = mem_alloc(sizeof(*listing));
     const struct id *owner = filter->owner ? filter->owner : &caller->owner;
@@ -458,8 +454,7 @@ void task_list(struct domain *domain, const struct caller *caller,
                                      .done = done,
                                      .context = context};
     list_init(&listing->task.link);
-    if (filter->after &&
-        list_cursor_read(&listing->cursor, filter->after, &listing->failure) < 0) {
+    if (filter->after && list_cursor_read(&listing->cursor, filter->after, &listing->failure) < 0) {
         domain_defer(domain, &listing->task, task_refuse_list);
         return;
     }
@@ -792,8 +787,7 @@ static void tasks_owner_deleting(struct domain *domain, struct store_transaction
     domain_delete_rows(change, STORE_SCHEDULE, STORE_SCHEDULE_OWNER, owner);
 }
 
-static int tasks_owner_check(const struct domain *domain, const struct id *owner,
-                             struct error *err)
+static int tasks_owner_check(const struct domain *domain, const struct id *owner, struct error *err)
 {
     LIST_EACH (&domain->tasks_kept->all, at)
         if (id_equal(&CONTAINER_OF(at, struct live_task, link)->task.owner, owner))

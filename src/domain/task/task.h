@@ -20,13 +20,13 @@
 #include "json/json_read.h"
 #include "json/json_write.h"
 
-#define TASK_FILES_MAX      64
-#define TASK_SPEC_MAX       ((size_t) 512 * 1024)
-#define TASK_LIST_MAX       1000
-#define TASK_KEY_MAX        TURN_KEY_MAX
-#define TASK_ASK_MS         ((uint64_t) 2 * 60 * 1000) /* that its permissions wait */
-#define TASK_CHANGES_MAX    ((size_t) 256 * 1024)      /* of the list that is kept */
-#define TASK_KEPT_MS        ((int64_t) 30 * 24 * 3600 * 1000)
+#define TASK_FILES_MAX   64
+#define TASK_SPEC_MAX    ((size_t) 512 * 1024)
+#define TASK_LIST_MAX    1000
+#define TASK_KEY_MAX     TURN_KEY_MAX
+#define TASK_ASK_MS      ((uint64_t) 2 * 60 * 1000) /* that its permissions wait */
+#define TASK_CHANGES_MAX ((size_t) 256 * 1024)      /* of the list that is kept */
+#define TASK_KEPT_MS     ((int64_t) 30 * 24 * 3600 * 1000)
 
 #define TASK_STATES(X)                                                                             \
     X(QUEUED, "queued")                                                                            \
@@ -54,21 +54,22 @@ const char *task_cleanup_text(enum task_cleanup cleanup);
 /* What is wished for: JSON of the API and of rows. Texts are borrowed, of `document` when it was read
  * (then the spec may be used as long as it is not done), and may be NULL. */
 struct task_spec {
-    const char *text;  /* the prompt; or */
-    const char *parts; /* a JSON array of parts */
-    const char *provider, *model; /* both or none */
+    const char *text;                                         /* the prompt; or */
+    const char *parts;                                        /* a JSON array of parts */
+    const char *provider, *model;                             /* both or none */
     const char *agent, *kind, *config, *command, *permission; /* of conversation_spec */
-    const char *backend;      /* "local"; "docker", "cloudflare", "burrow" are other names of it */
+    const char *backend; /* "local"; "docker", "cloudflare", "burrow" are other names of it */
     const char *title;
-    const char *sandbox;      /* works in this one, which then is not cleaned up; id or name */
-    const char *sandbox_name; /* of the one that is made; NULL: "task-" and the id */
+    const char *sandbox;          /* works in this one, which then is not cleaned up; id or name */
+    const char *sandbox_name;     /* of the one that is made; NULL: "task-" and the id */
     const char *image, *template; /* it is made of */
     const char *git_url, *git_branch;
-    int64_t git_depth;  /* 0: all of it */
-    const char *folder; /* where it works; of a checkout the folder of that; NULL: /workspace/NAME */
-    json_t *files;      /* array of {"path", "content" | "base64"}, or NULL */
-    json_t *env;        /* object, or NULL */
-    json_t *egress;     /* what its sandbox may reach: a sandbox's member "egress"; or NULL */
+    int64_t git_depth; /* 0: all of it */
+    const char
+        *folder;    /* where it works; of a checkout the folder of that; NULL: /workspace/NAME */
+    json_t *files;  /* array of {"path", "content" | "base64"}, or NULL */
+    json_t *env;    /* object, or NULL */
+    json_t *egress; /* what its sandbox may reach: a sandbox's member "egress"; or NULL */
     uint64_t timeout_ms, ask_ms; /* 0: no end; TASK_ASK_MS */
     enum task_cleanup cleanup;
     const char *key; /* idempotency: of one owner and key there is one task */
@@ -101,21 +102,21 @@ struct task {
     struct id snapshot; /* from before; empty: there is none */
     enum task_state state;
     enum task_cleanup cleanup;
-    bool owns_sandbox;    /* it was made for this task */
-    const char *role;     /* in its team; may be NULL */
-    const char *title;    /* never NULL */
-    const char *text;     /* the prompt as people read it */
-    const char *git_url;  /* without credentials; may be NULL */
-    const char *key;      /* may be NULL */
-    const char *answer;   /* "" while there is none */
-    const char *provider, *model; /* may be NULL */
+    bool owns_sandbox;                      /* it was made for this task */
+    const char *role;                       /* in its team; may be NULL */
+    const char *title;                      /* never NULL */
+    const char *text;                       /* the prompt as people read it */
+    const char *git_url;                    /* without credentials; may be NULL */
+    const char *key;                        /* may be NULL */
+    const char *answer;                     /* "" while there is none */
+    const char *provider, *model;           /* may be NULL */
     const char *error_code, *error_message; /* "": none */
     /* JSON {"changes":[{"added"|"changed"|"removed":PATH}...],"totals","truncated","patch"}; NULL: not
      * known. `patch` is git's, of what was checked out. */
     const char *changes;
     struct harness_usage usage;
     int64_t created_ms, started_ms, ended_ms; /* 0: not yet */
-    int64_t deadline_ms; /* 0: none */
+    int64_t deadline_ms;                      /* 0: none */
 };
 
 typedef void task_created(void *context, const struct error *failure, const struct task *task,
@@ -132,15 +133,15 @@ void task_read(struct domain *domain, const struct caller *caller, const char *i
                task_done *done, void *context);
 
 struct task_filter {
-    const struct id *owner;    /* administrators may ask for one; NULL: all that are seen */
+    const struct id *owner; /* administrators may ask for one; NULL: all that are seen */
     const struct id *team, *schedule;
-    const char *after;         /* cursor of the last page; NULL: from the newest */
+    const char *after; /* cursor of the last page; NULL: from the newest */
     size_t limit;
 };
 typedef void task_list_done(void *context, const struct error *failure, const struct task *tasks,
                             size_t count, const char *next);
-void task_list(struct domain *domain, const struct caller *caller,
-               const struct task_filter *filter, task_list_done *done, void *context);
+void task_list(struct domain *domain, const struct caller *caller, const struct task_filter *filter,
+               task_list_done *done, void *context);
 
 /* In every state; what is over stays. Answered when it is over. */
 void task_cancel(struct domain *domain, const struct caller *caller, const char *id,

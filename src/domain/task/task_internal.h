@@ -29,25 +29,25 @@ struct live_task {
     struct sequence sequence;
     struct sandbox_use use;
     bool is_using;
-    bool is_kept;      /* its row is there */
-    bool is_held;      /* its team has not let it go yet */
-    bool is_going;     /* its sequence runs */
-    bool is_recovered; /* from before a restart: steps may have been done */
-    bool is_cancelled; /* it shall end; then */
+    bool is_kept;                             /* its row is there */
+    bool is_held;                             /* its team has not let it go yet */
+    bool is_going;                            /* its sequence runs */
+    bool is_recovered;                        /* from before a restart: steps may have been done */
+    bool is_cancelled;                        /* it shall end; then */
     const char *cancel_code, *cancel_message; /* static */
-    bool is_ended;     /* its end is being kept */
-    uint64_t end_ns;   /* keeping its end is tried again then; 0: not waiting */
+    bool is_ended;                            /* its end is being kept */
+    uint64_t end_ns; /* keeping its end is tried again then; 0: not waiting */
     enum task_state end;
     struct task_call *call; /* to its sandbox's agent */
     struct turn_wait *turn_wait;
-    size_t file;            /* the next to be written */
-    struct id base;         /* the sandbox that its own is a fork of; empty: none */
-    struct text lines;      /* of the diff */
+    size_t file;       /* the next to be written */
+    struct id base;    /* the sandbox that its own is a fork of; empty: none */
+    struct text lines; /* of the diff */
     size_t line_count;
-    json_t *totals;         /* owned */
+    json_t *totals; /* owned */
     bool is_cut;
-    char *patch;            /* owned */
-    struct list waits;      /* of struct task_wait */
+    char *patch;       /* owned */
+    struct list waits; /* of struct task_wait */
     struct share_claim claim;
     unsigned int references;
 };

@@ -38,11 +38,11 @@ bool task_state_is_over(enum task_state state)
 /* --- texts ------------------------------------------------------------------------------------- */
 
 static const size_t task_texts[] = {
-    offsetof(struct task, role),          offsetof(struct task, title),
-    offsetof(struct task, text),          offsetof(struct task, git_url),
-    offsetof(struct task, key),           offsetof(struct task, answer),
-    offsetof(struct task, provider),      offsetof(struct task, model),
-    offsetof(struct task, error_code),    offsetof(struct task, error_message),
+    offsetof(struct task, role),       offsetof(struct task, title),
+    offsetof(struct task, text),       offsetof(struct task, git_url),
+    offsetof(struct task, key),        offsetof(struct task, answer),
+    offsetof(struct task, provider),   offsetof(struct task, model),
+    offsetof(struct task, error_code), offsetof(struct task, error_message),
     offsetof(struct task, changes),
 };
 
@@ -176,8 +176,8 @@ static enum task_cleanup task_about_cleanup(json_t *about)
 void task_from_row(const struct store_value *row, struct pool *pool, struct task *ret_task)
 {
     AUTO(json)
-    json_t *about = json_read(row[STORE_TASK_ABOUT].bytes, row[STORE_TASK_ABOUT].length, NULL,
-                              NULL);
+    json_t *about =
+        json_read(row[STORE_TASK_ABOUT].bytes, row[STORE_TASK_ABOUT].length, NULL, NULL);
 
     *ret_task = (struct task){
         .id = domain_row_id(&row[STORE_TASK_ID]),

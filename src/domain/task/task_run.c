@@ -244,8 +244,7 @@ static void task_end_as_stopped(struct live_task *live)
 {
     bool is_wish = strcmp(live->cancel_code, "cancelled") == 0;
 
-    task_end(live, is_wish ? TASK_CANCELLED : TASK_FAILED, live->cancel_code,
-             live->cancel_message);
+    task_end(live, is_wish ? TASK_CANCELLED : TASK_FAILED, live->cancel_code, live->cancel_message);
 }
 
 /* The end of its sequence. What the closing of the daemon ends goes on with its next start. */
@@ -346,8 +345,7 @@ static void task_wait_read(void *context, const struct error *failure, const str
 }
 
 static struct task_wait *task_wait_new(struct domain *domain, const struct caller *caller,
-                                       const char *id, bool cancels, task_done *done,
-                                       void *context)
+                                       const char *id, bool cancels, task_done *done, void *context)
 {
     struct task_wait *wait = mem_alloc(sizeof(*wait));
 

@@ -76,10 +76,9 @@ struct task_schedule *schedule_find(const struct domain *domain, const struct ca
     LIST_EACH (&domain->schedules->all, at) {
         struct task_schedule *schedule = CONTAINER_OF(at, struct task_schedule, link);
 
-        if (schedule_is_seen(caller, schedule) &&
-            (strcmp(schedule->id.text, name_or_id) == 0 ||
-             (id_equal(&schedule->owner, &caller->owner) &&
-              strcmp(schedule->name, name_or_id) == 0)))
+        if (schedule_is_seen(caller, schedule) && (strcmp(schedule->id.text, name_or_id) == 0 ||
+                                                   (id_equal(&schedule->owner, &caller->owner) &&
+                                                    strcmp(schedule->name, name_or_id) == 0)))
             return schedule;
     }
     (void) error_set(err, ERR_NOT_FOUND, 0, "there is no schedule '%.64s'", name_or_id);
@@ -463,7 +462,7 @@ struct schedule_firing {
     struct task_schedule *schedule;
     struct caller caller;
     int64_t due_ms;
-    bool moves; /* the next time is found; not when somebody runs it by hand */
+    bool moves;         /* the next time is found; not when somebody runs it by hand */
     task_created *done; /* NULL: by itself */
     void *context;
 };
@@ -534,8 +533,8 @@ static void schedule_begin_task(struct schedule_firing *firing)
     }
     (void) snprintf(key, sizeof(key), "schedule-%s-%" PRId64, schedule->id.text, firing->due_ms);
     spec.key = key;
-    task_create_scheduled(firing->domain, &firing->caller, &spec, &schedule->id,
-                          schedule_task_made, firing);
+    task_create_scheduled(firing->domain, &firing->caller, &spec, &schedule->id, schedule_task_made,
+                          firing);
 }
 
 static void schedule_replaced(void *context, const struct error *failure, const struct task *task)
@@ -647,8 +646,8 @@ static int schedule_load_one(struct domain *domain, const struct store_value *ro
 {
     struct task_schedule *schedule = schedule_new(domain);
     AUTO(json)
-    json_t *policy = json_read(row[STORE_SCHEDULE_POLICY].bytes, row[STORE_SCHEDULE_POLICY].length,
-                               NULL, NULL);
+    json_t *policy =
+        json_read(row[STORE_SCHEDULE_POLICY].bytes, row[STORE_SCHEDULE_POLICY].length, NULL, NULL);
     struct error ignored = ERROR_INIT;
 
     schedule->id = domain_row_id(&row[STORE_SCHEDULE_ID]);

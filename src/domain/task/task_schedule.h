@@ -11,8 +11,8 @@
 #include "domain/task/cron.h"
 #include "domain/task/task.h"
 
-#define SCHEDULE_NAME_MAX  63
-#define SCHEDULE_LATE_MS   ((int64_t) 60 * 1000) /* a time that is later than that was missed */
+#define SCHEDULE_NAME_MAX 63
+#define SCHEDULE_LATE_MS  ((int64_t) 60 * 1000) /* a time that is later than that was missed */
 
 /* What happens when it is time and the task of the last time is not over. */
 enum schedule_overlap { OVERLAP_SKIP, OVERLAP_ALLOW, OVERLAP_REPLACE, OVERLAP_COUNT };
@@ -25,10 +25,10 @@ const char *schedule_missed_text(enum schedule_missed missed);
 struct task_schedule {
     struct list link; /* all, in the order they were made */
     struct id id, owner;
-    struct id last_task; /* empty: none */
+    struct id last_task;      /* empty: none */
     char *name, *cron, *zone; /* owned */
-    char *spec;   /* owned: JSON of the task, with its secrets */
-    char *detail; /* owned: what came of the last time */
+    char *spec;               /* owned: JSON of the task, with its secrets */
+    char *detail;             /* owned: what came of the last time */
     enum schedule_overlap overlap;
     enum schedule_missed missed;
     bool is_paused;

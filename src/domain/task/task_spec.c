@@ -32,7 +32,10 @@ static const struct task_text {
     const char *name;
     size_t at, max;
 } texts[] = {
-#define TEXT(name_, member, max_) {name_, offsetof(struct task_spec, member), max_}
+#define TEXT(name_, member, max_)                                                                  \
+    {                                                                                              \
+        name_, offsetof(struct task_spec, member), max_                                            \
+    }
     TEXT("text", text, TURN_INPUT_MAX),
     TEXT("agent", agent, CONVERSATION_NAME_MAX),
     TEXT("kind", kind, CONVERSATION_NAME_MAX),
@@ -108,15 +111,14 @@ static int task_read_model(const struct json_place *object, struct task_spec *sp
         return 0;
     }
     if (json_field_object(object, "model", JSON_REQUIRED, &model, err) < 0 ||
-        json_field_text(&model, "providerID", JSON_REQUIRED, CONVERSATION_NAME_MAX,
-                        &spec->provider, err) < 0)
+        json_field_text(&model, "providerID", JSON_REQUIRED, CONVERSATION_NAME_MAX, &spec->provider,
+                        err) < 0)
         return -1;
     return json_field_text(&model, "modelID", JSON_REQUIRED, CONVERSATION_NAME_MAX, &spec->model,
                            err);
 }
 
-static int task_read_git(const struct json_place *object, struct task_spec *spec,
-                         struct error *err)
+static int task_read_git(const struct json_place *object, struct task_spec *spec, struct error *err)
 {
     static const char *const known[] = {"url", "branch", "depth"};
     struct json_place git;
@@ -204,9 +206,9 @@ static int task_read_values(const struct json_place *object, struct task_spec *s
 static int task_check_fields(const struct json_place *object, const char *const *more,
                              struct error *err)
 {
-    static const char *const known[] = {"parts", "model",   "config",  "permission",
-                                        "git",   "files",   "env",     "egress",
-                                        "timeout", "permissionTimeout", "cleanup"};
+    static const char *const known[] = {
+        "parts", "model",  "config",  "permission",        "git",    "files",
+        "env",   "egress", "timeout", "permissionTimeout", "cleanup"};
     const char *names[KNOWN_MAX];
     size_t count = 0;
 

@@ -390,8 +390,7 @@ static void task_clone(struct live_task *live)
 }
 
 /* A clone that was cut short has the URL, but no commit. */
-static void task_clone_looked(struct live_task *live, const struct error *failure,
-                              const char *text)
+static void task_clone_looked(struct live_task *live, const struct error *failure, const char *text)
 {
     if (!failure && !live->is_cancelled && !task_said_success(text))
         task_clone(live);
@@ -426,8 +425,7 @@ static bool task_has_files(const void *context)
 
 static void task_write_file(void *context);
 
-static void task_file_written(struct live_task *live, const struct error *failure,
-                              const char *text)
+static void task_file_written(struct live_task *live, const struct error *failure, const char *text)
 {
     (void) text;
     if (!failure && !live->is_cancelled && ++live->file < json_array_size(live->spec.files))
@@ -554,8 +552,8 @@ static void task_wait_for_turn(void *context)
     struct live_task *live = task_of(context);
     struct live_turn *turn;
 
-    live->turn_wait = turn_wait_begin(live->domain, &live->caller, live->task.turn.text,
-                                      task_turn_over, live);
+    live->turn_wait =
+        turn_wait_begin(live->domain, &live->caller, live->task.turn.text, task_turn_over, live);
     turn = turn_live(live->domain, live->task.turn.text);
     if (live->is_cancelled && turn)
         turn_stop(turn, live->cancel_code, live->cancel_message);
@@ -674,8 +672,7 @@ static const struct sequence_step steps[] = {
     {"begin its turn", task_begin_turn, .when = task_is_before_turn, .point = "task.turn.made"},
     {"keep which turn it has", task_keep_turn, .point = "task.turn.kept"},
     {"wait for its turn", .start = task_wait_for_turn},
-    {"see what has changed", task_compare, .when = task_has_snapshot,
-     .on_failure = SEQUENCE_WARNS},
+    {"see what has changed", task_compare, .when = task_has_snapshot, .on_failure = SEQUENCE_WARNS},
     {"see what has changed for git", task_read_patch, .when = task_has_patch,
      .on_failure = SEQUENCE_WARNS},
     {.text = NULL},

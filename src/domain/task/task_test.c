@@ -1,14 +1,13 @@
 /* Tasks, teams and schedules, with agents that do as they are told. */
-#include "domain/task/task.h"
-
 #include "domain/conversation/harness_testing.h"
 #include "domain/sandbox/sandbox_set.h"
 #include "domain/snapshot/snapshot_testing.h"
+#include "domain/task/task.h"
 #include "domain/task/task_internal.h"
 #include "domain/task/task_schedule.h"
 #include "domain/task/team.h"
 
-struct office {
+struct task_office {
     struct world *world;
     struct fake_harness fake;
     struct fake_memory memory;
@@ -21,11 +20,11 @@ struct office {
     enum err_code failure;
 };
 
-static struct office *office_of_inside;
+static struct task_office *task_office_of_inside;
 
 struct operation_answer {
     struct loop_task task;
-    struct office *office;
+    struct task_office *office;
     inside_text_done *done;
     void *context;
     const char *text;
@@ -46,7 +45,7 @@ static void office_operate(void *self, const struct id *sandbox, enum inside_ope
                            const char *json, uint64_t timeout_ms, inside_text_done *done,
                            void *context)
 {
-    struct office *office = office_of_inside;
+    struct task_office *office = task_office_of_inside;
     struct operation_answer *answer;
 
     (void) self, (void) sandbox, (void) timeout_ms;
@@ -77,11 +76,11 @@ static int office_zone(void *context, const char *name, char **ret_bytes, size_t
 
 static int office_setup(void **state)
 {
-    struct office *office = mem_alloc(sizeof(*office));
+    struct task_office *office = mem_alloc(sizeof(*office));
 
     office->world = world_new(NULL);
     office->operations = (struct text) TEXT_INIT(1 << 20);
-    office_of_inside = office;
+    task_office_of_inside = office;
     fake_harness_init(&office->fake, office->world, &office->memory);
     office->world->inside.operate = office_operate;
     office->world->options.read_zone = office_zone;
@@ -93,7 +92,7 @@ static int office_setup(void **state)
 
 static int office_teardown(void **state)
 {
-    struct office *office = *state;
+    struct task_office *office = *state;
 
     office->is_silent = false;
     world_free(office->world);
@@ -132,8 +131,7 @@ static void note_task(struct told_task *told, const struct error *failure, const
     (void) snprintf(told->code, sizeof(told->code), "%s", task->error_code);
     (void) snprintf(told->message, sizeof(told->message), "%s", task->error_message);
     (void) snprintf(told->answer, sizeof(told->answer), "%s", task->answer);
-    (void) snprintf(told->changes, sizeof(told->changes), "%s",
-                    task->changes ? task->changes : "");
+    (void) snprintf(told->changes, sizeof(told->changes), "%s", task->changes ? task->changes : "");
 }
 
 static void on_task(void *context, const struct error *failure, const struct task *task)
@@ -148,7 +146,7 @@ static void on_task_created(void *context, const struct error *failure, const st
     ((struct told_task *) context)->is_new = is_new;
 }
 
-static struct told_task ask_task(struct office *office, const char *json)
+static struct told_task ask_task(struct task_office *office, const char *json)
 {
     struct told_task told = {.is_new = false};
     AUTO(json) json_t *value = json_read(json, strlen(json), NULL, NULL);
@@ -168,7 +166,7 @@ static struct told_task ask_task(struct office *office, const char *json)
     return told;
 }
 
-static struct id begin_task(struct office *office, const char *json)
+static struct id begin_task(struct task_office *office, const char *json)
 {
     struct told_task told = ask_task(office, json);
 
@@ -176,7 +174,7 @@ static struct id begin_task(struct office *office, const char *json)
     return told.id;
 }
 
-static struct told_task wait_task(struct office *office, const struct id *id)
+static struct told_task wait_task(struct task_office *office, const struct id *id)
 {
     struct told_task told = {.is_new = false};
 
@@ -186,7 +184,7 @@ static struct told_task wait_task(struct office *office, const struct id *id)
     return told;
 }
 
-static struct told_task read_task(struct office *office, const struct id *id)
+static struct told_task read_task(struct task_office *office, const struct id *id)
 {
     struct told_task told = {.is_new = false};
 
@@ -195,7 +193,7 @@ static struct told_task read_task(struct office *office, const struct id *id)
     return told;
 }
 
-static struct told_task cancel_task(struct office *office, const struct id *id)
+static struct told_task cancel_task(struct task_office *office, const struct id *id)
 {
     struct told_task told = {.is_new = false};
 
@@ -204,18 +202,18 @@ static struct told_task cancel_task(struct office *office, const struct id *id)
     return told;
 }
 
-static bool has_handles(const struct office *office, int prompts)
+static bool has_handles(const struct task_office *office, int prompts)
 {
     return office->fake.prompts >= prompts;
 }
 
-static struct sandbox *sandbox_of(struct office *office, const struct id *id)
+static struct sandbox *sandbox_of(struct task_office *office, const struct id *id)
 {
     return sandbox_find(office->world->domain, &office->world->caller, id->text, NULL);
 }
 
 /* As after a restart; sandboxes run on. */
-static void reopen(struct office *office)
+static void reopen(struct task_office *office)
 {
     struct id ids[32];
     size_t count = 0;
@@ -235,8 +233,9 @@ static void reopen(struct office *office)
 
 static void a_task_has_a_sandbox_a_turn_and_a_result(void **state)
 {
-    struct office *office = *state;
-    struct id id = begin_task(office, "{\"text\":\"do it\",\"title\":\"work\",\"cleanup\":\"keep\"}");
+    struct task_office *office = *state;
+    struct id id =
+        begin_task(office, "{\"text\":\"do it\",\"title\":\"work\",\"cleanup\":\"keep\"}");
     struct told_task told;
 
     TURN_UNTIL(&office->world->loop, has_handles(office, 1));
@@ -258,7 +257,7 @@ static void a_task_has_a_sandbox_a_turn_and_a_result(void **state)
 
 static void its_sandbox_goes_or_sleeps_afterwards(void **state)
 {
-    struct office *office = *state;
+    struct task_office *office = *state;
     struct told_task told;
     struct id id;
 
@@ -277,7 +276,7 @@ static void its_sandbox_goes_or_sleeps_afterwards(void **state)
 
 static void a_repository_and_files_are_there_first(void **state)
 {
-    struct office *office = *state;
+    struct task_office *office = *state;
     struct id id;
     const char *seen;
 
@@ -289,8 +288,7 @@ static void a_repository_and_files_are_there_first(void **state)
     seen = text_string(&office->operations);
     assert_non_null(strstr(seen, "1{\"repoUrl\":\"https://me:pw@host/x/repo.git\",\"targetDir\":"
                                  "\"/workspace/repo\",\"branch\":\"main\",\"depth\":1};"));
-    assert_non_null(
-        strstr(seen, "2{\"path\":\"/workspace/repo/a.txt\",\"content\":\"hi\"};"));
+    assert_non_null(strstr(seen, "2{\"path\":\"/workspace/repo/a.txt\",\"content\":\"hi\"};"));
     assert_non_null(
         strstr(seen, "2{\"path\":\"/tmp/b\",\"content\":\"aGk=\",\"encoding\":\"base64\"};"));
     assert_non_null(strstr(read_task(office, &id).changes, "\"patch\":\"+line\""));
@@ -298,7 +296,7 @@ static void a_repository_and_files_are_there_first(void **state)
 
 static void a_clone_that_fails_fails_the_task(void **state)
 {
-    struct office *office = *state;
+    struct task_office *office = *state;
     struct told_task told;
     struct id id;
 
@@ -313,7 +311,7 @@ static void a_clone_that_fails_fails_the_task(void **state)
 
 static void of_one_key_there_is_one_task(void **state)
 {
-    struct office *office = *state;
+    struct task_office *office = *state;
     struct told_task a = ask_task(office, "{\"text\":\"a\",\"idempotencyKey\":\"k\"}"), b;
 
     b = ask_task(office, "{\"text\":\"a\",\"idempotencyKey\":\"k\"}");
@@ -324,7 +322,7 @@ static void of_one_key_there_is_one_task(void **state)
 
 static void bad_tasks_are_refused(void **state)
 {
-    struct office *office = *state;
+    struct task_office *office = *state;
     static const char *const texts[] = {
         "{}",
         "{\"text\":\"\"}",
@@ -353,7 +351,7 @@ static void bad_tasks_are_refused(void **state)
 
 static void a_task_in_a_sandbox_that_is_there_leaves_it(void **state)
 {
-    struct office *office = *state;
+    struct task_office *office = *state;
     struct sandbox *sandbox = world_create(office->world, "mine");
     struct id id;
 
@@ -366,7 +364,7 @@ static void a_task_in_a_sandbox_that_is_there_leaves_it(void **state)
 
 static void a_task_is_undone(void **state)
 {
-    struct office *office = *state;
+    struct task_office *office = *state;
     struct told_task told = {.is_new = false};
     struct id id;
 
@@ -382,7 +380,7 @@ static void a_task_is_undone(void **state)
 
 static void a_task_is_cancelled_wherever_it_is(void **state)
 {
-    struct office *office = *state;
+    struct task_office *office = *state;
     struct id id;
 
     provider_fake_hold(office->world->provider, PROVIDER_CALL_CREATE, true);
@@ -410,7 +408,7 @@ static void a_task_is_cancelled_wherever_it_is(void **state)
 
 static void a_task_takes_no_longer_than_it_may(void **state)
 {
-    struct office *office = *state;
+    struct task_office *office = *state;
     struct id id = begin_task(office, "{\"text\":\"slow\",\"timeout\":\"5s\"}");
     struct told_task told;
 
@@ -424,7 +422,7 @@ static void a_task_takes_no_longer_than_it_may(void **state)
 
 static void after_a_restart_a_task_goes_on_and_is_prompted_once(void **state)
 {
-    struct office *office = *state;
+    struct task_office *office = *state;
     struct id id = begin_task(office, "{\"text\":\"long\",\"cleanup\":\"keep\"}");
     struct told_task told;
 
@@ -440,7 +438,7 @@ static void after_a_restart_a_task_goes_on_and_is_prompted_once(void **state)
 
 static void one_that_was_being_prepared_is_prepared_again(void **state)
 {
-    struct office *office = *state;
+    struct task_office *office = *state;
     struct told_task told;
     struct id id;
 
@@ -460,7 +458,7 @@ static void one_that_was_being_prepared_is_prepared_again(void **state)
 
 static void a_task_is_deleted_with_its_log(void **state)
 {
-    struct office *office = *state;
+    struct task_office *office = *state;
     struct told_task told = {.is_new = false};
     struct id id;
 
@@ -478,7 +476,7 @@ static void a_task_is_deleted_with_its_log(void **state)
 
 static void old_tasks_go(void **state)
 {
-    struct office *office = *state;
+    struct task_office *office = *state;
     struct told_task told;
     struct id id;
 
@@ -521,7 +519,7 @@ static void on_team(void *context, const struct error *failure, const struct tea
     }
 }
 
-static struct told_team ask_team(struct office *office, const char *json)
+static struct told_team ask_team(struct task_office *office, const char *json)
 {
     struct told_team told = {.count = 0};
     AUTO(json) json_t *value = json_read(json, strlen(json), NULL, NULL);
@@ -533,7 +531,7 @@ static struct told_team ask_team(struct office *office, const char *json)
     return told;
 }
 
-static struct told_team wait_team(struct office *office, const struct id *id)
+static struct told_team wait_team(struct task_office *office, const struct id *id)
 {
     struct told_team told = {.count = 0};
 
@@ -545,8 +543,8 @@ static struct told_team wait_team(struct office *office, const struct id *id)
 
 static void a_team_is_what_its_members_are(void **state)
 {
-    static const enum task_state mixed[] = {TASK_DONE, TASK_FAILED}, none[] = {TASK_FAILED,
-                                                                              TASK_CANCELLED},
+    static const enum task_state mixed[] = {TASK_DONE, TASK_FAILED},
+                                 none[] = {TASK_FAILED, TASK_CANCELLED},
                                  all[] = {TASK_DONE, TASK_DONE}, some[] = {TASK_DONE, TASK_QUEUED};
 
     (void) state;
@@ -559,7 +557,7 @@ static void a_team_is_what_its_members_are(void **state)
 
 static void so_many_members_work_at_a_time(void **state)
 {
-    struct office *office = *state;
+    struct task_office *office = *state;
     struct told_team told =
         ask_team(office, "{\"members\":[{\"role\":\"a\",\"text\":\"1\"},{\"text\":\"2\"},{\"text\":"
                          "\"3\"}],\"parallel\":2,\"cleanup\":\"keep\"}");
@@ -583,7 +581,7 @@ static void so_many_members_work_at_a_time(void **state)
 
 static void members_are_forks_of_one_checkout(void **state)
 {
-    struct office *office = *state;
+    struct task_office *office = *state;
     struct told_team told = ask_team(
         office, "{\"members\":[{\"text\":\"1\"},{\"text\":\"2\"}],\"shared\":\"fork\",\"git\":"
                 "{\"url\":\"https://host/repo\"},\"cleanup\":\"keep\"}");
@@ -606,9 +604,10 @@ static void members_are_forks_of_one_checkout(void **state)
 
 static void a_team_is_cancelled_with_all_its_members(void **state)
 {
-    struct office *office = *state;
+    struct task_office *office = *state;
     struct told_team told = ask_team(
-        office, "{\"members\":[{\"text\":\"1\"},{\"text\":\"2\"},{\"text\":\"3\"}],\"parallel\":1}");
+        office,
+        "{\"members\":[{\"text\":\"1\"},{\"text\":\"2\"},{\"text\":\"3\"}],\"parallel\":1}");
     struct told_team cancelled = {.count = 0};
 
     TURN_UNTIL(&office->world->loop, has_handles(office, 1));
@@ -622,7 +621,7 @@ static void a_team_is_cancelled_with_all_its_members(void **state)
 
 static void a_bad_member_is_named_and_nothing_is_kept(void **state)
 {
-    struct office *office = *state;
+    struct task_office *office = *state;
     struct told_team told =
         ask_team(office, "{\"members\":[{\"text\":\"1\"},{\"text\":\"2\",\"what\":1}]}");
 
@@ -635,7 +634,7 @@ static void a_bad_member_is_named_and_nothing_is_kept(void **state)
 
 static void a_team_goes_on_after_a_restart(void **state)
 {
-    struct office *office = *state;
+    struct task_office *office = *state;
     struct told_team told = ask_team(
         office, "{\"members\":[{\"text\":\"1\"},{\"text\":\"2\"}],\"parallel\":1,\"cleanup\":"
                 "\"keep\"}");
@@ -667,7 +666,7 @@ static void on_schedule(void *context, const struct error *failure, struct task_
     told->schedule = schedule;
 }
 
-static struct told_schedule ask_schedule(struct office *office, const char *json)
+static struct told_schedule ask_schedule(struct task_office *office, const char *json)
 {
     struct told_schedule told = {.schedule = NULL};
     AUTO(json) json_t *value = json_read(json, strlen(json), NULL, NULL);
@@ -681,7 +680,7 @@ static struct told_schedule ask_schedule(struct office *office, const char *json
 
 static void a_schedule_begins_a_task_when_it_is_time(void **state)
 {
-    struct office *office = *state;
+    struct task_office *office = *state;
     struct told_schedule told = ask_schedule(
         office, "{\"name\":\"m\",\"cron\":\"*/5 * * * *\",\"task\":{\"text\":\"tick\"}}");
     int64_t next;
@@ -699,7 +698,7 @@ static void a_schedule_begins_a_task_when_it_is_time(void **state)
 
 static void one_that_is_not_over_is_in_the_way(void **state)
 {
-    struct office *office = *state;
+    struct task_office *office = *state;
     struct told_schedule told = ask_schedule(
         office, "{\"name\":\"m\",\"cron\":\"* * * * *\",\"task\":{\"text\":\"slow\"}}");
 
@@ -711,7 +710,7 @@ static void one_that_is_not_over_is_in_the_way(void **state)
 
 static void missed_times_are_made_up_for_once(void **state)
 {
-    struct office *office = *state;
+    struct task_office *office = *state;
     struct told_schedule told = ask_schedule(
         office, "{\"name\":\"m\",\"cron\":\"* * * * *\",\"task\":{\"text\":\"tick\"}}");
 
@@ -729,7 +728,7 @@ static void missed_times_are_made_up_for_once(void **state)
 
 static void a_clock_that_is_put_back_delays_nothing(void **state)
 {
-    struct office *office = *state;
+    struct task_office *office = *state;
     struct told_schedule told = ask_schedule(
         office, "{\"name\":\"m\",\"cron\":\"* * * * *\",\"task\":{\"text\":\"tick\"}}");
 
@@ -743,7 +742,7 @@ static void a_clock_that_is_put_back_delays_nothing(void **state)
 
 static void a_schedule_survives_a_restart_and_fires_once(void **state)
 {
-    struct office *office = *state;
+    struct task_office *office = *state;
     struct told_schedule told = ask_schedule(
         office, "{\"name\":\"m\",\"cron\":\"* * * * *\",\"task\":{\"text\":\"tick\"}}");
 
@@ -756,7 +755,7 @@ static void a_schedule_survives_a_restart_and_fires_once(void **state)
 
 static void schedules_say_what_is_wrong(void **state)
 {
-    struct office *office = *state;
+    struct task_office *office = *state;
     static const char *const texts[] = {
         "{\"name\":\"a\",\"task\":{\"text\":\"a\"}}",
         "{\"name\":\"a\",\"cron\":\"* * * *\",\"task\":{\"text\":\"a\"}}",

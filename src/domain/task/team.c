@@ -30,8 +30,8 @@ struct live_team {
     struct team team; /* its title is owned here; without members */
     struct team_member members[TEAM_MEMBERS_MAX];
     size_t member_count;
-    struct id base; /* the sandbox of the checkout */
-    struct task_spec spec; /* of the checkout */
+    struct id base;             /* the sandbox of the checkout */
+    struct task_spec spec;      /* of the checkout */
     struct live_task *checkout; /* while it is made */
     bool is_kept, is_ready, is_cancelled, is_ended, is_reading;
     uint64_t end_ns;
@@ -120,15 +120,14 @@ static void team_put_row(struct store_transaction *rows, const struct live_team 
 static void team_from_row(const struct store_value *row, struct team *ret_team)
 {
     AUTO(json)
-    json_t *policy = json_read(row[STORE_TEAM_POLICY].bytes, row[STORE_TEAM_POLICY].length, NULL,
-                               NULL);
+    json_t *policy =
+        json_read(row[STORE_TEAM_POLICY].bytes, row[STORE_TEAM_POLICY].length, NULL, NULL);
 
     *ret_team = (struct team){
         .id = domain_row_id(&row[STORE_TEAM_ID]),
         .owner = domain_row_id(&row[STORE_TEAM_OWNER]),
         .state = team_state_from_text(row[STORE_TEAM_STATE].bytes),
-        .parallel =
-            (unsigned int) json_integer_value(json_object_get(policy, "parallel")),
+        .parallel = (unsigned int) json_integer_value(json_object_get(policy, "parallel")),
         .is_shared = json_is_true(json_object_get(policy, "shared")),
         .cancels = json_is_true(json_object_get(policy, "cancels")),
         .title = row[STORE_TEAM_TITLE].bytes,
@@ -137,8 +136,7 @@ static void team_from_row(const struct store_value *row, struct team *ret_team)
     };
 }
 
-static void team_add_event(struct live_team *live, struct store_transaction *rows,
-                           const char *type)
+static void team_add_event(struct live_team *live, struct store_transaction *rows, const char *type)
 {
     char data[256];
 
@@ -306,8 +304,7 @@ static void team_wait_read(void *context, const struct error *failure, const str
 }
 
 static struct team_wait *team_wait_new(struct domain *domain, const struct caller *caller,
-                                       const char *id, bool cancels, team_done *done,
-                                       void *context)
+                                       const char *id, bool cancels, team_done *done, void *context)
 {
     struct team_wait *wait = mem_alloc(sizeof(*wait));
 
@@ -627,8 +624,8 @@ static int team_read_policy(const struct json_place *object, struct live_team *l
 /* What all members have, with what this one has over it. */
 static json_t *team_member_object(const struct json_place *object, json_t *member)
 {
-    static const char *const own[] = {"members", "parallel", "onFailure", "shared", "title",
-                                      "idempotencyKey"};
+    static const char *const own[] = {"members", "parallel", "onFailure",
+                                      "shared",  "title",    "idempotencyKey"};
     json_t *merged = json_copy(object->value);
 
     for (size_t i = 0; i < ARRAY_COUNT(own); i++)
@@ -646,9 +643,8 @@ static int team_add_member(struct live_team *live, const struct json_place *obje
     const struct json_place place = {
         .value = merged, .parent = member->parent, .key = member->key, .index = member->index};
     AUTO(task_spec) struct task_spec spec = TASK_SPEC_INIT;
-    struct task_order order = {.team = live->team.id,
-                               .place = (unsigned int) live->member_count,
-                               .is_held = true};
+    struct task_order order = {
+        .team = live->team.id, .place = (unsigned int) live->member_count, .is_held = true};
     struct live_task *task;
 
     if (json_field_text(&place, "role", JSON_OPTIONAL, TEAM_ROLE_MAX, &order.role, err) < 0 ||
@@ -768,9 +764,9 @@ static void team_got_list(void *context, const struct error *failure, const stru
         count += !has_more;
     }
     listing->done(listing->context, failure, teams, count,
-                  has_more ? list_cursor_write(teams[count - 1].created_ms, &teams[count - 1].id,
-                                               &pool)
-                           : NULL);
+                  has_more
+                      ? list_cursor_write(teams[count - 1].created_ms, &teams[count - 1].id, &pool)
+                      : NULL);
 }
 
 void team_list(struct domain *domain, const struct caller *caller, const char *after, size_t limit,
@@ -796,8 +792,8 @@ void team_list(struct domain *domain, const struct caller *caller, const char *a
         return;
     }
     if (caller->scope < CALLER_ADMIN)
-        conditions[query.condition_count++] = (struct store_condition){
-            STORE_TEAM_OWNER, STORE_EQUAL, store_text(caller->owner.text)};
+        conditions[query.condition_count++] =
+            (struct store_condition){STORE_TEAM_OWNER, STORE_EQUAL, store_text(caller->owner.text)};
     if (after)
         conditions[query.condition_count++] = (struct store_condition){
             STORE_TEAM_CREATED, STORE_LESS, store_integer(listing->cursor.created_ms + 1)};

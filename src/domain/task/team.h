@@ -38,12 +38,12 @@ struct team {
     struct id id, owner;
     enum team_state state;
     unsigned int parallel;
-    bool is_shared;      /* members are forks of one checkout */
-    bool cancels;        /* the others, when one fails */
-    const char *title;   /* never NULL */
+    bool is_shared;    /* members are forks of one checkout */
+    bool cancels;      /* the others, when one fails */
+    const char *title; /* never NULL */
     int64_t created_ms, ended_ms;
-    struct harness_usage usage;  /* of all members */
-    const struct task *members;  /* in the order they were given */
+    struct harness_usage usage; /* of all members */
+    const struct task *members; /* in the order they were given */
     size_t member_count;
 };
 

@@ -91,10 +91,9 @@ static int zone_take_name(struct zone_text *text)
     bool is_quoted = zone_take(text, '<');
     const char *begin = text->at;
 
-    while (text->at < text->end &&
-           (is_quoted ? *text->at != '>'
-                      : (*text->at >= 'A' && *text->at <= 'Z') ||
-                            (*text->at >= 'a' && *text->at <= 'z')))
+    while (text->at < text->end && (is_quoted ? *text->at != '>'
+                                              : (*text->at >= 'A' && *text->at <= 'Z') ||
+                                                    (*text->at >= 'a' && *text->at <= 'z')))
         text->at++;
     if (text->at - begin < 3 || (is_quoted && !zone_take(text, '>')))
         return -1;
