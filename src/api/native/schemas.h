@@ -352,11 +352,12 @@
     "{" CREDENTIAL_SHOWN ",\"value\":" STRING_SCHEMA ",\"refreshToken\":" STRING_SCHEMA            \
     ",\"clientSecret\":" STRING_SCHEMA ",\"privateKey\":" STRING_SCHEMA "}}"
 
+/* clang-format off */
 /* --- agents ------------------------------------------------------------------------------------ */
 
 #define MODEL_SCHEMA                                                                               \
     "{\"oneOf\":[{\"type\":\"string\",\"examples\":[\"anthropic/claude-sonnet-4-6\"]},{\"type\":"  \
-    "\"object\",\"properties\":{\"providerID\":{\"type\":\"string\"},\"modelID\":{\"type\":"       \
+    "\"object\",\"properties\":{\"providerID\":{\"type\":\"string\"},\"modelID\":{\"type\":"        \
     "\"string\"}}}]}"
 #define TEXT_OR_OBJECT "{\"type\":[\"string\",\"object\"]}"
 #define ARRAY_SCHEMA   "{\"type\":\"array\",\"items\":{\"type\":\"object\"}}"
@@ -364,73 +365,58 @@
 #define WAIT_SCHEMA    "{\"enum\":[true,false,\"stream\"]}"
 
 /* Of conversations and tasks: which agent, and how. */
-#define AGENT_PROPERTIES                                                                                                                                                                                  \
-    PROPERTY_SCHEMA("title", STRING_SCHEMA)                                                                                                                                                               \
-    "," PROPERTY_SCHEMA("model", MODEL_SCHEMA) "," PROPERTY_SCHEMA("agent", STRING_SCHEMA) "," PROPERTY_SCHEMA("kind", "{\"enum\":[\"opencode\",\"claude\",\"codex\",\"command\"]}") "," PROPERTY_SCHEMA( \
-        "folder",                                                                                                                                                                                         \
-        STRING_SCHEMA) "," PROPERTY_SCHEMA("config",                                                                                                                                                      \
-                                           TEXT_OR_OBJECT) "," PROPERTY_SCHEMA("command",                                                                                                                 \
-                                                                               STRING_SCHEMA) "," PROPERTY_SCHEMA("permission",                                                                           \
-                                                                                                                  TEXT_OR_OBJECT) "," PROPERTY_SCHEMA("permissionTimeout",                                \
-                                                                                                                                                      DURATION_SCHEMA)
+#define AGENT_PROPERTIES                                                                           \
+    PROPERTY_SCHEMA("title", STRING_SCHEMA)                                                        \
+    "," PROPERTY_SCHEMA("model", MODEL_SCHEMA) "," PROPERTY_SCHEMA("agent", STRING_SCHEMA) ","     \
+    PROPERTY_SCHEMA("kind", "{\"enum\":[\"opencode\",\"claude\",\"codex\",\"command\"]}") ","      \
+    PROPERTY_SCHEMA("folder", STRING_SCHEMA) "," PROPERTY_SCHEMA("config", TEXT_OR_OBJECT) ","     \
+    PROPERTY_SCHEMA("command", STRING_SCHEMA) "," PROPERTY_SCHEMA("permission", TEXT_OR_OBJECT)    \
+    "," PROPERTY_SCHEMA("permissionTimeout", DURATION_SCHEMA)
 
 #define CONVERSATION_SCHEMA OBJECT_SCHEMA(AGENT_PROPERTIES)
 
-#define TURN_SCHEMA                                                                                                                                       \
-    OBJECT_SCHEMA(                                                                                                                                        \
-        PROPERTY_SCHEMA("text", STRING_SCHEMA) "," PROPERTY_SCHEMA("parts", ARRAY_SCHEMA) "," PROPERTY_SCHEMA("model", MODEL_SCHEMA) "," PROPERTY_SCHEMA( \
-            "agent",                                                                                                                                      \
-            STRING_SCHEMA) "," PROPERTY_SCHEMA("timeout",                                                                                                 \
-                                               DURATION_SCHEMA) "," PROPERTY_SCHEMA("wait",                                                               \
-                                                                                    WAIT_SCHEMA) "," PROPERTY_SCHEMA("idempotencyKey",                    \
-                                                                                                                     STRING_SCHEMA))
+#define TURN_SCHEMA                                                                                \
+    OBJECT_SCHEMA(PROPERTY_SCHEMA("text", STRING_SCHEMA) "," PROPERTY_SCHEMA("parts", ARRAY_SCHEMA)\
+                  "," PROPERTY_SCHEMA("model", MODEL_SCHEMA) ","                                   \
+                  PROPERTY_SCHEMA("agent", STRING_SCHEMA) ","                                      \
+                  PROPERTY_SCHEMA("timeout", DURATION_SCHEMA) ","                                  \
+                  PROPERTY_SCHEMA("wait", WAIT_SCHEMA) ","                                         \
+                  PROPERTY_SCHEMA("idempotencyKey", STRING_SCHEMA))
 
 #define PERMISSION_SCHEMA                                                                          \
-    OBJECT_SCHEMA(PROPERTY_SCHEMA(                                                                 \
-        "reply",                                                                                   \
-        "{\"enum\":[\"once\",\"always\",\"reject\"]}") "," PROPERTY_SCHEMA("message",              \
-                                                                           STRING_SCHEMA))
+    OBJECT_SCHEMA(PROPERTY_SCHEMA("reply", "{\"enum\":[\"once\",\"always\",\"reject\"]}") ","        \
+                  PROPERTY_SCHEMA("message", STRING_SCHEMA))
 #define QUESTION_SCHEMA                                                                            \
-    OBJECT_SCHEMA(PROPERTY_SCHEMA("answers", "{\"type\":\"array\"}") "," PROPERTY_SCHEMA(          \
-        "reply", "{\"enum\":[\"reject\"]}"))
+    OBJECT_SCHEMA(PROPERTY_SCHEMA("answers", "{\"type\":\"array\"}") ","                           \
+                  PROPERTY_SCHEMA("reply", "{\"enum\":[\"reject\"]}"))
 
-#define TASK_PROPERTIES                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                              \
-    AGENT_PROPERTIES                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                 \
-    "," PROPERTY_SCHEMA("text", STRING_SCHEMA) "," PROPERTY_SCHEMA("parts",                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          \
-                                                                   ARRAY_SCHEMA) "," PROPERTY_SCHEMA("backend", "{\"enum\":[\"local\",\"docker\",\"cloudflare\",\"burrow\"]}") "," PROPERTY_SCHEMA("sandbox", STRING_SCHEMA) "," PROPERTY_SCHEMA("sandboxName", STRING_SCHEMA) "," PROPERTY_SCHEMA("image", STRING_SCHEMA) "," PROPERTY_SCHEMA("template", STRING_SCHEMA) "," PROPERTY_SCHEMA("git",                                                                                                                                                                                                                                                                                                                                                                 \
-                                                                                                                                                                                                                                                                                                                                                                                              OBJECT_SCHEMA(PROPERTY_SCHEMA(                                                                                                                                                                                                                                                                                                                                         \
-                                                                                                                                                                                                                                                                                                                                                                                                  "url",                                                                                                                                                                                                                                                                                                                                                             \
-                                                                                                                                                                                                                                                                                                                                                                                                  STRING_SCHEMA) "," PROPERTY_SCHEMA("branch",                                                                                                                                                                                                                                                                                                                       \
-                                                                                                                                                                                                                                                                                                                                                                                                                                     STRING_SCHEMA) "," PROPERTY_SCHEMA("depth",                                                                                                                                                                                                                                                                                     \
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                        INTEGER_SCHEMA))) "," PROPERTY_SCHEMA("files",                                                                                                                                                                                                                                               \
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                              ARRAY_SCHEMA) "," PROPERTY_SCHEMA("env",                                                                                                                                                                                                               \
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                PAIRS_SCHEMA) "," PROPERTY_SCHEMA("egress",                                                                                                                                                                          \
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  ANY_OBJECT) "," PROPERTY_SCHEMA("timeout",                                                                                                                                         \
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  DURATION_SCHEMA) "," PROPERTY_SCHEMA("cleanup",                                                                                                    \
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                       "{\"enum\":[\"keep\",\"sleep\",\"destroy\"]}") "," PROPERTY_SCHEMA("idempotencyKey",                          \
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          STRING_SCHEMA) "," PROPERTY_SCHEMA("wait", \
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                             WAIT_SCHEMA)
+#define TASK_PROPERTIES                                                                            \
+    AGENT_PROPERTIES                                                                               \
+    "," PROPERTY_SCHEMA("text", STRING_SCHEMA) "," PROPERTY_SCHEMA("parts", ARRAY_SCHEMA) ","      \
+    PROPERTY_SCHEMA("backend", "{\"enum\":[\"local\",\"docker\",\"cloudflare\",\"burrow\"]}") ","  \
+    PROPERTY_SCHEMA("sandbox", STRING_SCHEMA) "," PROPERTY_SCHEMA("sandboxName", STRING_SCHEMA)    \
+    "," PROPERTY_SCHEMA("image", STRING_SCHEMA) "," PROPERTY_SCHEMA("template", STRING_SCHEMA) "," \
+    PROPERTY_SCHEMA("git",                                                                         \
+                    OBJECT_SCHEMA(PROPERTY_SCHEMA("url", STRING_SCHEMA) ","                        \
+                                  PROPERTY_SCHEMA("branch", STRING_SCHEMA) ","                     \
+                                  PROPERTY_SCHEMA("depth", INTEGER_SCHEMA)))                       \
+    "," PROPERTY_SCHEMA("files", ARRAY_SCHEMA) "," PROPERTY_SCHEMA("env", PAIRS_SCHEMA) ","        \
+    PROPERTY_SCHEMA("egress", ANY_OBJECT) "," PROPERTY_SCHEMA("timeout", DURATION_SCHEMA) ","      \
+    PROPERTY_SCHEMA("cleanup", "{\"enum\":[\"keep\",\"sleep\",\"destroy\"]}") ","                  \
+    PROPERTY_SCHEMA("idempotencyKey", STRING_SCHEMA) "," PROPERTY_SCHEMA("wait", WAIT_SCHEMA)
 
 #define TASK_SCHEMA OBJECT_SCHEMA(TASK_PROPERTIES)
 
 #define TEAM_SCHEMA                                                                                \
-    OBJECT_SCHEMA(                                                                                 \
-        TASK_PROPERTIES "," PROPERTY_SCHEMA("members", ARRAY_SCHEMA) "," PROPERTY_SCHEMA(          \
-            "parallel", INTEGER_SCHEMA) "," PROPERTY_SCHEMA("onFailure",                           \
-                                                            "{\"enum\":[\"continue\",\"cancel\"]"  \
-                                                            "}") "," PROPERTY_SCHEMA("shared",     \
-                                                                                     "{\"enum\":[" \
-                                                                                     "\"none\","   \
-                                                                                     "\"fork\"]"   \
-                                                                                     "}"))
+    OBJECT_SCHEMA(TASK_PROPERTIES "," PROPERTY_SCHEMA("members", ARRAY_SCHEMA) ","                 \
+                  PROPERTY_SCHEMA("parallel", INTEGER_SCHEMA) ","                                  \
+                  PROPERTY_SCHEMA("onFailure", "{\"enum\":[\"continue\",\"cancel\"]}") ","           \
+                  PROPERTY_SCHEMA("shared", "{\"enum\":[\"none\",\"fork\"]}"))
 
-#define SCHEDULE_SCHEMA                                                                                                                                      \
-    OBJECT_SCHEMA(PROPERTY_SCHEMA("name", STRING_SCHEMA) "," PROPERTY_SCHEMA("cron", STRING_SCHEMA) "," PROPERTY_SCHEMA(                                     \
-        "timeZone",                                                                                                                                          \
-        STRING_SCHEMA) "," PROPERTY_SCHEMA("overlap", "{\"enum\":[\"skip\",\"allow\",\"replace\"]"                                                           \
-                                                      "}") "," PROPERTY_SCHEMA("missed",                                                                     \
-                                                                               "{\"enum\":["                                                                 \
-                                                                               "\"skip\","                                                                   \
-                                                                               "\"once\"]}") "," PROPERTY_SCHEMA("paused",                                   \
-                                                                                                                 BOOLEAN_SCHEMA) "," PROPERTY_SCHEMA("task", \
-                                                                                                                                                     ANY_OBJECT))
+#define SCHEDULE_SCHEMA                                                                            \
+    OBJECT_SCHEMA(PROPERTY_SCHEMA("name", STRING_SCHEMA) "," PROPERTY_SCHEMA("cron", STRING_SCHEMA)\
+                  "," PROPERTY_SCHEMA("timeZone", STRING_SCHEMA) ","                               \
+                  PROPERTY_SCHEMA("overlap", "{\"enum\":[\"skip\",\"allow\",\"replace\"]}") ","      \
+                  PROPERTY_SCHEMA("missed", "{\"enum\":[\"skip\",\"once\"]}") ","                    \
+                  PROPERTY_SCHEMA("paused", BOOLEAN_SCHEMA) "," PROPERTY_SCHEMA("task", ANY_OBJECT))
+/* clang-format on */
