@@ -36,10 +36,25 @@
     X("fork.copied")            /* a copy in passing is there, no fork is */                       \
     X("fork.one")               /* some forks are there, others are not */                         \
     X("fork.kept")              /* all are there, the answer is not */                             \
-    X("rollback.stopped") /* it is stopped, its row says running */                                \
-    X("rollback.saved")   /* the present is kept, the disk is as it was */                         \
-    X("rollback.rolled")  /* the disk is the old one, the sandbox is stopped */                    \
-    X("rollback.started") /* it runs on the old disk, the answer was not given */
+    X("rollback.stopped")       /* it is stopped, its row says running */                          \
+    X("rollback.saved")         /* the present is kept, the disk is as it was */                   \
+    X("rollback.rolled")        /* the disk is the old one, the sandbox is stopped */              \
+    X("rollback.started")       /* it runs on the old disk, the answer was not given */            \
+    X("turn.queued")            /* the turn has a row, nothing was done for it */                  \
+    X("turn.marked")            /* its row says that it is sent, and it is not */                  \
+    X("turn.sent")              /* its agent has it */                                             \
+    X("turn.asked")             /* its agent asks, the row of that is not there yet */             \
+    X("turn.ended")             /* its end is kept, nobody was told */                             \
+    X("task.kept")              /* the task has a row, nothing was done for it */                  \
+    X("task.sandbox.made")      /* its sandbox is there, its row does not say so */                \
+    X("task.sandbox.kept")      /* the row says so */                                              \
+    X("task.turn.made")         /* its turn is there, its row does not say so */                   \
+    X("task.turn.kept")         /* the row says so */                                              \
+    X("task.ended")             /* its end is kept, its sandbox is not cleaned up */               \
+    X("team.kept")              /* the team and its members have rows */                           \
+    X("team.base.made")         /* the sandbox of its checkout is there, its row is not */         \
+    X("team.base.kept")         /* the checkout is there, no member has begun */                   \
+    X("schedule.task.made")     /* its task is there, its next time is not */
 
 /* All names, NULL behind the last. */
 #define X(name) name,

@@ -210,11 +210,15 @@ static inline void refusing_ask(struct store *store, struct list *jobs)
     world->engine->ask(store, jobs);
 }
 
+/* For tests that kill a process: a file that outlives it, and the keys it is sealed with. */
+static const char *world_store_path = ":memory:";
+static struct keyring *world_keyring;
+
 static inline struct store *world_open_store(struct world *world)
 {
     static struct store_engine refusing;
     struct store_sqlite_options options = {
-        .loop = &world->loop, .path = ":memory:", .keyring = world->keyring};
+        .loop = &world->loop, .path = world_store_path, .keyring = world->keyring};
     struct error err = ERROR_INIT;
     struct store *store = store_sqlite_new(&options, &err);
 
@@ -256,7 +260,7 @@ static inline struct world *world_new(const struct provider_fake_options *fake)
     assert_int_equal(loop_init(&world->loop, NULL), 0);
     clock_manual_init(&world->clock, WORLD_START_MS);
     world->clock.monotonic_ns = UINT64_C(1000) * 1000 * 1000 * 1000;
-    world->keyring = keyring_new();
+    world->keyring = world_keyring ? world_keyring : keyring_new();
     world->store = world_open_store(world);
     if (fake)
         world->fake = *fake;

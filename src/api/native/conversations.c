@@ -17,6 +17,7 @@
 
 #define TURNS_DEFAULT 20
 #define LIST_DEFAULT  100
+#define TURNS_ASKED   1000 /* that may be asked for; a page has TURN_LIST_MAX */
 
 /* NULL: the request was answered. */
 static struct conversation *conversations_find(struct http_request *request)
@@ -270,11 +271,12 @@ void native_list_turns(struct http_request *request)
 
     if (!conversation)
         return;
-    if (native_read_limit(request, TURN_LIST_MAX, &limit, &err) < 0)
+    if (native_read_limit(request, TURNS_ASKED, &limit, &err) < 0)
         http_reply_error(request, &err);
     else
         turn_list(api_of(request)->domain, request_caller(request), conversation,
-                  http_request_query(request, "cursor"), (size_t) limit, turns_listed,
+                  http_request_query(request, "cursor"),
+                  (size_t) (limit < TURN_LIST_MAX ? limit : TURN_LIST_MAX), turns_listed,
                   pending_new(request));
 }
 

@@ -16,7 +16,8 @@
 #include "domain/task/team.h"
 
 #define LIST_DEFAULT 20
-#define LIST_MAX     50 /* of rows that may have a megabyte */
+#define LIST_MAX     1000 /* that may be asked for */
+#define LIST_PAGE    50   /* that one page has: rows may have a megabyte */
 
 static const char *tasks_id(struct http_request *request)
 {
@@ -189,7 +190,7 @@ void native_list_tasks(struct http_request *request)
         http_reply_error(request, &err);
         return;
     }
-    filter.limit = (size_t) limit;
+    filter.limit = (size_t) (limit < LIST_PAGE ? limit : LIST_PAGE);
     task_list(api_of(request)->domain, request_caller(request), &filter, tasks_listed,
               pending_new(request));
 }
@@ -289,7 +290,8 @@ void native_list_teams(struct http_request *request)
         http_reply_error(request, &err);
     else
         team_list(api_of(request)->domain, request_caller(request),
-                  http_request_query(request, "cursor"), (size_t) limit, teams_listed,
+                  http_request_query(request, "cursor"),
+                  (size_t) (limit < LIST_PAGE ? limit : LIST_PAGE), teams_listed,
                   pending_new(request));
 }
 

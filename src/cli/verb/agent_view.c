@@ -89,7 +89,7 @@ static void agent_view_new_line(struct agent_view *view)
     view->part[0] = '\0';
 }
 
-/* Text that came as pieces is not told again when it is whole. */
+/* Of a text that came in pieces only the rest is shown when it is whole. */
 static void agent_view_text(struct agent_view *view, json_t *json)
 {
     const char *part = verb_field(json, "part"), *delta = verb_field(json, "delta");
@@ -97,16 +97,17 @@ static void agent_view_text(struct agent_view *view, json_t *json)
 
     if (!part)
         return;
-    if (delta) {
-        if (strcmp(view->part, part) != 0)
-            agent_view_new_line(view);
+    if (strcmp(view->part, part) != 0) {
+        agent_view_new_line(view);
         (void) snprintf(view->part, sizeof(view->part), "%s", part);
+        view->told = 0;
+    }
+    if (delta) {
+        view->told += strlen(delta);
         agent_view_say(view, delta);
-    } else if (text && strcmp(view->part, part) != 0) {
-        agent_view_new_line(view);
-        agent_view_say(view, text);
-        agent_view_new_line(view);
-    } else {
+    } else if (text) {
+        if (strlen(text) > view->told)
+            agent_view_say(view, text + view->told);
         agent_view_new_line(view);
     }
 }

@@ -14,6 +14,7 @@ struct agent_view {
     bool answers;          /* asks the person about permissions */
     long long after;       /* the last event that was kept */
     char part[160];        /* that is being written */
+    size_t told;           /* bytes of it that were shown */
     bool is_at_start;      /* of a line */
     const char *sandbox;   /* of answers; owned by the caller */
     const char *cancel;    /* path to post to on Ctrl-C; NULL: there is none */

@@ -21,7 +21,7 @@
 #define TURN_INPUT_MAX      ((size_t) 512 * 1024)
 #define TURN_ANSWER_MAX     ((size_t) 512 * 1024) /* that is kept; more is cut */
 #define TURN_KEY_MAX        200
-#define TURN_LIST_MAX       1000
+#define TURN_LIST_MAX       50 /* of rows that may have a megabyte */
 #define TURN_TIMEOUT_MAX_MS ((uint64_t) 24 * 3600 * 1000)
 
 #define TURN_STATES(X)                                                                             \

@@ -45,7 +45,7 @@ struct live_task {
     struct text lines; /* of the diff */
     size_t line_count;
     json_t *totals; /* owned */
-    bool is_cut;
+    bool is_cut, has_compared;
     char *patch;       /* owned */
     struct list waits; /* of struct task_wait */
     struct share_claim claim;

@@ -91,7 +91,7 @@ static void task_set_changes(struct live_task *live)
     AUTO(text) struct text text = TEXT_INIT(STORE_VALUE_MAX);
     struct json_writer json;
 
-    if (!live->totals && !live->patch)
+    if (!live->has_compared && !live->patch)
         return;
     json_document_begin(&json, &text);
     json_begin_array_at(&json, "changes");

@@ -604,7 +604,10 @@ static void task_take_line(void *context, const char *line, size_t length)
 
 static void task_compared(void *context, const struct error *failure)
 {
-    sequence_next(&((struct live_task *) context)->sequence, failure);
+    struct live_task *live = context;
+
+    live->has_compared = !failure;
+    sequence_next(&live->sequence, failure);
 }
 
 static void task_compare(void *context)

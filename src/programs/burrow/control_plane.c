@@ -290,6 +290,7 @@ static int open_domain(struct control_plane *plane, const struct settings *setti
         .store = plane->store,
         .shares = plane->shares,
         .inside = agents_inside(plane->agents),
+        .harness = drivers_harness(plane->drivers),
         .clock = clock_system(),
         .log = plane->log,
         .node = *settings->node ? settings->node : node,
