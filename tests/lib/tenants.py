@@ -59,6 +59,7 @@ class World:
         self.call("PUT", f"{NATIVE}/templates/alicetemplate", {"labels": {"of": self.mark}})
         self.call("PUT", f"{NATIVE}/credentials/alicecredential",
                   {"kind": "bearer", "value": f"key-{self.mark}", "hosts": [f"{self.mark}.test"]})
+        self.put_agents()
         self.spare = self.make_key(user=self.user["id"], scope="read", name=f"spare-{self.mark}")
         self.strangers = {}
 
@@ -72,6 +73,18 @@ class World:
                                  {"command": f"echo {self.mark}; sleep 1000"})["processId"]
         self.context = self.call("POST", f"{self.at}/code/contexts", {"language": "python"})["contextId"]
         self.port = self.call("POST", f"{self.at}/ports", {"port": PORT})
+
+    def put_agents(self):
+        agent = {"kind": "command", "command": f"echo {self.mark}"}
+        self.conversation = self.call("POST", f"{self.at}/conversations", agent)
+        self.turn = self.call("POST", f"{self.at}/conversations/{self.conversation['id']}/turns",
+                              {"text": self.mark, "wait": True})
+        self.task = self.call("POST", f"{NATIVE}/tasks",
+                              {"text": self.mark, "sandbox": "alicebox", "wait": True, **agent})
+        self.team = self.call("POST", f"{NATIVE}/teams", {
+            "members": [{"text": self.mark}], "cleanup": "destroy", "wait": True, **agent})
+        self.schedule = self.call("POST", f"{NATIVE}/schedules", {
+            "name": f"plan-{self.mark}", "cron": "@yearly", "task": {"text": self.mark, **agent}})
 
     def call(self, method, path, body=None):
         return self.plane.call(method, path, body, key=self.key)
@@ -92,7 +105,9 @@ class World:
                 "webhook": self.webhook["id"], "user": self.user["id"], "key": self.spare["id"],
                 "executionId": self.box["id"], "rest": "something",
                 "snapshot": self.snapshot["id"], "backup": self.backup["id"],
-                "name": "alicetemplate", "credential": "alicecredential"}
+                "name": "alicetemplate", "credential": "alicecredential", "conversation": self.conversation["id"],
+                "turn": self.turn["id"], "permission": "a" * 26, "task": self.task["id"],
+                "team": self.team["id"], "schedule": self.schedule["id"]}
 
     @property
     def marks(self):
@@ -100,7 +115,8 @@ class World:
         return [self.mark, self.mail, self.box["id"], self.little["id"], "alicebox", "alicelittle",
                 self.port["token"], self.process, self.context, self.webhook["id"],
                 self.user["id"], self.spare["id"], self.key_made["id"], self.snapshot["id"],
-                self.backup["id"]]
+                self.backup["id"], self.conversation["id"], self.turn["id"], self.task["id"],
+                self.team["id"], self.schedule["id"]]
 
     @property
     def narrow_marks(self):

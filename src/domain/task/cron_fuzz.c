@@ -1,5 +1,6 @@
 /* Cron expressions and files of time zones from anywhere: read or refused, and when they are read
  * there is a next time that is later, or none. Up to the first NUL is the expression. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"

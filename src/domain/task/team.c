@@ -145,6 +145,13 @@ static void team_add_event(struct live_team *live, struct store_transaction *row
     event_add(live->domain, rows, &live->caller, &live->team.owner, "system", type, data);
 }
 
+/* A team is of several sandboxes: a key for one of them sees none. */
+static bool team_is_seen(const struct caller *caller, const struct team *team)
+{
+    return caller_sees_owner(caller, &team->owner) && caller->scope != CALLER_SANDBOX &&
+           caller->scope != CALLER_PORT;
+}
+
 /* --- read -------------------------------------------------------------------------------------- */
 
 struct team_reading {
@@ -213,8 +220,7 @@ static void team_got_row(void *context, const struct error *failure, const struc
 
     if (!failure && rows->count)
         team_from_row(rows->rows[0], &reading->team);
-    if (!failure && rows->count && caller_sees_owner(&reading->caller, &reading->team.owner) &&
-        reading->caller.scope != CALLER_SANDBOX && reading->caller.scope != CALLER_PORT) {
+    if (!failure && rows->count && team_is_seen(&reading->caller, &reading->team)) {
         reading->team.title = reading->title = mem_copy_text(reading->team.title);
         team_find_members(reading->domain, &reading->team.id, team_got_members, reading);
         return;
@@ -758,7 +764,7 @@ static void team_got_list(void *context, const struct error *failure, const stru
         team_from_row(rows->rows[i], team);
         if ((listing->has_cursor &&
              !list_cursor_precedes(&listing->cursor, team->created_ms, &team->id)) ||
-            !caller_sees_owner(&listing->caller, &team->owner))
+            !team_is_seen(&listing->caller, team))
             continue;
         has_more = count == listing->limit;
         count += !has_more;
