@@ -289,10 +289,9 @@ void native_list_teams(struct http_request *request)
     if (native_read_limit(request, LIST_MAX, &limit, &err) < 0)
         http_reply_error(request, &err);
     else
-        team_list(api_of(request)->domain, request_caller(request),
-                  http_request_query(request, "cursor"),
-                  (size_t) (limit < LIST_PAGE ? limit : LIST_PAGE), teams_listed,
-                  pending_new(request));
+        team_list(
+            api_of(request)->domain, request_caller(request), http_request_query(request, "cursor"),
+            (size_t) (limit < LIST_PAGE ? limit : LIST_PAGE), teams_listed, pending_new(request));
 }
 
 /* --- schedules ---------------------------------------------------------------------------------- */

@@ -14,8 +14,11 @@ struct task_office {
     struct text operations; /* "1{...};" what agents in sandboxes were asked */
     int operation_count;
     bool is_silent; /* operations are not answered */
-    inside_text_done *held;
-    void *held_context;
+    struct {
+        inside_text_done *done;
+        void *context;
+    } held[8]; /* those that were not */
+    size_t held_count;
     bool has_clone; /* the look for one finds it */
     enum err_code failure;
 };
@@ -52,8 +55,8 @@ static void office_operate(void *self, const struct id *sandbox, enum inside_ope
     office->operation_count++;
     text_format(&office->operations, "%d%s;", (int) operation, json);
     if (office->is_silent) {
-        office->held = done;
-        office->held_context = context;
+        office->held[office->held_count].done = done;
+        office->held[office->held_count++].context = context;
         return;
     }
     answer = mem_alloc(sizeof(*answer));
@@ -66,6 +69,13 @@ static void office_operate(void *self, const struct id *sandbox, enum inside_ope
                     : "{\"exitCode\":0,\"stdout\":\"+line\"}"};
     loop_task_init(&answer->task, operation_tell);
     loop_defer(&office->world->loop, &answer->task);
+}
+
+static void office_answer_held(struct task_office *office)
+{
+    for (size_t i = 0; i < office->held_count; i++)
+        office->held[i].done(office->held[i].context, NULL, "{\"exitCode\":0}");
+    office->held_count = 0;
 }
 
 static int office_zone(void *context, const char *name, char **ret_bytes, size_t *ret_length)
@@ -96,8 +106,7 @@ static int office_teardown(void **state)
 
     office->is_silent = false;
     world_free(office->world);
-    if (office->held)
-        office->held(office->held_context, NULL, "{}"); /* nobody listens */
+    office_answer_held(office); /* nobody listens */
     text_done(&office->operations);
     free(office);
     return 0;
@@ -448,8 +457,7 @@ static void one_that_was_being_prepared_is_prepared_again(void **state)
     reopen(office);
     assert_int_equal(office->operation_count, 2);
     office->is_silent = false;
-    office->held(office->held_context, NULL, "{\"exitCode\":0}");
-    office->held = NULL;
+    office_answer_held(office);
     office->fake.is_quick = true;
     told = wait_task(office, &id);
     assert_int_equal(told.state, TASK_DONE);
