@@ -48,6 +48,7 @@
     X(ERR_AGENT_LOST, "agent_lost", 502)                                                           \
     X(ERR_UNAVAILABLE, "unavailable", 503)                                                         \
     X(ERR_UPSTREAM_TIMEOUT, "upstream_timeout", 504)                                               \
+    X(ERR_AGENT_NOT_READY, "agent_not_ready", 504)                                                 \
     X(ERR_HTTP_VERSION, "http_version_not_supported", 505)                                         \
     X(ERR_NO_SPACE, "no_space", 507)
 

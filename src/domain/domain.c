@@ -31,6 +31,11 @@ struct domain *domain_new(const struct domain_options *options)
     return domain;
 }
 
+const struct harness *domain_harness(const struct domain *domain)
+{
+    return domain->options.harness;
+}
+
 struct store *domain_store(struct domain *domain)
 {
     return domain->options.store;

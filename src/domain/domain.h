@@ -122,6 +122,9 @@ const char *domain_waits_for(const struct domain *domain);
 
 struct store *domain_store(struct domain *domain);
 
+/* NULL: no agents are driven here. */
+const struct harness *domain_harness(const struct domain *domain);
+
 /* Durations, in buckets: under 1, 5, 10, 50, 100, 500, 5000 ms, and all. */
 #define DOMAIN_LATENCY_BUCKETS 8
 struct domain_latency {

@@ -270,10 +270,20 @@ static void refusal(int status, struct error *ret_error)
         (void) error_wrap(ret_error, "no WebSocket");
 }
 
+static void visit_pass_on(struct visit *visit, struct http_origin *origin,
+                          const struct http_proxy_options *options)
+{
+    if (!visit->request->is_upgrade) {
+        (void) http_reply_header(visit->request, "Content-Security-Policy", "sandbox");
+        (void) http_reply_header(visit->request, "X-Content-Type-Options", "nosniff");
+    }
+    http_proxy(visit->request, origin, options);
+}
+
 static void proxy(struct visit *visit, const char *target,
                   void (*refused)(int status, struct error *ret_error))
 {
-    struct http_proxy_options options = {
+    const struct http_proxy_options options = {
         .target = target,
         .pass_request_header = is_for_agent,
         .pass_reply_header = is_for_client,
@@ -282,13 +292,22 @@ static void proxy(struct visit *visit, const char *target,
     };
     struct http_origin *agent = visit_agent(visit);
 
-    if (!agent)
-        return;
-    if (!visit->request->is_upgrade) {
-        (void) http_reply_header(visit->request, "Content-Security-Policy", "sandbox");
-        (void) http_reply_header(visit->request, "X-Content-Type-Options", "nosniff");
-    }
-    http_proxy(visit->request, agent, &options);
+    if (agent)
+        visit_pass_on(visit, agent, &options);
+}
+
+void visit_proxy_to(struct visit *visit, struct http_origin *origin, const char *target,
+                    struct tunnel_watch *(*watch)(struct http_request *request))
+{
+    const struct http_proxy_options options = {
+        .target = target,
+        .host = "127.0.0.1",
+        .pass_request_header = is_for_agent,
+        .pass_reply_header = is_for_client,
+        .watch_tunnel = watch ? watch : watch_tunnel,
+    };
+
+    visit_pass_on(visit, origin, &options);
 }
 
 void visit_proxy(struct visit *visit, const char *target)

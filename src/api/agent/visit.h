@@ -25,6 +25,7 @@
 
 struct http_origin;
 struct agent_exchange;
+struct tunnel_watch;
 
 enum visit_flag {
     VISIT_CREATE =
@@ -82,6 +83,11 @@ void visit_proxy(struct visit *visit, const char *target);
 /* The same for a request that is an upgrade to a WebSocket: when the agent refuses it, the client
  * is told so in the dialect of the route, not in the agent's words. */
 void visit_proxy_socket(struct visit *visit, const char *target);
+
+/* The same to another server inside, whose requests may use all of HTTP: `watch` (visit_proxy's own
+ * for NULL) is asked for a watch when it becomes a tunnel, and holds the visit (visit_keep). */
+void visit_proxy_to(struct visit *visit, struct http_origin *origin, const char *target,
+                    struct tunnel_watch *(*watch)(struct http_request *request));
 
 /* `path` with the query of the request, less what may hold a credential of ours (token,
  * authorization): a target for visit_proxy, in the request's pool. */

@@ -2,6 +2,7 @@
 
 #include "api/access/access.h"
 #include "api/agentpod/agentpod_internal.h"
+#include "api/agentpod/agentpod_opencode.h"
 #include "api/http/pending.h"
 #include "api/terminal/terminal_relay.h"
 #include "domain/sandbox/sandboxes.h"
@@ -97,24 +98,7 @@ static void agentpod_destroy(struct http_request *request)
                         agentpod_destroyed, pending_new(request));
 }
 
-/* --- what is not there ----------------------------------------------------------------------- */
-
-static void no_messages(struct http_request *request)
-{
-    api_fail(request, ERR_NOT_IMPLEMENTED,
-             "messages are not available yet: no agent answers in sandboxes so far");
-}
-
-static void no_opencode(struct http_request *request)
-{
-    api_fail(request, ERR_NOT_IMPLEMENTED,
-             "OpenCode is not available yet: no agent is started in sandboxes so far");
-}
-
-static void no_workflow(struct http_request *request)
-{
-    api_fail(request, ERR_NOT_IMPLEMENTED, "workflows are not available yet");
-}
+/* --- the rest -------------------------------------------------------------------------------- */
 
 static void agentpod_not_found(struct http_request *request)
 {
@@ -125,8 +109,8 @@ static void agentpod_not_found(struct http_request *request)
 
 #define ID        "/sandbox/{id}"
 #define OPENCODE  ID "/opencode/{path...}"
-#define EXECUTION "/workflow/{executionId}"
-#define LATER     "Not available yet"
+#define PASSED    "OpenCode's own API, in the sandbox"
+#define PASS_MAX  ((uint64_t) 64 * 1024 * 1024)
 
 static const struct http_route routes[] = {
     {"POST", "/sandbox", agentpod_create, "Make a sandbox, with a repository and configuration",
@@ -137,22 +121,20 @@ static const struct http_route routes[] = {
      .access = ACCESS_ENTER, .body_limit = AGENTPOD_BODY_LIMIT},
     {"GET", "/api/v2/sandboxes/{id}/terminal", terminal_relay,
      "A terminal in JSON frames, as a WebSocket", .access = ACCESS_ENTER},
-    {"POST", ID "/message", no_messages, LATER, .access = ACCESS_SIGNED_IN,
-     .body_limit = AGENTPOD_BODY_LIMIT},
+    {"POST", ID "/message", agentpod_message, "Ask the agent of a sandbox",
+     .access = ACCESS_ENTER, .body_limit = AGENTPOD_BODY_LIMIT},
     {"POST", ID "/sync", agentpod_sync, "Mirror the workspace in the object store",
      .access = ACCESS_ENTER},
-    {"GET", ID "/opencode", no_opencode, LATER, .access = ACCESS_SIGNED_IN},
-    {"GET", OPENCODE, no_opencode, LATER, .access = ACCESS_SIGNED_IN},
-    {"POST", OPENCODE, no_opencode, LATER, .access = ACCESS_SIGNED_IN},
-    {"PUT", OPENCODE, no_opencode, LATER, .access = ACCESS_SIGNED_IN},
-    {"PATCH", OPENCODE, no_opencode, LATER, .access = ACCESS_SIGNED_IN},
-    {"DELETE", OPENCODE, no_opencode, LATER, .access = ACCESS_SIGNED_IN},
-    {"POST", "/workflow/execute", no_workflow, LATER, .access = ACCESS_SIGNED_IN},
-    {"POST", "/workflow/validate", no_workflow, LATER, .access = ACCESS_SIGNED_IN},
-    {"GET", EXECUTION "/status", no_workflow, LATER, .access = ACCESS_SIGNED_IN},
-    {"POST", EXECUTION "/pause", no_workflow, LATER, .access = ACCESS_SIGNED_IN},
-    {"POST", EXECUTION "/resume", no_workflow, LATER, .access = ACCESS_SIGNED_IN},
-    {"POST", EXECUTION "/terminate", no_workflow, LATER, .access = ACCESS_SIGNED_IN},
+    {"POST", ID "/opencode/session/{session}/message", agentpod_message_opencode,
+     "Ask the agent of a sandbox, in OpenCode's words", .access = ACCESS_ENTER,
+     .body_limit = AGENTPOD_BODY_LIMIT},
+    {"GET", ID "/opencode", agentpod_opencode, PASSED, .access = ACCESS_ENTER},
+    {"GET", OPENCODE, agentpod_opencode, PASSED, .access = ACCESS_ENTER},
+    {"POST", OPENCODE, agentpod_opencode, PASSED, .access = ACCESS_ENTER, .body_limit = PASS_MAX},
+    {"PUT", OPENCODE, agentpod_opencode, PASSED, .access = ACCESS_ENTER, .body_limit = PASS_MAX},
+    {"PATCH", OPENCODE, agentpod_opencode, PASSED, .access = ACCESS_ENTER, .body_limit = PASS_MAX},
+    {"DELETE", OPENCODE, agentpod_opencode, PASSED, .access = ACCESS_ENTER,
+     .body_limit = PASS_MAX},
     {"GET", ID "/{rest...}", agentpod_not_found, "Unknown routes", .access = ACCESS_SIGNED_IN},
     {"POST", ID "/{rest...}", agentpod_not_found, "Unknown routes", .access = ACCESS_SIGNED_IN},
     {"PUT", ID "/{rest...}", agentpod_not_found, "Unknown routes", .access = ACCESS_SIGNED_IN},

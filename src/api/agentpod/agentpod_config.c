@@ -189,9 +189,10 @@ static int read_all(const struct json_place *place, json_t *rest, json_t *creden
     take_keys(rest, credentials);
     if (instructions)
         add_file(config, "AGENTS.md", pool_copy_text(pool, instructions));
-    if (json_object_size(rest))
-        add_file(config, ".opencode/opencode.json",
-                 agentpod_config_print(rest, JSON_INDENT(INDENT), pool));
+    if (json_object_size(rest)) {
+        config->opencode = agentpod_config_print(rest, JSON_INDENT(INDENT), pool);
+        add_file(config, ".opencode/opencode.json", config->opencode);
+    }
     if (json_object_size(credentials))
         config->credentials = agentpod_config_print(credentials, JSON_INDENT(INDENT), pool);
     return 0;

@@ -33,6 +33,7 @@ struct agentpod_config {
     struct agentpod_file *files;
     size_t count;
     const char *credentials; /* a JSON object as OpenCode keeps it; NULL: none */
+    const char *opencode;    /* the rest, without keys; NULL: nothing */
 };
 
 /* Read body.config; absent: nothing to write. Returns 0, or -1 with ERR_INVALID and a message that

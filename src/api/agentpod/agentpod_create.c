@@ -1,23 +1,34 @@
-/* create and wake: the sandbox runs, its repository is there, its configuration is written. Both
- * can be asked for again. */
+/* create and wake: the sandbox runs, its repository is there, its configuration is written, its agent
+ * answers. Both can be asked for again. */
 #include <string.h>
 
 #include "api/agent/agent_body.h"
 #include "api/agent/repository.h"
+#include "api/agentpod/agentpod_agent.h"
 #include "api/agentpod/agentpod_config.h"
 #include "api/agentpod/agentpod_internal.h"
+#include "api/agentpod/agentpod_question.h"
 #include "api/http/json_body.h"
 #include "base/memory.h"
 #include "domain/backup/backup.h"
 
 #define USER_MAX         ((size_t) 256)
 #define WRITE_TIMEOUT_MS ((uint64_t) 60 * 1000)
+#define RELOAD_TIMEOUT_MS ((uint64_t) 30 * 1000)
 
 /* Whoever owns the home folder is who runs commands; a file of its own for a moment, so that no
  * reader sees half of it. */
 static const char place_credentials[] =
     "umask 077 && folder=\"$HOME/.local/share/opencode\" && mkdir -p \"$folder\" && "
     "cat >\"$folder/.auth.json.new\" && mv -f \"$folder/.auth.json.new\" \"$folder/auth.json\"";
+
+/* A plugin or tool in TypeScript makes OpenCode fetch a package for it, which takes more than a minute
+ * where there is no network. Images for agents have it. */
+static const char place_packages[] =
+    "test -d /app/opencode-deps/node_modules || exit 0; "
+    "for folder in \"$1/.opencode\" \"$HOME/.config/opencode\"; do "
+    "test -e \"$folder/node_modules\" || "
+    "{ mkdir -p \"$folder\" && cp -a /app/opencode-deps/. \"$folder/\"; }; done";
 
 /* In the request's pool. */
 struct preparation {
@@ -27,6 +38,8 @@ struct preparation {
     size_t written;
     bool is_wake;
     bool has_credentials; /* they were placed */
+    bool was_ready;       /* the agent ran before: it has not read what is written now */
+    struct agentpod_question *question;
 };
 
 static struct preparation *agentpod_create_of(struct visit_walk *walk)
@@ -81,6 +94,37 @@ static bool ask_credentials(struct visit_walk *walk, struct agent_request *reque
     return true;
 }
 
+static bool needs_packages(const struct agentpod_config *config)
+{
+    for (size_t i = 0; i < config->count; i++) {
+        size_t length = strlen(config->files[i].path);
+
+        if (length > 3 && strcmp(config->files[i].path + length - 3, ".ts") == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool ask_packages(struct visit_walk *walk, struct agent_request *request)
+{
+    struct preparation *preparation = agentpod_create_of(walk);
+    const char *const argv[] = {"sh", "-c", place_packages, "sh",
+                                preparation->base.repository.folder};
+    struct agent_body body;
+
+    if (!needs_packages(&preparation->config))
+        return false;
+    agent_body_begin(&body);
+    json_begin_array_at(&body.json, "argv");
+    for (size_t i = 0; i < ARRAY_COUNT(argv); i++)
+        json_put_text(&body.json, argv[i]);
+    json_end_array(&body.json);
+    json_add_text(&body.json, "cwd", "/");
+    agent_body_end(&body, pool_of(walk), "/api/execute", request);
+    request->timeout_ms = WRITE_TIMEOUT_MS;
+    return true;
+}
+
 static int take_credentials(struct visit_walk *walk, const struct agent_reply *reply,
                             struct error *err)
 {
@@ -99,6 +143,7 @@ static const struct visit_step steps[] = {
     REPOSITORY_STEPS,
     {"write the configuration", .ask = ask_file, .repeats = true},
     {"place the credentials", .ask = ask_credentials, .take = take_credentials},
+    {"place packages for plugins", .ask = ask_packages},
 };
 
 /* --- the answer ------------------------------------------------------------------------------ */
@@ -114,9 +159,9 @@ static void add_address(struct json_writer *json, const struct preparation *prep
     json_add_text(json, "opencodeUrl", text_string(&url));
 }
 
-static void finished(struct visit_walk *walk)
+static void agentpod_create_answer(struct visit *visit)
 {
-    const struct preparation *preparation = agentpod_create_of(walk);
+    const struct preparation *preparation = visit->data;
     AUTO(text) struct text body = TEXT_INIT(AGENTPOD_REPLY_MAX);
     struct json_writer json;
 
@@ -126,12 +171,80 @@ static void finished(struct visit_walk *walk)
     json_add_integer(&json, "serverPort", AGENTPOD_PORT);
     if (preparation->is_wake)
         /* Most often 0: the disk was kept, and nothing had to be. */
-        json_add_integer(&json, "restoredFiles", (int64_t) walk->visit->sandbox->restored_files);
+        json_add_integer(&json, "restoredFiles", (int64_t) visit->sandbox->restored_files);
     else
         add_address(&json, preparation);
     json_add_integer(&json, "filesWritten",
                      (int64_t) (preparation->written + preparation->has_credentials));
-    agentpod_reply(walk->visit->request, &json, &body);
+    agentpod_reply(visit->request, &json, &body);
+}
+
+/* --- the agent ------------------------------------------------------------------------------- */
+
+static void agentpod_create_ask(struct visit *visit, const char *method, const char *target,
+                                agentpod_answered *answered)
+{
+    const struct agentpod_ask ask = {
+        .method = method, .target = target, .timeout_ms = RELOAD_TIMEOUT_MS};
+    struct preparation *preparation = visit->data;
+
+    preparation->question =
+        agentpod_question_new(visit->api, visit->sandbox, &ask, answered, visit);
+}
+
+/* Whatever it says: what was written is read at its next start at the latest. */
+static void agentpod_create_reloaded(void *context, const struct error *failure,
+                                     const struct agentpod_answer *answer)
+{
+    struct visit *visit = context;
+
+    (void) failure;
+    (void) answer;
+    visit->request->on_gone = NULL;
+    agentpod_create_answer(visit);
+}
+
+/* A reload ends turns: an agent at work keeps what it knows. */
+static void agentpod_create_looked(void *context, const struct error *failure,
+                                   const struct agentpod_answer *answer)
+{
+    struct visit *visit = context;
+
+    if (!failure && answer->status == 200 && answer->json && json_object_size(answer->json) == 0)
+        agentpod_create_ask(visit, "POST", "/instance/dispose", agentpod_create_reloaded);
+    else
+        agentpod_create_reloaded(context, failure, answer);
+}
+
+static void agentpod_create_client_left(struct http_request *request)
+{
+    struct preparation *preparation = visit_of(request)->data;
+
+    agentpod_question_drop(TAKE_PTR(preparation->question));
+}
+
+static void agentpod_create_started(struct visit *visit)
+{
+    const struct preparation *preparation = visit->data;
+
+    if (!preparation->was_ready || !(preparation->written + preparation->has_credentials)) {
+        agentpod_create_answer(visit);
+        return;
+    }
+    visit->request->on_gone = agentpod_create_client_left;
+    agentpod_create_ask(visit, "GET", "/session/status", agentpod_create_looked);
+}
+
+static void finished(struct visit_walk *walk)
+{
+    const struct preparation *preparation = agentpod_create_of(walk);
+    const struct agentpod_start start = {
+        .folder = preparation->base.repository.folder,
+        .config = preparation->config.opencode,
+        .ready = agentpod_create_started,
+    };
+
+    agentpod_agent_start(walk->visit, &start);
 }
 
 static const struct visit_plan plan = {steps, ARRAY_COUNT(steps), finished, NULL};
@@ -144,6 +257,7 @@ static void agentpod_create_ready(struct visit *visit)
     if (!preparation->base.repository.folder) /* where it was made, not where it is usual */
         preparation->base.repository.folder =
             kept ? pool_copy_text(&visit->request->pool, kept) : AGENTPOD_FOLDER;
+    preparation->was_ready = agentpod_agent_is_ready(visit->api, &visit->sandbox->id);
     visit_walk_begin(&preparation->base.walk, visit, &plan);
 }
 

@@ -24,8 +24,14 @@ void agentpod_reply(struct http_request *request, struct json_writer *json, stru
 struct sandbox;
 struct sandbox *agentpod_find(struct http_request *request);
 
+/* body.model: {"providerID", "modelID"}, or nothing. In the pool. */
+int agentpod_read_model(const struct json_place *body, struct pool *pool, const char **ret_provider,
+                        const char **ret_model, struct error *err);
+
 /* --- handlers -------------------------------------------------------------------------------- */
 
 void agentpod_create(struct http_request *request);
+void agentpod_message(struct http_request *request);
+void agentpod_message_opencode(struct http_request *request);
 void agentpod_sync(struct http_request *request);
 void agentpod_wake(struct http_request *request);

@@ -24,6 +24,7 @@ struct auth;
 struct preview;
 struct shares;
 struct api_counters;
+struct message_meter;
 struct idempotency;
 struct bridge_pool_ops;
 
@@ -36,6 +37,7 @@ struct api {
     struct shares *shares;   /* NULL: nothing is counted (share/share.h) */
     const struct clock *clock;
     struct log *log;
+    struct message_meter *messages; /* agent/message_meter.h; never NULL where there are agents */
     struct api_counters *counters;
     struct idempotency *idempotency; /* NULL: the header Idempotency-Key is ignored */
     /* The tables of all dialects: what the documents describe. */

@@ -451,6 +451,16 @@ static void preview_add_host(const struct preview *preview, struct text *out)
         text_format(out, ":%u", preview->port);
 }
 
+struct preview_origins *preview_origins_of(struct preview *preview)
+{
+    return preview->origins;
+}
+
+bool preview_has_host(const struct preview *preview)
+{
+    return *preview->host;
+}
+
 void preview_url(const struct preview *preview, const struct port *port, struct text *out)
 {
     text_format(out, "%s://%u-%s-%s.", preview->is_secure ? "https" : "http", port->number,

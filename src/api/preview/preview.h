@@ -25,6 +25,7 @@
 struct lasting;
 struct preview;
 struct trusted_proxies;
+struct preview_origins;
 
 struct preview_options {
     struct loop *loop;       /* borrowed, like all pointers */
@@ -49,6 +50,12 @@ http_handler *preview_intercept(struct http_request *request, void *data);
 /* For a server of its own, as its fallback; request->context is the preview. The first segment of
  * the path holds a token: hidden_segments must be 1 there. */
 void preview_by_path(struct http_request *request);
+
+/* Connections to ports inside, for others of the api (preview_origin.h). Borrowed. */
+struct preview_origins *preview_origins_of(struct preview *preview);
+
+/* Whether there are names for exposed ports, so that a browser sees them. */
+bool preview_has_host(const struct preview *preview);
 
 /* Append the URL of an exposed port. */
 void preview_url(const struct preview *preview, const struct port *port, struct text *out);

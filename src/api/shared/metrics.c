@@ -1,6 +1,7 @@
 #include "api/shared/metrics.h"
 
 #include "api/agent/agents.h"
+#include "api/agent/message_meter.h"
 #include "base/auto.h"
 #include "domain/egress/egress.h"
 #include "domain/sandbox/sandboxes.h"
@@ -166,13 +167,6 @@ static void add_tiers(struct text *out, const char *name, const char *help,
     }
 }
 
-/* Of what this daemon does not do yet: nothing has happened, and that is what it says. */
-static void add_empty(struct text *out, const char *name, const char *help)
-{
-    add_head(out, name, "histogram", help);
-    text_format(out, "%s_bucket{le=\"+Inf\"} 0\n%s_sum 0\n%s_count 0\n", name, name, name);
-}
-
 static void add_promised(struct text *out, const struct domain_counters *counters)
 {
     add_tiers(out, "burrow_tier_wake_seconds", "Seconds to wake, by the tier it woke from.",
@@ -181,8 +175,6 @@ static void add_promised(struct text *out, const struct domain_counters *counter
               counters->saves);
     add_wakes(out, "burrow_sandbox_wake_latency_seconds", counters);
     add_wakes(out, "cloudflare_sandbox_wake_latency", counters);
-    add_empty(out, "burrow_sandbox_message_latency_seconds", "Seconds from a message to its end.");
-    add_empty(out, "cloudflare_sandbox_message_latency", "The same.");
 }
 
 static void add_workspaces(struct text *out, const struct domain *domain,
@@ -247,6 +239,8 @@ void metrics_add_domain(struct text *out, const struct api *api)
     add_statuses(out, api->domain);
     add_changes(out, &counters);
     add_promised(out, &counters);
+    if (api->messages)
+        message_meter_write(api->messages, out);
     add_workspaces(out, api->domain, &counters);
     add_store(out, domain_store(api->domain));
     add_agents(out, api->agents);

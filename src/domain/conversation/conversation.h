@@ -31,6 +31,8 @@ struct conversation_spec {
     const char *agent;            /* which of OpenCode's agents, likewise */
     const char *kind;             /* of the agent server: "opencode" (NULL), "claude", ... */
     const char *folder, *config, *command, *permission; /* of harness_place */
+    /* The agent has it already, begun by somebody else: "ses_..."; NULL: it begins one. */
+    const char *agent_session;
     uint64_t ask_ms; /* how long a permission or question waits; 0: CONVERSATION_ASK_MS */
 };
 

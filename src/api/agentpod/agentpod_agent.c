@@ -1,0 +1,67 @@
+#include "api/agentpod/agentpod_agent.h"
+
+#include "api/http/pending.h"
+#include "base/auto.h"
+#include "base/memory.h"
+#include "domain/conversation/conversation.h"
+
+struct agentpod_waiting {
+    struct pending *pending;
+    void (*ready)(struct visit *visit);
+};
+
+void agentpod_agent_translate(const struct error *failure, struct error *ret_error)
+{
+    *ret_error = *failure;
+    if (failure->code != ERR_UPSTREAM_TIMEOUT)
+        return;
+    ret_error->code = ERR_AGENT_NOT_READY;
+    (void) error_wrap(ret_error, "the agent of this sandbox was not ready in time; it goes on "
+                                 "starting, so ask again");
+}
+
+static void agentpod_agent_started(void *context, const struct error *failure,
+                                   const struct harness_status *status)
+{
+    AUTO(free) struct agentpod_waiting *waiting = context;
+    struct http_request *request = pending_take(waiting->pending);
+    struct error error;
+
+    (void) status;
+    if (!request)
+        return;
+    if (!failure) {
+        waiting->ready(visit_of(request));
+        return;
+    }
+    agentpod_agent_translate(failure, &error);
+    http_reply_error(request, &error);
+}
+
+void agentpod_agent_start(struct visit *visit, const struct agentpod_start *start)
+{
+    const struct harness *harness = domain_harness(visit->api->domain);
+    const struct conversation_spec spec = {.folder = start->folder, .config = start->config};
+    const struct harness_place place = conversation_place_of(visit->sandbox, &spec);
+    struct agentpod_waiting *waiting;
+    struct error error = ERROR_INIT;
+
+    if (conversation_check_harness(visit->api->domain, &error) < 0) {
+        http_reply_error(visit->request, &error);
+        return;
+    }
+    waiting = mem_alloc(sizeof(*waiting));
+    waiting->ready = start->ready;
+    waiting->pending = pending_new(visit->request);
+    harness->ensure(harness->self, &place, agentpod_agent_started, waiting);
+}
+
+bool agentpod_agent_is_ready(const struct api *api, const struct id *sandbox)
+{
+    const struct harness *harness = domain_harness(api->domain);
+    struct harness_status status = {.state = HARNESS_ABSENT};
+
+    if (harness)
+        harness->look(harness->self, sandbox, "opencode", &status);
+    return status.state == HARNESS_READY;
+}
