@@ -3,6 +3,7 @@
 #include "api/access/access.h"
 #include "api/agentpod/agentpod_internal.h"
 #include "api/agentpod/agentpod_opencode.h"
+#include "api/agentpod/agentpod_task.h"
 #include "api/http/pending.h"
 #include "api/terminal/terminal_relay.h"
 #include "domain/sandbox/sandboxes.h"
@@ -109,6 +110,7 @@ static void agentpod_not_found(struct http_request *request)
 
 #define ID        "/sandbox/{id}"
 #define OPENCODE  ID "/opencode/{path...}"
+#define AGENTS    "/api/v2/agents"
 #define PASSED    "OpenCode's own API, in the sandbox"
 #define PASS_MAX  ((uint64_t) 64 * 1024 * 1024)
 
@@ -135,6 +137,23 @@ static const struct http_route routes[] = {
     {"PATCH", OPENCODE, agentpod_opencode, PASSED, .access = ACCESS_ENTER, .body_limit = PASS_MAX},
     {"DELETE", OPENCODE, agentpod_opencode, PASSED, .access = ACCESS_ENTER,
      .body_limit = PASS_MAX},
+    {"POST", AGENTS "/task", agentpod_task_create, "Give an agent a task, and wait for its end",
+     .access = ACCESS_WRITE, .body_limit = AGENTPOD_BODY_LIMIT},
+    {"POST", AGENTS "/task/stream", agentpod_task_stream, "The same, told as it goes on",
+     .access = ACCESS_WRITE, .body_limit = AGENTPOD_BODY_LIMIT, .reply_type = "text/event-stream"},
+    {"GET", AGENTS "/task/{task}", agentpod_task_get, "A task", .access = ACCESS_READ},
+    {"POST", AGENTS "/task/{task}/cancel", agentpod_task_cancel, "Cancel a task",
+     .access = ACCESS_WRITE},
+    {"GET", AGENTS "/tasks", agentpod_tasks_list, "Tasks, newest first", .access = ACCESS_READ},
+    {"POST", AGENTS "/team", agentpod_team_create, "Several agents at once, waited for",
+     .access = ACCESS_WRITE, .body_limit = AGENTPOD_BODY_LIMIT},
+    {"GET", AGENTS "/team/{team}", agentpod_team_get, "A team", .access = ACCESS_READ},
+    {"POST", AGENTS "/team/{team}/cancel", agentpod_team_cancel, "Cancel a team",
+     .access = ACCESS_WRITE},
+    {"GET", AGENTS "/providers", agentpod_providers_list, "Where sandboxes run",
+     .access = ACCESS_SIGNED_IN},
+    {"POST", AGENTS "/sandbox/{id}/sync", agentpod_agents_sync,
+     "Mirror the workspace in the object store", .access = ACCESS_ENTER},
     {"GET", ID "/{rest...}", agentpod_not_found, "Unknown routes", .access = ACCESS_SIGNED_IN},
     {"POST", ID "/{rest...}", agentpod_not_found, "Unknown routes", .access = ACCESS_SIGNED_IN},
     {"PUT", ID "/{rest...}", agentpod_not_found, "Unknown routes", .access = ACCESS_SIGNED_IN},

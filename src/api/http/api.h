@@ -25,6 +25,7 @@ struct preview;
 struct shares;
 struct api_counters;
 struct message_meter;
+struct agentpod_providers;
 struct idempotency;
 struct bridge_pool_ops;
 
@@ -38,6 +39,7 @@ struct api {
     const struct clock *clock;
     struct log *log;
     struct message_meter *messages; /* agent/message_meter.h; never NULL where there are agents */
+    const struct agentpod_providers *providers; /* agentpod/agentpod_provider.h */
     struct api_counters *counters;
     struct idempotency *idempotency; /* NULL: the header Idempotency-Key is ignored */
     /* The tables of all dialects: what the documents describe. */
