@@ -41,7 +41,10 @@ static void agentpod_agent_started(void *context, const struct error *failure,
 void agentpod_agent_start(struct visit *visit, const struct agentpod_start *start)
 {
     const struct harness *harness = domain_harness(visit->api->domain);
-    const struct conversation_spec spec = {.folder = start->folder, .config = start->config};
+    const struct conversation_spec spec = {
+        .folder = start->folder ? start->folder : visit->sandbox->spec.folder,
+        .config = start->config,
+    };
     const struct harness_place place = conversation_place_of(visit->sandbox, &spec);
     struct agentpod_waiting *waiting;
     struct error error = ERROR_INIT;

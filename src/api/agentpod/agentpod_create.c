@@ -22,14 +22,6 @@ static const char place_credentials[] =
     "umask 077 && folder=\"$HOME/.local/share/opencode\" && mkdir -p \"$folder\" && "
     "cat >\"$folder/.auth.json.new\" && mv -f \"$folder/.auth.json.new\" \"$folder/auth.json\"";
 
-/* A plugin or tool in TypeScript makes OpenCode fetch a package for it, which takes more than a minute
- * where there is no network. Images for agents have it. */
-static const char place_packages[] =
-    "test -d /app/opencode-deps/node_modules || exit 0; "
-    "for folder in \"$1/.opencode\" \"$HOME/.config/opencode\"; do "
-    "test -e \"$folder/node_modules\" || "
-    "{ mkdir -p \"$folder\" && cp -a /app/opencode-deps/. \"$folder/\"; }; done";
-
 /* In the request's pool. */
 struct preparation {
     struct repository_walk base; /* the repository's folder is the working folder */
@@ -94,37 +86,6 @@ static bool ask_credentials(struct visit_walk *walk, struct agent_request *reque
     return true;
 }
 
-static bool needs_packages(const struct agentpod_config *config)
-{
-    for (size_t i = 0; i < config->count; i++) {
-        size_t length = strlen(config->files[i].path);
-
-        if (length > 3 && strcmp(config->files[i].path + length - 3, ".ts") == 0)
-            return true;
-    }
-    return false;
-}
-
-static bool ask_packages(struct visit_walk *walk, struct agent_request *request)
-{
-    struct preparation *preparation = agentpod_create_of(walk);
-    const char *const argv[] = {"sh", "-c", place_packages, "sh",
-                                preparation->base.repository.folder};
-    struct agent_body body;
-
-    if (!needs_packages(&preparation->config))
-        return false;
-    agent_body_begin(&body);
-    json_begin_array_at(&body.json, "argv");
-    for (size_t i = 0; i < ARRAY_COUNT(argv); i++)
-        json_put_text(&body.json, argv[i]);
-    json_end_array(&body.json);
-    json_add_text(&body.json, "cwd", "/");
-    agent_body_end(&body, pool_of(walk), "/api/execute", request);
-    request->timeout_ms = WRITE_TIMEOUT_MS;
-    return true;
-}
-
 static int take_credentials(struct visit_walk *walk, const struct agent_reply *reply,
                             struct error *err)
 {
@@ -143,7 +104,6 @@ static const struct visit_step steps[] = {
     REPOSITORY_STEPS,
     {"write the configuration", .ask = ask_file, .repeats = true},
     {"place the credentials", .ask = ask_credentials, .take = take_credentials},
-    {"place packages for plugins", .ask = ask_packages},
 };
 
 /* --- the answer ------------------------------------------------------------------------------ */

@@ -283,7 +283,7 @@ static void agentpod_round_conversed(void *context, const struct error *failure,
 
 static void agentpod_round_converse(struct agentpod_round *round)
 {
-    const struct conversation_spec spec = {
+    struct conversation_spec spec = {
         .title = round->spec.title,
         .config = round->spec.config,
         .agent_session = round->session,
@@ -292,6 +292,7 @@ static void agentpod_round_converse(struct agentpod_round *round)
     struct sandbox *sandbox = agentpod_round_sandbox(round, &error);
 
     if (sandbox) {
+        spec.folder = sandbox->spec.folder;
         conversation_create(round->api->domain, &round->caller, sandbox, &spec,
                             agentpod_round_conversed, round);
         return;

@@ -295,6 +295,8 @@ static int conversation_check_spec(const struct conversation_spec *spec, struct 
         conversation_check_text(spec->model, "model.modelID", CONVERSATION_NAME_MAX, err) < 0 ||
         conversation_check_text(spec->agent, "agent", CONVERSATION_NAME_MAX, err) < 0)
         return -1;
+    if (conversation_check_text(spec->agent_session, "agentSession", CONVERSATION_NAME_MAX, err) < 0)
+        return -1;
     if (spec->title && strlen(spec->title) > CONVERSATION_TITLE_MAX)
         return error_set(err, ERR_INVALID, 0, "field 'title' must have at most %d bytes",
                          CONVERSATION_TITLE_MAX);
@@ -339,6 +341,7 @@ struct conversation *conversation_prepare(struct domain *domain, const struct id
     conversation_set_text(&conversation->provider, spec->provider);
     conversation_set_text(&conversation->model, spec->model);
     conversation_set_text(&conversation->agent, spec->agent);
+    conversation_set_text(&conversation->agent_session, spec->agent_session);
     conversation->ask_ms = spec->ask_ms ? spec->ask_ms : CONVERSATION_ASK_MS;
     conversation->created_ms = conversation->updated_ms = domain_wall_ms(domain);
     conversation->work->has_sequence = true; /* nothing is in its log */

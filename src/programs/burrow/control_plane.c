@@ -415,6 +415,23 @@ static int open_auth(struct control_plane *plane, const struct settings *setting
     return 0;
 }
 
+/* What AgentPod's clients may ask for. */
+static int open_providers(struct control_plane *plane, const struct settings *settings,
+                          struct error *err)
+{
+    struct agentpod_providers *providers = &plane->providers;
+
+    providers->has_cloudflare = settings->enable_cloudflare;
+    providers->selects = settings->auto_select_provider;
+    if (agentpod_provider_read(settings->default_provider, &providers->standard, err) < 0)
+        return error_wrap(err, "default-sandbox-provider");
+    if (providers->standard == AGENTPOD_CLOUDFLARE && !providers->has_cloudflare)
+        return error_set(err, ERR_INVALID, 0,
+                         "default-sandbox-provider is cloudflare, and enable-cloudflare-sandboxes "
+                         "is off");
+    return 0;
+}
+
 static int open_api(struct control_plane *plane, const struct settings *settings, struct error *err)
 {
     const struct preview_options preview = {.loop = plane->loop,
@@ -430,6 +447,9 @@ static int open_api(struct control_plane *plane, const struct settings *settings
     plane->pool = (struct bridge_pool_ops){
         .self = plane, .figures = pool_figures, .prime = pool_prime, .drain = pool_drain};
     plane->stock = settings->stock;
+    plane->messages.threshold_ms = settings->message_threshold_ms;
+    if (open_providers(plane, settings, err) < 0)
+        return -1;
     plane->api = (struct api){
         .loop = plane->loop,
         .domain = plane->domain,
@@ -443,6 +463,8 @@ static int open_api(struct control_plane *plane, const struct settings *settings
         .documents = kept_documents_new(),
         .backup_folder = plane->backups,
         .bridge_pool = plane->provider ? &plane->pool : NULL,
+        .messages = &plane->messages,
+        .providers = &plane->providers,
     };
     keyring_derive(plane->keyring, "event cursors", plane->api.cursor_secret);
     if (open_auth(plane, settings, err) < 0)

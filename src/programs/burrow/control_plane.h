@@ -12,6 +12,8 @@
 #include "api/access/admission.h"
 #include "api/access/lasting.h"
 #include "api/agent/agents.h"
+#include "api/agent/message_meter.h"
+#include "api/agentpod/agentpod_provider.h"
 #include "api/agentpod/agentpod_webhook.h"
 #include "api/auth/auth.h"
 #include "api/bridge/bridge_pool.h"
@@ -60,6 +62,8 @@ struct control_plane {
     struct auth *auth;
     struct api api;
     struct agentpod_webhook incoming;
+    struct agentpod_providers providers;
+    struct message_meter messages;
     struct bridge_pool_ops pool;
     size_t stock;  /* that is to be kept ready */
     char *backups; /* owned: the folder for copies of the store */

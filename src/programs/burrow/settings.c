@@ -169,6 +169,18 @@ const struct setting settings_table[] = {
      "A file with the token that webhooks sent to us must show; none are taken without.", NULL},
     {"webhook-networks", SETTING_TEXT, FIELD(webhook_networks), "", "CIDR,...",
      "Addresses that are not public and that webhooks may be sent to all the same.", NULL},
+    {"enable-cloudflare-sandboxes", SETTING_BOOLEAN, FIELD(enable_cloudflare), "true", "",
+     "Whether AgentPod's clients may ask for the provider cloudflare, whose sandboxes sleep when "
+     "their task is over, and for teams.",
+     NULL},
+    {"auto-select-provider", SETTING_BOOLEAN, FIELD(auto_select_provider), "false", "",
+     "Whether the useCase of an AgentPod task chooses its provider.", NULL},
+    {"default-sandbox-provider", SETTING_TEXT, FIELD(default_provider), "docker", "NAME",
+     "The provider of AgentPod's tasks that name none: their sandboxes stay, sleep or are destroyed "
+     "afterwards.",
+     "docker|cloudflare|burrow"},
+    {"message-latency-threshold", SETTING_PERIOD, FIELD(message_threshold_ms), "30s", "TIME",
+     "Messages to agents that take longer are logged and counted as slow; 0 for none.", NULL},
     {"mount-networks", SETTING_TEXT, FIELD(mount_networks), "", "CIDR,...",
      "Addresses that are not public and where buckets of others may be mounted from all the same.",
      NULL},

@@ -70,6 +70,10 @@ struct settings {
     char *sign_up;
     char *service_token_file;
     char *webhook_networks;
+    bool enable_cloudflare;
+    bool auto_select_provider;
+    char *default_provider;
+    uint64_t message_threshold_ms; /* 0: none is slow */
     char *mount_networks;
     char *broker_networks;
     char *broker_local;
