@@ -164,6 +164,7 @@ struct domain {
     struct tasks *tasks_kept;            /* task_internal.h */
     struct teams *teams;                 /* team.c */
     struct task_schedules *schedules;    /* task_schedule.c */
+    struct workflows *workflows;         /* workflow_internal.h */
 };
 
 /* --- calls ----------------------------------------------------------------------------------- */

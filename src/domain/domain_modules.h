@@ -25,3 +25,4 @@ extern const struct domain_module domain_conversations;
 extern const struct domain_module domain_tasks;
 extern const struct domain_module domain_teams;
 extern const struct domain_module domain_task_schedules;
+extern const struct domain_module domain_workflows;

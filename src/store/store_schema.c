@@ -158,6 +158,11 @@ static const struct store_index indexes_of_SCHEDULE[] = {
     {"schedule_name", true, 2, {STORE_SCHEDULE_OWNER, STORE_SCHEDULE_NAME}},
 };
 
+static const struct store_index indexes_of_WORKFLOW[] = {
+    {"workflow_name", true, 2, {STORE_WORKFLOW_OWNER, STORE_WORKFLOW_NAME}},
+    {"workflow_ended", false, 1, {STORE_WORKFLOW_ENDED}},
+};
+
 static const struct store_table tables[STORE_KIND_COUNT] = {
 #define X(kind, table)                                                                             \
     [STORE_##kind] = {table, ARRAY_COUNT(columns_of_##kind), columns_of_##kind,                    \

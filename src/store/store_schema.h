@@ -400,6 +400,20 @@ enum store_column_flag {
     X(CREATED, "created_at", STORE_INTEGER, 0)                                                     \
     X(UPDATED, "updated_at", STORE_INTEGER, 0)
 
+/* Executions of workflows. */
+#define STORE_WORKFLOW_COLUMNS(X)                                                                  \
+    X(ID, "id", STORE_TEXT, STORE_KEY)                                                             \
+    X(OWNER, "owner_id", STORE_TEXT, 0)                                                            \
+    X(NAME, "name", STORE_TEXT, 0) /* unique per owner */                                          \
+    X(WORKFLOW, "workflow_id", STORE_TEXT, 0)                                                      \
+    X(STATE, "state", STORE_TEXT, 0)             /* domain/workflow/workflow.h */                  \
+    X(SPEC, "spec", STORE_BYTES, STORE_SEALED)   /* JSON: what is drawn, and what set it off */    \
+    X(STEPS, "steps", STORE_BYTES, STORE_SEALED) /* JSON: what nodes gave, and are doing */        \
+    X(ERROR, "error", STORE_TEXT, STORE_NULL)                                                      \
+    X(CREATED, "created_at", STORE_INTEGER, 0)                                                     \
+    X(UPDATED, "updated_at", STORE_INTEGER, 0)                                                     \
+    X(ENDED, "ended_at", STORE_INTEGER, STORE_NULL)
+
 /* kind, table */
 #define STORE_KINDS(X)                                                                             \
     X(OWNER, "owner")                                                                              \
@@ -429,7 +443,8 @@ enum store_column_flag {
     X(PERMISSION, "permission")                                                                    \
     X(TASK, "task")                                                                                \
     X(TEAM, "team")                                                                                \
-    X(SCHEDULE, "schedule")
+    X(SCHEDULE, "schedule")                                                                        \
+    X(WORKFLOW, "workflow")
 
 enum store_kind {
 #define X(kind, table) STORE_##kind,
@@ -472,6 +487,7 @@ enum store_kind {
 #define STORE_NUMBER_TASK(name, text, type, flags)             STORE_TASK_##name,
 #define STORE_NUMBER_TEAM(name, text, type, flags)             STORE_TEAM_##name,
 #define STORE_NUMBER_SCHEDULE(name, text, type, flags)         STORE_SCHEDULE_##name,
+#define STORE_NUMBER_WORKFLOW(name, text, type, flags)         STORE_WORKFLOW_##name,
 
 STORE_COLUMN_NUMBERS(OWNER);
 STORE_COLUMN_NUMBERS(API_KEY);
@@ -501,6 +517,7 @@ STORE_COLUMN_NUMBERS(PERMISSION);
 STORE_COLUMN_NUMBERS(TASK);
 STORE_COLUMN_NUMBERS(TEAM);
 STORE_COLUMN_NUMBERS(SCHEDULE);
+STORE_COLUMN_NUMBERS(WORKFLOW);
 
 #define STORE_COLUMNS_MAX 24
 

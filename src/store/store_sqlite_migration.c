@@ -443,7 +443,24 @@ static const char version_4[] =
     "  PRIMARY KEY(id)) STRICT;"
     "CREATE UNIQUE INDEX schedule_name ON schedule(owner_id, name);";
 
-static const char *const migrations[] = {version_1, version_2, version_3, version_4};
+/* Version 5: executions of workflows. */
+static const char version_5[] = "CREATE TABLE workflow("
+                                "  id TEXT NOT NULL,"
+                                "  owner_id TEXT NOT NULL,"
+                                "  name TEXT NOT NULL,"
+                                "  workflow_id TEXT NOT NULL,"
+                                "  state TEXT NOT NULL,"
+                                "  spec BLOB NOT NULL,"
+                                "  steps BLOB NOT NULL,"
+                                "  error TEXT,"
+                                "  created_at INTEGER NOT NULL,"
+                                "  updated_at INTEGER NOT NULL,"
+                                "  ended_at INTEGER,"
+                                "  PRIMARY KEY(id)) STRICT;"
+                                "CREATE UNIQUE INDEX workflow_name ON workflow(owner_id, name);"
+                                "CREATE INDEX workflow_ended ON workflow(ended_at);";
+
+static const char *const migrations[] = {version_1, version_2, version_3, version_4, version_5};
 
 int sqlite_migration_newest(void)
 {

@@ -110,6 +110,7 @@ static void agentpod_not_found(struct http_request *request)
 
 #define ID        "/sandbox/{id}"
 #define OPENCODE  ID "/opencode/{path...}"
+#define EXECUTION "/workflow/{executionId}"
 #define AGENTS    "/api/v2/agents"
 #define PASSED    "OpenCode's own API, in the sandbox"
 #define PASS_MAX  ((uint64_t) 64 * 1024 * 1024)
@@ -137,6 +138,17 @@ static const struct http_route routes[] = {
     {"PATCH", OPENCODE, agentpod_opencode, PASSED, .access = ACCESS_ENTER, .body_limit = PASS_MAX},
     {"DELETE", OPENCODE, agentpod_opencode, PASSED, .access = ACCESS_ENTER,
      .body_limit = PASS_MAX},
+    {"POST", "/workflow/execute", agentpod_workflow_execute, "Run a workflow",
+     .access = ACCESS_WRITE, .body_limit = AGENTPOD_BODY_LIMIT},
+    {"POST", "/workflow/validate", agentpod_workflow_validate, "What is wrong with a workflow",
+     .access = ACCESS_SIGNED_IN, .body_limit = AGENTPOD_BODY_LIMIT},
+    {"GET", EXECUTION "/status", agentpod_workflow_status, "What an execution has done",
+     .access = ACCESS_READ},
+    {"POST", EXECUTION "/pause", agentpod_workflow_pause, "Begin nothing more of it",
+     .access = ACCESS_WRITE},
+    {"POST", EXECUTION "/resume", agentpod_workflow_resume,
+     "Go on, and approve what waits for that", .access = ACCESS_WRITE},
+    {"POST", EXECUTION "/terminate", agentpod_workflow_terminate, "End it", .access = ACCESS_WRITE},
     {"POST", AGENTS "/task", agentpod_task_create, "Give an agent a task, and wait for its end",
      .access = ACCESS_WRITE, .body_limit = AGENTPOD_BODY_LIMIT},
     {"POST", AGENTS "/task/stream", agentpod_task_stream, "The same, told as it goes on",
