@@ -7,7 +7,7 @@
 
 struct agentpod_waiting {
     struct pending *pending;
-    void (*ready)(struct visit *visit);
+    struct agentpod_start start; /* what it calls */
 };
 
 void agentpod_agent_translate(const struct error *failure, struct error *ret_error)
@@ -18,6 +18,15 @@ void agentpod_agent_translate(const struct error *failure, struct error *ret_err
     ret_error->code = ERR_AGENT_NOT_READY;
     (void) error_wrap(ret_error, "the agent of this sandbox was not ready in time; it goes on "
                                  "starting, so ask again");
+}
+
+static void agentpod_agent_refuse(struct visit *visit, const struct agentpod_start *start,
+                                  const struct error *error)
+{
+    if (start->without && (error->code == ERR_UPSTREAM || error->code == ERR_UNAVAILABLE))
+        start->without(visit, error);
+    else
+        http_reply_error(visit->request, error);
 }
 
 static void agentpod_agent_started(void *context, const struct error *failure,
@@ -31,11 +40,11 @@ static void agentpod_agent_started(void *context, const struct error *failure,
     if (!request)
         return;
     if (!failure) {
-        waiting->ready(visit_of(request));
+        waiting->start.ready(visit_of(request));
         return;
     }
     agentpod_agent_translate(failure, &error);
-    http_reply_error(request, &error);
+    agentpod_agent_refuse(visit_of(request), &waiting->start, &error);
 }
 
 void agentpod_agent_start(struct visit *visit, const struct agentpod_start *start)
@@ -50,11 +59,11 @@ void agentpod_agent_start(struct visit *visit, const struct agentpod_start *star
     struct error error = ERROR_INIT;
 
     if (conversation_check_harness(visit->api->domain, &error) < 0) {
-        http_reply_error(visit->request, &error);
+        agentpod_agent_refuse(visit, start, &error);
         return;
     }
     waiting = mem_alloc(sizeof(*waiting));
-    waiting->ready = start->ready;
+    waiting->start = *start;
     waiting->pending = pending_new(visit->request);
     harness->ensure(harness->self, &place, agentpod_agent_started, waiting);
 }

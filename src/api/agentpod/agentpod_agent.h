@@ -11,6 +11,9 @@ struct agentpod_start {
     const char *folder; /* NULL: the sandbox's own */
     const char *config; /* OpenCode's, JSON; NULL: what is in its folder */
     void (*ready)(struct visit *visit);
+    /* There can be none (ERR_UPSTREAM, ERR_UNAVAILABLE): whoever can do without goes on. NULL: that
+     * is answered, too. */
+    void (*without)(struct visit *visit, const struct error *why);
 };
 
 /* From the visit's `ready` on, while nothing else is under way. Failures are answered. Uses

@@ -8,9 +8,12 @@
 #include "api/agentpod/agentpod_config.h"
 #include "api/agentpod/agentpod_internal.h"
 #include "api/agentpod/agentpod_question.h"
+#include "api/agentpod/agentpod_provider.h"
 #include "api/http/json_body.h"
+#include "api/http/pending.h"
 #include "base/memory.h"
 #include "domain/backup/backup.h"
+#include "domain/sandbox/sandboxes.h"
 
 #define USER_MAX         ((size_t) 256)
 #define WRITE_TIMEOUT_MS ((uint64_t) 60 * 1000)
@@ -32,6 +35,14 @@ struct preparation {
     bool has_credentials; /* they were placed */
     bool was_ready;       /* the agent ran before: it has not read what is written now */
     struct agentpod_question *question;
+    const char *without; /* why there is no agent; NULL: there is */
+    const char *user;    /* of a new one; may be NULL */
+};
+
+/* A sandbox that is being made; its preparation is only looked at while its request is there. */
+struct agentpod_making {
+    struct pending *pending;
+    struct preparation *preparation;
 };
 
 static struct preparation *agentpod_create_of(struct visit_walk *walk)
@@ -136,6 +147,8 @@ static void agentpod_create_answer(struct visit *visit)
         add_address(&json, preparation);
     json_add_integer(&json, "filesWritten",
                      (int64_t) (preparation->written + preparation->has_credentials));
+    if (preparation->without)
+        json_add_text(&json, "agentError", preparation->without);
     agentpod_reply(visit->request, &json, &body);
 }
 
@@ -195,6 +208,15 @@ static void agentpod_create_started(struct visit *visit)
     agentpod_create_ask(visit, "GET", "/session/status", agentpod_create_looked);
 }
 
+/* A sandbox is of use without an agent, too. */
+static void agentpod_create_without(struct visit *visit, const struct error *why)
+{
+    struct preparation *preparation = visit->data;
+
+    preparation->without = pool_copy_text(&visit->request->pool, why->message);
+    agentpod_create_answer(visit);
+}
+
 static void finished(struct visit_walk *walk)
 {
     const struct preparation *preparation = agentpod_create_of(walk);
@@ -202,6 +224,7 @@ static void finished(struct visit_walk *walk)
         .folder = preparation->base.repository.folder,
         .config = preparation->config.opencode,
         .ready = agentpod_create_started,
+        .without = agentpod_create_without,
     };
 
     agentpod_agent_start(walk->visit, &start);
@@ -244,22 +267,65 @@ static int read_repository(const struct json_place *body, struct pool *pool,
     return 0;
 }
 
-static void agentpod_create_begin(struct http_request *request, struct preparation *preparation,
-                                  const char *user)
+static void agentpod_create_spec(const struct preparation *preparation, const char *image,
+                                 struct sandbox_spec *spec)
 {
-    AUTO(sandbox_spec) struct sandbox_spec spec = SANDBOX_SPEC_INIT;
     const char *folder = preparation->base.repository.folder;
     struct error not_so = ERROR_INIT;
 
-    spec.name = mem_copy_text(preparation->id);
-    spec.kind = mem_copy_text("agentpod");
-    spec.folder = mem_copy_text(folder ? folder : AGENTPOD_FOLDER);
-    spec.sync = backup_check_dir(spec.folder, &not_so) == 0; /* clients of it count on that */
-    if (user && user[0])
-        sandbox_pairs_set(&spec.labels, "userId", user);
+    spec->name = mem_copy_text(preparation->id);
+    spec->kind = mem_copy_text("agentpod");
+    spec->folder = mem_copy_text(folder ? folder : AGENTPOD_FOLDER);
+    spec->sync = backup_check_dir(spec->folder, &not_so) == 0; /* clients of it count on that */
+    if (image)
+        spec->image = mem_copy_text(image);
+    if (preparation->user && preparation->user[0])
+        sandbox_pairs_set(&spec->labels, "userId", preparation->user);
+}
+
+static void agentpod_create_enter(struct http_request *request, struct preparation *preparation)
+{
+    AUTO(sandbox_spec) struct sandbox_spec spec = SANDBOX_SPEC_INIT;
+
+    agentpod_create_spec(preparation, NULL, &spec);
     request->data = preparation;
     visit_begin_new(request, preparation->id, &spec, VISIT_CREATE | VISIT_START,
                     agentpod_create_ready);
+}
+
+/* Where the image for agents was not prepared, it is made of the usual one. */
+static void agentpod_create_made(void *context, const struct error *failure,
+                                 struct sandbox *sandbox, bool is_new)
+{
+    struct agentpod_making *making = context;
+    struct http_request *request = pending_take(making->pending);
+
+    (void) sandbox;
+    (void) is_new;
+    if (request && failure && failure->code != ERR_NOT_FOUND)
+        http_reply_error(request, failure);
+    else if (request)
+        agentpod_create_enter(request, making->preparation);
+    free(making);
+}
+
+static void agentpod_create_begin(struct http_request *request, struct preparation *preparation)
+{
+    const char *image = api_of(request)->providers->image;
+    AUTO(sandbox_spec) struct sandbox_spec spec = SANDBOX_SPEC_INIT;
+    struct agentpod_making *making;
+
+    if (!image || sandbox_find(api_of(request)->domain, request_caller(request), preparation->id,
+                               NULL)) {
+        agentpod_create_enter(request, preparation);
+        return;
+    }
+    making = mem_alloc(sizeof(*making));
+    making->preparation = preparation;
+    making->pending = pending_new(request);
+    agentpod_create_spec(preparation, image, &spec);
+    sandbox_create(api_of(request)->domain, request_caller(request), &spec, agentpod_create_made,
+                   making);
 }
 
 static int read_create(struct http_request *request, const struct json_place *body,
@@ -275,7 +341,8 @@ static int read_create(struct http_request *request, const struct json_place *bo
         agentpod_config_read(body, &request->pool, &preparation->config, err) < 0)
         return -1;
     preparation->id = pool_copy_text(&request->pool, preparation->id);
-    agentpod_create_begin(request, preparation, user);
+    preparation->user = user ? pool_copy_text(&request->pool, user) : NULL;
+    agentpod_create_begin(request, preparation);
     return 0;
 }
 

@@ -20,6 +20,7 @@ struct agentpod_providers {
     bool has_cloudflare;             /* enable-cloudflare-sandboxes */
     bool selects;                    /* auto-select-provider */
     enum agentpod_provider standard; /* default-sandbox-provider */
+    const char *image;               /* agent-image, borrowed; NULL: the usual one */
 };
 
 const char *agentpod_provider_text(enum agentpod_provider provider);

@@ -313,7 +313,7 @@ static void agentpod_stream_choose(struct agentpod_stream *stream, struct agentp
     stream->sandbox = mem_copy_text(name);
     if (sandbox || wish->spec.sandbox) {
         wish->spec.sandbox = name;
-        wish->spec.sandbox_name = NULL;
+        wish->spec.sandbox_name = wish->spec.image = NULL;
         stream->status = sandbox ? agentpod_stream_status(sandbox) : "Starting sandbox...";
         return;
     }

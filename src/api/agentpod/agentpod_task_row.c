@@ -85,8 +85,10 @@ int agentpod_wish_read(struct http_request *request, const struct json_place *bo
     agentpod_label_new(ret_wish->label);
     ret_wish->spec.key = agentpod_task_key(pool, ret_wish->label);
     ret_wish->spec.title = pool_format(pool, "Task %s", ret_wish->label);
-    if (!ret_wish->spec.sandbox)
+    if (!ret_wish->spec.sandbox) {
+        ret_wish->spec.image = api_of(request)->providers->image;
         ret_wish->spec.sandbox_name = pool_format(pool, "task-%s", ret_wish->label);
+    }
     return 0;
 }
 

@@ -199,7 +199,8 @@ static void agentpod_teamwork_made(void *context, const struct error *failure,
 
 /* One of theirs as one of ours. */
 static int agentpod_team_read_agent(const struct json_place *agent, struct pool *pool,
-                                    const char *label, json_t *members, struct error *err)
+                                    const char *label, const char *image, json_t *members,
+                                    struct error *err)
 {
     const char *role = NULL, *message = NULL, *provider = NULL, *model = NULL;
     json_t *member;
@@ -215,6 +216,8 @@ static int agentpod_team_read_agent(const struct json_place *agent, struct pool 
                        pool_format(pool, "%s Agent", role));
     (void) json_object_set_new(member, "sandboxName",
                                json_sprintf("team-%s-agent-%zu", label, agent->index));
+    if (image)
+        (void) json_object_set_new(member, "image", json_string(image));
     if (provider)
         (void) json_object_set_new(
             member, "model", json_pack("{s:s, s:s}", "providerID", provider, "modelID", model));
@@ -264,7 +267,8 @@ static int agentpod_team_read(struct http_request *request, const struct json_pl
         struct json_place agent;
 
         if (json_item_object(&agents, i, &agent, err) < 0 ||
-            agentpod_team_read_agent(&agent, &request->pool, label, members, err) < 0)
+            agentpod_team_read_agent(&agent, &request->pool, label,
+                                     api_of(request)->providers->image, members, err) < 0)
             return -1;
     }
     return 0;

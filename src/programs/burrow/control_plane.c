@@ -423,6 +423,7 @@ static int open_providers(struct control_plane *plane, const struct settings *se
 
     providers->has_cloudflare = settings->enable_cloudflare;
     providers->selects = settings->auto_select_provider;
+    providers->image = *settings->agent_image ? settings->agent_image : NULL;
     if (agentpod_provider_read(settings->default_provider, &providers->standard, err) < 0)
         return error_wrap(err, "default-sandbox-provider");
     if (providers->standard == AGENTPOD_CLOUDFLARE && !providers->has_cloudflare)
