@@ -57,6 +57,19 @@ static struct pool *pool_of(struct visit_walk *walk)
 
 /* --- the steps ------------------------------------------------------------------------------- */
 
+/* The agent works there, also where nothing is written. */
+static bool ask_folder(struct visit_walk *walk, struct agent_request *request)
+{
+    struct agent_body body;
+
+    agent_body_begin(&body);
+    json_add_text(&body.json, "path", agentpod_create_of(walk)->base.repository.folder);
+    json_add_boolean(&body.json, "recursive", true);
+    agent_body_end(&body, pool_of(walk), "/api/mkdir", request);
+    request->timeout_ms = WRITE_TIMEOUT_MS;
+    return true;
+}
+
 static bool ask_file(struct visit_walk *walk, struct agent_request *request)
 {
     struct preparation *preparation = agentpod_create_of(walk);
@@ -113,6 +126,7 @@ static int take_credentials(struct visit_walk *walk, const struct agent_reply *r
 
 static const struct visit_step steps[] = {
     REPOSITORY_STEPS,
+    {"make the folder", .ask = ask_folder},
     {"write the configuration", .ask = ask_file, .repeats = true},
     {"place the credentials", .ask = ask_credentials, .take = take_credentials},
 };
