@@ -43,7 +43,6 @@ PUBLIC = {
 
 PERSIST = ("POST", f"{BRIDGE}/persist")  # reads, though it is a POST
 
-LATER = "not there yet, whoever asks for whatever"
 LAZY = "makes a sandbox of the caller's own where there is none"
 OWN = "of the caller's own, which this walk may have made"
 WEBSOCKET = "426 without an upgrade, whatever is asked for; 404 with one"
@@ -75,17 +74,6 @@ NOT_404 = {
     ("POST", f"{STACKMEMORY}/mount"): LAZY,
     ("POST", f"{STACKMEMORY}/backup"): LAZY,
     ("POST", f"{STACKMEMORY}/restore"): LAZY,
-    ("POST", f"{AGENTPOD}/message"): LATER,
-    ("GET", f"{AGENTPOD}/opencode"): LATER,
-    ("GET", f"{AGENTPOD}/opencode/{{path}}"): LATER,
-    ("POST", f"{AGENTPOD}/opencode/{{path}}"): LATER,
-    ("PUT", f"{AGENTPOD}/opencode/{{path}}"): LATER,
-    ("PATCH", f"{AGENTPOD}/opencode/{{path}}"): LATER,
-    ("DELETE", f"{AGENTPOD}/opencode/{{path}}"): LATER,
-    ("GET", "/workflow/{executionId}/status"): LATER,
-    ("POST", "/workflow/{executionId}/pause"): LATER,
-    ("POST", "/workflow/{executionId}/resume"): LATER,
-    ("POST", "/workflow/{executionId}/terminate"): LATER,
     ("GET", "/api/v2/sandboxes/{id}/terminal"): "the WebSocket opens and is closed with 1008",
     ("GET", f"{BOX}/events"): "an empty list: a log outlives its sandbox, and whoever had it may read on",
     ("GET", f"{BOX}/snapshots"): "an empty list: snapshots outlive their sandbox",
@@ -99,7 +87,7 @@ NOT_404 = {
 }
 
 # GET routes that have another test for Alice's own: WebSockets, and what is passed through.
-NOT_OF_THE_WALK = {pattern for pattern, _ in WEBSOCKETS} | {f"{BOX}/diff"}  # which needs a query
+NOT_OF_THE_WALK = {pattern for pattern, _ in WEBSOCKETS} | {f"{BOX}/diff", f"{AGENTPOD}/opencode", f"{AGENTPOD}/opencode/{{path}}"}  # which needs a query
 
 
 def is_told_apart(route, told, values, twin, others):

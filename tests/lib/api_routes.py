@@ -68,6 +68,12 @@ BODIES = {
     ("PUT", f"{STACKMEMORY}/files"): {"path": "/workspace/other", "content": "content"},
     ("POST", "/sandbox"): {"id": "made-by-agentpod", "userId": "user-1"},
     ("POST", f"{AGENTPOD}/message"): {"message": "hello"},
+    ("POST", f"{AGENTPOD}/opencode/session/{{session}}/message"): {"parts": [{"type": "text", "text": "hello"}]},
+    ("POST", "/api/v2/agents/task"): {"message": "hello", "sandboxId": "nobody"},
+    ("POST", "/api/v2/agents/task/stream"): {"message": "hello", "sandboxId": "nobody"},
+    ("POST", "/api/v2/agents/team"): {"agents": []},
+    ("POST", "/workflow/execute"): {"executionId": "one", "workflow": {"nodes": []}},
+    ("POST", "/workflow/validate"): {"workflow": {"nodes": []}},
 }
 
 QUERIES = {

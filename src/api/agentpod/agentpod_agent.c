@@ -54,7 +54,7 @@ void agentpod_agent_start(struct visit *visit, const struct agentpod_start *star
         .folder = start->folder ? start->folder : visit->sandbox->spec.folder,
         .config = start->config,
     };
-    const struct harness_place place = conversation_place_of(visit->sandbox, &spec);
+    struct harness_place place;
     struct agentpod_waiting *waiting;
     struct error error = ERROR_INIT;
 
@@ -62,6 +62,7 @@ void agentpod_agent_start(struct visit *visit, const struct agentpod_start *star
         agentpod_agent_refuse(visit, start, &error);
         return;
     }
+    place = conversation_place_of(visit->sandbox, &spec);
     waiting = mem_alloc(sizeof(*waiting));
     waiting->start = *start;
     waiting->pending = pending_new(visit->request);

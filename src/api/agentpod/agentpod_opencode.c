@@ -205,8 +205,10 @@ void agentpod_opencode(struct http_request *request)
 {
     const struct agentpod_page page = agentpod_opencode_page(request);
 
-    if (page.is_page && !page.has_url)
-        agentpod_opencode_send_back(request);
-    else
+    if (page.is_page && !page.has_url) {
+        if (agentpod_find(request))
+            agentpod_opencode_send_back(request);
+    } else {
         visit_begin(request, http_request_parameter(request, "id"), 0, agentpod_opencode_visited);
+    }
 }
