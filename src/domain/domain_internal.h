@@ -73,9 +73,8 @@ struct domain_module {
     /* Its processes are over. */
     void (*forgotten)(struct domain *domain, const struct id *sandbox);
 
-    /* Once, after recovery; and when the domain closes. */
+    /* Once, after recovery. */
     void (*recovered)(struct domain *domain);
-    void (*closing)(struct domain *domain);
     /* Somebody may have lost a right: standing.h. */
     void (*standing_changed)(struct domain *domain);
 
