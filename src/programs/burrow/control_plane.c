@@ -300,6 +300,9 @@ static int open_domain(struct control_plane *plane, const struct settings *setti
         .default_quota = default_quota(settings),
         .event_retention_ms = settings->event_retention_ms,
         .sync_excludes = settings->sync_excludes,
+        .model_upstreams = settings->model_upstreams,
+        .broker_local = settings->broker_local,
+        .prices = settings->prices,
         .reclaim_after_ms = settings->reclaim_after_ms,
         .hibernate_after_ms = settings->hibernate_after_ms,
         .offload_after_ms = settings->offload_after_ms,
@@ -321,6 +324,8 @@ static int open_domain(struct control_plane *plane, const struct settings *setti
     plane->disk_floor = settings->disk_floor;
     if (gethostname(node, sizeof(node) - 1) < 0)
         return error_set(err, ERR_INTERNAL, errno, "ask for this machine's name");
+    if (domain_check_egress(&options, err) < 0)
+        return -1;
     if (sandboxes_provider(plane->loop, plane->log, settings, &options.provider, err) < 0)
         return -1;
     plane->provider = options.provider;
@@ -338,9 +343,6 @@ static int open_domain(struct control_plane *plane, const struct settings *setti
     }
     options.tokens = token_client_source(plane->tokens);
     options.broker = plane->provider ? &plane->broker : NULL;
-    options.model_upstreams = settings->model_upstreams;
-    options.broker_local = settings->broker_local;
-    options.prices = settings->prices;
     options.vault = stored_state_vault(&plane->stored);
     options.mounter = stored_state_mounter(&plane->stored);
     options.objects = options.vault ? plane->objects.objects : NULL;

@@ -8,7 +8,6 @@
 
 #include "base/memory.h"
 #include "base/spelling.h"
-#include "domain/domain.h"
 #include "programs/burrow/setting.h"
 #include "share/share.h"
 #include "sys/network/sys_address.h"
@@ -458,15 +457,6 @@ static int check_share_limits(const struct settings *settings, struct error *err
     return r < 0 ? error_wrap(err, "share-limits") : 0;
 }
 
-static int check_egress(const struct settings *settings, struct error *err)
-{
-    const struct domain_options options = {.model_upstreams = settings->model_upstreams,
-                                           .broker_local = settings->broker_local,
-                                           .prices = settings->prices};
-
-    return domain_check_egress(&options, err);
-}
-
 int settings_check(const struct settings *settings, struct error *err)
 {
     const char *at = settings->listen;
@@ -487,8 +477,6 @@ int settings_check(const struct settings *settings, struct error *err)
         return error_set(err, ERR_INVALID, 0, "user, run-folder and cgroup must not be empty");
     if (!*settings->tls_certificate != !*settings->tls_key)
         return error_set(err, ERR_INVALID, 0, "tls-certificate and tls-key belong together");
-    if (check_egress(settings, err) < 0)
-        return -1;
     return check_share_limits(settings, err) < 0 ? -1 : check_objects(settings, err);
 }
 
