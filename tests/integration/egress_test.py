@@ -317,13 +317,12 @@ def a_refresh_token_becomes_a_key_outside_and_another_one_when_it_expires():
 
         def is_over():
             shown = PLANE.call("GET", f"{NATIVE}/credentials/login")
-            return "failure" in shown and shown["expiresAt"] < wall_clock()
+            return "log in again" in shown.get("failure", "") and shown["expiresAt"] < wall_clock()
         wait_until(is_over, "it has expired and is not renewed")
         status, text = ask("logged-in", "/chat/completions", label, base)
         assert status >= 400 and "renew" in text and "refresh-" not in text, (status, text)
         types = [one["type"] for one in PLANE.call("GET", f"{NATIVE}/events?type=credential.&limit=1000")["events"]]
         assert "credential.renewal_failed" in types, types
-        assert "log in again" in PLANE.call("GET", f"{NATIVE}/credentials/login")["failure"]
 
 
 # --- changes ----------------------------------------------------------------------------------------
@@ -499,9 +498,10 @@ class TokenHandler(http.server.BaseHTTPRequestHandler):
         self.server.seen.append(form["refresh_token"][0])
         body = json.dumps({"access_token": KEY, "refresh_token": f"refresh-{len(self.server.seen) + 1}",
                            "expires_in": 1}).encode()
-        self.send_response(self.server.status)
+        status = self.server.status
+        self.send_response(status)
         self.end_headers()
-        self.wfile.write(body if self.server.status == 200 else b"{}")
+        self.wfile.write(body if status == 200 else b"{}")
 
 
 @contextlib.contextmanager
