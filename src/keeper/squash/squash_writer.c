@@ -54,8 +54,10 @@ static int start_threads(struct squash_writer *writer)
     int result;
 
     (void) pthread_attr_init(&attributes);
+#ifndef __SANITIZE_THREAD__ /* it has more than that on each stack */
     (void) pthread_attr_setstacksize(&attributes, STACK_SIZE);
     (void) pthread_setattr_default_np(&attributes);
+#endif
     (void) pthread_attr_destroy(&attributes);
     do {
         options.max_backlog = options.num_workers * BLOCKS_PER_THREAD;
