@@ -51,17 +51,19 @@ struct prober {
 /* The call itself, past libc: with all six registers and no errno. */
 static inline long probe_call(const struct probe *probe)
 {
-    register uint64_t r10 __asm__("r10") = probe->arguments[3];
-    register uint64_t r8 __asm__("r8") = probe->arguments[4];
+    /* A sanitizer calls a function for each read, which the registers would not survive. */
+    const struct probe from = *probe;
+    register uint64_t r10 __asm__("r10") = from.arguments[3];
+    register uint64_t r8 __asm__("r8") = from.arguments[4];
     register uint64_t r9 __asm__("r9") =
-        (uint64_t) PROBE_MAGIC << 32 | (uint32_t) probe->arguments[5];
+        (uint64_t) PROBE_MAGIC << 32 | (uint32_t) from.arguments[5];
     long answer;
 
     /* The magic number must not stay in its register: later calls of libc leave it as it is. */
     __asm__ volatile("syscall\n\txorl %%r9d, %%r9d"
                      : "=a"(answer), "+r"(r9)
-                     : "a"(probe->number), "D"(probe->arguments[0]), "S"(probe->arguments[1]),
-                       "d"(probe->arguments[2]), "r"(r10), "r"(r8)
+                     : "a"(from.number), "D"(from.arguments[0]), "S"(from.arguments[1]),
+                       "d"(from.arguments[2]), "r"(r10), "r"(r8)
                      : "rcx", "r11", "memory", "cc");
     return answer;
 }
