@@ -58,7 +58,7 @@ static pid_t start_other_user(void)
     CHECK(pid >= 0);
     if (pid > 0)
         return pid;
-    CHECK_EQUAL(setresuid(SOME_USER, SOME_USER, SOME_USER), 0);
+    CHECK_EQUAL(syscall(SYS_setresuid, SOME_USER, SOME_USER, SOME_USER), 0);
     for (;;)
         (void) pause();
 }
@@ -143,8 +143,8 @@ static void read_output(const char *path, char *const arguments[], uid_t user,
     pid = fork();
     CHECK(pid >= 0);
     if (pid == 0) {
-        CHECK_EQUAL(setresgid(user, user, user), 0);
-        CHECK_EQUAL(setresuid(user, user, user), 0);
+        CHECK_EQUAL(syscall(SYS_setresgid, user, user, user), 0);
+        CHECK_EQUAL(syscall(SYS_setresuid, user, user, user), 0);
         CHECK_EQUAL(dup2(ends[1], STDOUT_FILENO), STDOUT_FILENO);
         (void) execv(path, arguments);
         _exit(127);
@@ -240,7 +240,7 @@ static void confine_without_the_right(void)
 {
     if (geteuid() != 0)
         _exit(CHILD_UNABLE);
-    CHECK_EQUAL(setresuid(65534, 65534, 65534), 0);
+    CHECK_EQUAL(syscall(SYS_setresuid, 65534, 65534, 65534), 0);
     CHECK_EQUAL(capability_confine(capability_kept()), -EPERM);
 }
 
