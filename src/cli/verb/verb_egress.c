@@ -270,7 +270,7 @@ const struct verb verb_egress_allow = {
     .summary = "Let a sandbox reach one host more",
     .arguments = "NAME HOST",
     .options = allow_options,
-    .examples = "  burrow egress allow demo '*.npmjs.org'\n"
+    .examples = "  burrow egress allow demo '*.example.org'\n"
                 "  burrow egress allow demo api.github.com --credential gh",
     .words_min = 2,
     .words_max = 2,
