@@ -56,6 +56,9 @@ class World:
         self.snapshot = self.call("POST", f"{self.at}/snapshots", {"name": f"snap-{self.mark}"})
         self.backup = self.call("POST", f"{self.at}/backups", {"name": f"back-{self.mark}"})
         self.call("POST", f"{self.at}/sync", {})
+        self.execution = f"exec-{self.mark}"
+        self.call("POST", "/workflow/execute", {"executionId": self.execution, "workflow": {
+            "nodes": [{"id": "nap", "type": "wait", "parameters": {"duration": "1h"}}]}})
         self.call("PUT", f"{NATIVE}/templates/alicetemplate", {"labels": {"of": self.mark}})
         self.call("PUT", f"{NATIVE}/credentials/alicecredential",
                   {"kind": "bearer", "value": f"key-{self.mark}", "hosts": [f"{self.mark}.test"]})
@@ -103,7 +106,7 @@ class World:
         return {"id": box, "session": f"session-{self.mark}", "process": self.process,
                 "path": "workspace/secret", "context": self.context, "port": PORT,
                 "webhook": self.webhook["id"], "user": self.user["id"], "key": self.spare["id"],
-                "executionId": self.box["id"], "rest": "something",
+                "executionId": self.execution, "rest": "something",
                 "snapshot": self.snapshot["id"], "backup": self.backup["id"],
                 "name": "alicetemplate", "credential": "alicecredential", "conversation": self.conversation["id"],
                 "turn": self.turn["id"], "permission": "a" * 26, "task": self.task["id"],

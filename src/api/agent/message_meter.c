@@ -7,8 +7,8 @@ static const struct {
     uint64_t ms;
     const char *text;
 } bounds[MESSAGE_BUCKETS] = {
-    {500, "0.5"},   {1000, "1"},   {2000, "2"},     {5000, "5"},        {10000, "10"},
-    {30000, "30"},  {60000, "60"}, {300000, "300"}, {UINT64_MAX, "+Inf"},
+    {500, "0.5"},  {1000, "1"},   {2000, "2"},     {5000, "5"},          {10000, "10"},
+    {30000, "30"}, {60000, "60"}, {300000, "300"}, {UINT64_MAX, "+Inf"},
 };
 
 void message_meter_add(struct message_meter *meter, uint64_t milliseconds, const char *sandbox,
@@ -40,16 +40,16 @@ void message_meter_write(const struct message_meter *meter, struct text *out)
         for (size_t i = 0; i < MESSAGE_BUCKETS; i++)
             text_format(out, "%s_bucket{le=\"%s\"} %llu\n", names[n], bounds[i].text,
                         (unsigned long long) meter->buckets[i]);
-        text_format(out, "%s_sum %.17g\n%s_count %llu\n", names[n],
-                    (double) meter->ms_total / 1e3, names[n],
-                    (unsigned long long) meter->buckets[MESSAGE_BUCKETS - 1]);
+        text_format(out, "%s_sum %.17g\n%s_count %llu\n", names[n], (double) meter->ms_total / 1e3,
+                    names[n], (unsigned long long) meter->buckets[MESSAGE_BUCKETS - 1]);
     }
-    text_format(out,
-                "# HELP burrow_sandbox_message_latency_threshold_seconds What is slow, by setting.\n"
-                "# TYPE burrow_sandbox_message_latency_threshold_seconds gauge\n"
-                "burrow_sandbox_message_latency_threshold_seconds %.17g\n"
-                "# HELP burrow_sandbox_message_slow_total Messages that took longer than that.\n"
-                "# TYPE burrow_sandbox_message_slow_total counter\n"
-                "burrow_sandbox_message_slow_total %llu\n",
-                (double) meter->threshold_ms / 1e3, (unsigned long long) meter->slow);
+    text_format(
+        out,
+        "# HELP burrow_sandbox_message_latency_threshold_seconds What is slow, by setting.\n"
+        "# TYPE burrow_sandbox_message_latency_threshold_seconds gauge\n"
+        "burrow_sandbox_message_latency_threshold_seconds %.17g\n"
+        "# HELP burrow_sandbox_message_slow_total Messages that took longer than that.\n"
+        "# TYPE burrow_sandbox_message_slow_total counter\n"
+        "burrow_sandbox_message_slow_total %llu\n",
+        (double) meter->threshold_ms / 1e3, (unsigned long long) meter->slow);
 }

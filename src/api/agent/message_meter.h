@@ -10,7 +10,7 @@
 #define MESSAGE_BUCKETS 9
 
 struct message_meter {
-    uint64_t threshold_ms; /* 0: none is slow */
+    uint64_t threshold_ms;             /* 0: none is slow */
     uint64_t buckets[MESSAGE_BUCKETS]; /* cumulative; the last is all */
     uint64_t ms_total, slow;
 };

@@ -7,16 +7,16 @@
 #include "api/agentpod/agentpod_agent.h"
 #include "api/agentpod/agentpod_config.h"
 #include "api/agentpod/agentpod_internal.h"
-#include "api/agentpod/agentpod_question.h"
 #include "api/agentpod/agentpod_provider.h"
+#include "api/agentpod/agentpod_question.h"
 #include "api/http/json_body.h"
 #include "api/http/pending.h"
 #include "base/memory.h"
 #include "domain/backup/backup.h"
 #include "domain/sandbox/sandboxes.h"
 
-#define USER_MAX         ((size_t) 256)
-#define WRITE_TIMEOUT_MS ((uint64_t) 60 * 1000)
+#define USER_MAX          ((size_t) 256)
+#define WRITE_TIMEOUT_MS  ((uint64_t) 60 * 1000)
 #define RELOAD_TIMEOUT_MS ((uint64_t) 30 * 1000)
 
 /* Whoever owns the home folder is who runs commands; a file of its own for a moment, so that no
@@ -329,8 +329,8 @@ static void agentpod_create_begin(struct http_request *request, struct preparati
     AUTO(sandbox_spec) struct sandbox_spec spec = SANDBOX_SPEC_INIT;
     struct agentpod_making *making;
 
-    if (!image || sandbox_find(api_of(request)->domain, request_caller(request), preparation->id,
-                               NULL)) {
+    if (!image ||
+        sandbox_find(api_of(request)->domain, request_caller(request), preparation->id, NULL)) {
         agentpod_create_enter(request, preparation);
         return;
     }

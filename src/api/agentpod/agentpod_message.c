@@ -12,11 +12,11 @@
 #include "base/memory.h"
 #include "domain/conversation/conversation.h"
 
-#define USUAL_TITLE   "Agent Task"
-#define BARE_MESSAGE  "Initialize session"
-#define BARE_TITLE    "Task "
-#define SESSION_MAX   ((size_t) 128)
-#define PASS_MS       ((uint64_t) 30 * 60 * 1000)
+#define USUAL_TITLE  "Agent Task"
+#define BARE_MESSAGE "Initialize session"
+#define BARE_TITLE   "Task "
+#define SESSION_MAX  ((size_t) 128)
+#define PASS_MS      ((uint64_t) 30 * 60 * 1000)
 
 /* In the request's pool, as all texts in it. */
 struct agentpod_message {
@@ -179,8 +179,8 @@ static void agentpod_message_pass(struct visit *visit, const struct agentpod_mes
     url_encode(&target, message->spec.session, strlen(message->spec.session));
     text_append(&target, "/message");
     ask.target = text_string(&target);
-    request->data = agentpod_question_new(visit->api, visit->sandbox, &ask,
-                                          agentpod_message_passed, request);
+    request->data =
+        agentpod_question_new(visit->api, visit->sandbox, &ask, agentpod_message_passed, request);
     request->on_gone = agentpod_message_client_left;
 }
 

@@ -152,15 +152,14 @@ static void agentpod_opencode_send_back(struct http_request *request)
     text_format(&url, "%s://%s%.*s", request->is_secure ? "https" : "http",
                 http_request_host(request), (int) prefix, path.text);
     text_format(&location, "%.*s%s?%.*s%surl=", (int) path.length, path.text,
-                prefix == path.length ? "/" : "", (int) query.length,
-                query.text ? query.text : "", query.length ? "&" : "");
+                prefix == path.length ? "/" : "", (int) query.length, query.text ? query.text : "",
+                query.length ? "&" : "");
     url_encode(&location, text_string(&url), url.length);
     (void) http_reply_header(request, "Location", text_string(&location));
     http_reply(request, 302, NULL, NULL, 0);
 }
 
-static void agentpod_opencode_exposed(void *context, const struct error *failure,
-                                      struct port *port)
+static void agentpod_opencode_exposed(void *context, const struct error *failure, struct port *port)
 {
     struct http_request *request = pending_take_good(context, failure);
     AUTO(text) struct text location = TEXT_INIT(URL_MAX);
@@ -181,9 +180,10 @@ static void agentpod_opencode_show(struct visit *visit)
     const struct port_spec spec = {.number = AGENTPOD_PORT, .name = "opencode", .wakes = true};
 
     if (!preview_has_host(visit->api->preview)) {
-        api_fail(visit->request, ERR_CONFLICT,
-                 "OpenCode's web client needs an origin of its own, and this daemon has no names for "
-                 "previews: set preview-host");
+        api_fail(
+            visit->request, ERR_CONFLICT,
+            "OpenCode's web client needs an origin of its own, and this daemon has no names for "
+            "previews: set preview-host");
         return;
     }
     port_expose(visit->api->domain, request_caller(visit->request), visit->sandbox, &spec,

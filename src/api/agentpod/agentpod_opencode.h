@@ -16,7 +16,7 @@ void agentpod_opencode(struct http_request *request);
 
 /* Whether the rule for browsers holds for this request. */
 struct agentpod_page {
-    bool is_page;  /* somebody wants to look at it */
-    bool has_url;  /* and was sent back with ?url= */
+    bool is_page; /* somebody wants to look at it */
+    bool has_url; /* and was sent back with ?url= */
 };
 struct agentpod_page agentpod_opencode_page(struct http_request *request);

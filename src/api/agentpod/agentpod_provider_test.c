@@ -1,6 +1,4 @@
 /* Which provider is chosen: the rules of AgentPod's selectProvider, one by one. */
-#include "api/agentpod/agentpod_provider.h"
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +6,8 @@
 #include <stdlib.h>
 
 #include <cmocka.h>
+
+#include "api/agentpod/agentpod_provider.h"
 
 static enum agentpod_provider chosen(const struct agentpod_providers *providers, const char *name,
                                      const char *use_case)

@@ -25,8 +25,7 @@ struct agentpod_question {
 
 static void agentpod_question_gone(struct deadline *deadline)
 {
-    struct agentpod_question *question =
-        CONTAINER_OF(deadline, struct agentpod_question, deadline);
+    struct agentpod_question *question = CONTAINER_OF(deadline, struct agentpod_question, deadline);
 
     text_done(&question->reply);
     free(question->method);
@@ -56,8 +55,7 @@ static void agentpod_question_tell(struct agentpod_question *question, const str
 
 static void agentpod_question_due(struct deadline *deadline)
 {
-    struct agentpod_question *question =
-        CONTAINER_OF(deadline, struct agentpod_question, deadline);
+    struct agentpod_question *question = CONTAINER_OF(deadline, struct agentpod_question, deadline);
     struct error failure = question->failure;
 
     if (question->is_over)
@@ -150,8 +148,8 @@ static void agentpod_question_send(struct agentpod_question *question)
         .send_length = strcmp(question->method, "GET") != 0,
     };
 
-    question->exchange = http_exchange_start(preview_lease_origin(&question->lease), &request,
-                                             &events, question);
+    question->exchange =
+        http_exchange_start(preview_lease_origin(&question->lease), &request, &events, question);
     if (length)
         http_exchange_write(question->exchange, question->body, length);
     http_exchange_end(question->exchange);

@@ -42,10 +42,17 @@ static char *agentpod_round_copy(const char *text)
 static void agentpod_round_free(struct agentpod_round *round)
 {
     const char *const texts[] = {
-        round->spec.session, round->spec.title,      round->spec.config,
-        round->spec.turn.text, round->spec.turn.parts, round->spec.turn.provider,
-        round->spec.turn.model, round->spec.turn.agent, round->session,
-        round->parts,        round->info,
+        round->spec.session,
+        round->spec.title,
+        round->spec.config,
+        round->spec.turn.text,
+        round->spec.turn.parts,
+        round->spec.turn.provider,
+        round->spec.turn.model,
+        round->spec.turn.agent,
+        round->session,
+        round->parts,
+        round->info,
     };
 
     if (round->request) {
@@ -126,9 +133,9 @@ static void agentpod_round_reply(struct agentpod_round *round,
     struct http_request *request = agentpod_round_take_request(round);
     const char *parts = round->parts ? round->parts : "[]", *info = round->info;
     AUTO(free) char *response = agentpod_parts_first_text(parts);
-    AUTO(text) struct text body =
-        TEXT_INIT(ROUND_BODY_MAX + strlen(parts) + (info ? strlen(info) : 0) +
-                  6 * strlen(response));
+    AUTO(text)
+    struct text body = TEXT_INIT(ROUND_BODY_MAX + strlen(parts) + (info ? strlen(info) : 0) +
+                                 6 * strlen(response));
     struct json_writer json;
 
     if (!request)
@@ -150,8 +157,8 @@ static void agentpod_round_reply(struct agentpod_round *round,
 static void agentpod_round_reply_message(struct agentpod_round *round)
 {
     struct http_request *request = agentpod_round_take_request(round);
-    AUTO(text) struct text body =
-        TEXT_INIT(ROUND_BODY_MAX + strlen(round->parts) + strlen(round->info));
+    AUTO(text)
+    struct text body = TEXT_INIT(ROUND_BODY_MAX + strlen(round->parts) + strlen(round->info));
     struct json_writer json;
 
     if (!request)
@@ -196,8 +203,7 @@ static void agentpod_round_sync(struct agentpod_round *round)
         agentpod_round_free(round);
         return;
     }
-    workspace_sync(round->api->domain, &round->caller, sandbox, true, agentpod_round_synced,
-                   round);
+    workspace_sync(round->api->domain, &round->caller, sandbox, true, agentpod_round_synced, round);
 }
 
 /* --- the turn -------------------------------------------------------------------------------- */

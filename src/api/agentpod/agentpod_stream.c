@@ -23,13 +23,13 @@ struct agentpod_stream {
     struct http_request *request; /* NULL: the client left, or all was told */
     struct caller caller;
     char label[AGENTPOD_LABEL_SIZE];
-    char *sandbox;       /* owned: what it is called */
-    const char *status;  /* static: what is said first */
-    const char *making;  /* owned; NULL: nothing is made */
+    char *sandbox;      /* owned: what it is called */
+    const char *status; /* static: what is said first */
+    const char *making; /* owned; NULL: nothing is made */
     struct turn_follower *follower;
     struct share_claim claim;
     struct deadline keep_alive;
-    json_t *told;        /* of each part: how many bytes of its text */
+    json_t *told; /* of each part: how many bytes of its text */
     struct id task;
     bool has_timer, is_asking, is_new, said_ready, said_thinking;
 };
@@ -206,8 +206,8 @@ static void agentpod_stream_task(void *context, const struct error *failure,
                                                             : task_state_text(task->state));
     } else {
         stream->is_asking = true;
-        turn_read(stream->api->domain, &stream->caller, NULL, task->turn.text,
-                  agentpod_stream_turn, stream);
+        turn_read(stream->api->domain, &stream->caller, NULL, task->turn.text, agentpod_stream_turn,
+                  stream);
     }
 }
 
@@ -221,8 +221,8 @@ static void agentpod_stream_ended(void *context, const struct error *reason)
         return;
     }
     stream->is_asking = true;
-    task_read(stream->api->domain, &stream->caller, stream->task.text, false,
-              agentpod_stream_task, stream);
+    task_read(stream->api->domain, &stream->caller, stream->task.text, false, agentpod_stream_task,
+              stream);
 }
 
 /* --- the beginning --------------------------------------------------------------------------- */
@@ -250,15 +250,14 @@ static int agentpod_stream_follow(struct agentpod_stream *stream, const struct t
                                   struct error *err)
 {
     const struct turn_filter filter = {.task = &stream->task};
-    struct conversation *conversation = conversation_find(stream->api->domain, &stream->caller,
-                                                          NULL, task->conversation.text, err);
+    struct conversation *conversation =
+        conversation_find(stream->api->domain, &stream->caller, NULL, task->conversation.text, err);
 
     stream->task = task->id;
     if (!conversation)
         return -1;
-    stream->follower =
-        turn_follow(stream->api->domain, conversation, &filter, agentpod_stream_item,
-                    agentpod_stream_ended, stream, err);
+    stream->follower = turn_follow(stream->api->domain, conversation, &filter, agentpod_stream_item,
+                                   agentpod_stream_ended, stream, err);
     return stream->follower ? 0 : -1;
 }
 
@@ -296,8 +295,7 @@ static const char *agentpod_stream_status(const struct sandbox *sandbox)
 {
     if (sandbox_status_is_asleep(sandbox->status))
         return "Waking up sandbox...";
-    return sandbox->status == SANDBOX_RUNNING ? "Using existing sandbox..."
-                                              : "Starting sandbox...";
+    return sandbox->status == SANDBOX_RUNNING ? "Using existing sandbox..." : "Starting sandbox...";
 }
 
 /* One sandbox for all quick tasks of a user, unless another is named. */

@@ -90,8 +90,7 @@ static void agentpod_run_read(void *context, const struct error *failure, const 
     struct http_request *request = agentpod_run_take_request(run);
     const char *parts = failure ? "[]" : turn->parts;
     AUTO(free) char *response = agentpod_parts_first_text(parts);
-    AUTO(text) struct text body =
-        TEXT_INIT(REPLY_SLACK + strlen(parts) + 6 * strlen(response));
+    AUTO(text) struct text body = TEXT_INIT(REPLY_SLACK + strlen(parts) + 6 * strlen(response));
     struct json_writer json;
 
     if (!request)
@@ -149,8 +148,8 @@ static void agentpod_run_created(void *context, const struct error *failure,
     }
     if (!request)
         return;
-    run->wait = task_wait_begin(run->api->domain, &run->caller, task->id.text, agentpod_run_ended,
-                                run);
+    run->wait =
+        task_wait_begin(run->api->domain, &run->caller, task->id.text, agentpod_run_ended, run);
     (void) TAKE_PTR(run);
 }
 
@@ -181,8 +180,7 @@ void agentpod_task_create(struct http_request *request)
 
 /* --- one of them ----------------------------------------------------------------------------- */
 
-static void agentpod_task_reply(void *context, const struct error *failure,
-                                const struct task *task)
+static void agentpod_task_reply(void *context, const struct error *failure, const struct task *task)
 {
     struct http_request *request = pending_take(context);
     AUTO(text) struct text body = TEXT_INIT(ROW_MAX);
@@ -216,8 +214,7 @@ void agentpod_task_get(struct http_request *request)
               pending_new(request));
 }
 
-static void agentpod_task_found(void *context, const struct error *failure,
-                                const struct task *task)
+static void agentpod_task_found(void *context, const struct error *failure, const struct task *task)
 {
     struct http_request *request = pending_take_good(context, failure);
 

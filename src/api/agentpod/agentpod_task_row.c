@@ -46,8 +46,7 @@ static int agentpod_wish_read_texts(const struct json_place *body, struct pool *
     if (json_field_text(body, "message", JSON_REQUIRED, TURN_INPUT_MAX, &message, err) < 0 ||
         json_field_text(body, "sandboxId", JSON_OPTIONAL, SANDBOX_NAME_MAX, &sandbox, err) < 0 ||
         json_field_text(body, "gitUrl", JSON_OPTIONAL, REPOSITORY_URL_MAX, &url, err) < 0 ||
-        json_field_text(body, "gitBranch", JSON_OPTIONAL, REPOSITORY_BRANCH_MAX, &branch, err) <
-            0)
+        json_field_text(body, "gitBranch", JSON_OPTIONAL, REPOSITORY_BRANCH_MAX, &branch, err) < 0)
         return -1;
     if (!message[0])
         return error_set(err, ERR_INVALID, 0, "message must not be empty");

@@ -232,8 +232,7 @@ static int agentpod_team_read_repository(const struct json_place *body, json_t *
     json_t *git;
 
     if (json_field_text(body, "gitUrl", JSON_OPTIONAL, REPOSITORY_URL_MAX, &url, err) < 0 ||
-        json_field_text(body, "gitBranch", JSON_OPTIONAL, REPOSITORY_BRANCH_MAX, &branch, err) <
-            0)
+        json_field_text(body, "gitBranch", JSON_OPTIONAL, REPOSITORY_BRANCH_MAX, &branch, err) < 0)
         return -1;
     if (!url || !url[0])
         return 0;
@@ -256,8 +255,9 @@ static int agentpod_team_read(struct http_request *request, const struct json_pl
     (void) json_object_set_new(team, "onFailure", json_string("continue"));
     agentpod_label_new(label);
     if (!api_of(request)->providers->has_cloudflare)
-        return error_set(err, ERR_INVALID, 0, "Multi-agent teams require Cloudflare sandboxes: the "
-                                              "setting enable-cloudflare-sandboxes is off");
+        return error_set(err, ERR_INVALID, 0,
+                         "Multi-agent teams require Cloudflare sandboxes: the "
+                         "setting enable-cloudflare-sandboxes is off");
     if (json_field_array(body, "agents", JSON_REQUIRED, &agents, err) < 0 ||
         agentpod_team_read_repository(body, team, err) < 0)
         return -1;
@@ -280,8 +280,7 @@ static int agentpod_team_take(struct http_request *request, const struct json_pl
     AUTO(json) json_t *team = json_object();
     struct json_place root;
 
-    if (agentpod_team_read(request, body, team, err) < 0 ||
-        json_root_object(team, &root, err) < 0)
+    if (agentpod_team_read(request, body, team, err) < 0 || json_root_object(team, &root, err) < 0)
         return -1;
     team_create(api_of(request)->domain, request_caller(request), &root, agentpod_teamwork_made,
                 agentpod_teamwork_new(request, false));

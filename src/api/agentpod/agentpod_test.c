@@ -129,11 +129,13 @@ static void the_shortest_create_makes_a_sandbox(void **state)
     bench->is_there = true;
     bench->created(bench->created_context, NULL, &bench->sandbox, true);
     agent = bench_agent(bench);
-    ANSWER(bench, &agent, "POST /api/mkdir", "{\"path\":\"/home/user/workspace\",\"recursive\":true}", WRITTEN);
+    ANSWER(bench, &agent, "POST /api/mkdir",
+           "{\"path\":\"/home/user/workspace\",\"recursive\":true}", WRITTEN);
     HEARD(bench, &raw, "HTTP/1.1 200 ");
     HEARD(bench, &raw,
           "{\"success\":true,\"status\":\"running\",\"serverPort\":4096,\"sandboxId\":\"demo\","
-          "\"opencodeUrl\":\"/sandbox/demo/opencode\",\"filesWritten\":0,\"agentError\":\"no agents\"}");
+          "\"opencodeUrl\":\"/sandbox/demo/opencode\",\"filesWritten\":0,\"agentError\":\"no "
+          "agents\"}");
     raw_close(&raw);
     raw_close(&agent);
 }
@@ -175,7 +177,8 @@ static void a_home_that_takes_no_credentials_is_an_error(void **state)
                  "{\"config\":{\"auth\":{\"p\":{\"type\":\"api\",\"key\":\"SECRET\"}}}}");
     struct raw agent = bench_agent(bench);
 
-    ANSWER(bench, &agent, "POST /api/mkdir", "{\"path\":\"/home/user/workspace\",\"recursive\":true}", WRITTEN);
+    ANSWER(bench, &agent, "POST /api/mkdir",
+           "{\"path\":\"/home/user/workspace\",\"recursive\":true}", WRITTEN);
     ANSWER(bench, &agent, "POST /api/execute", "SECRET",
            "{\"success\":false,\"exitCode\":1,\"stderr\":\"SECRET\"}");
     HEARD(bench, &raw, "HTTP/1.1 502 ");

@@ -1,10 +1,9 @@
 /* /workflow: executions of workflows, begun, looked at, held and ended. */
-#include "domain/workflow/workflow.h"
-
 #include "api/agentpod/agentpod_internal.h"
 #include "api/http/json_body.h"
 #include "api/http/pending.h"
 #include "base/auto.h"
+#include "domain/workflow/workflow.h"
 
 #define STATUS_MAX ((size_t) 4 * 1024 * 1024)
 #define TYPE_MAX   ((size_t) 64)
@@ -43,8 +42,8 @@ static void agentpod_workflow_reply_errors(struct http_request *request, int sta
         api_fail(request, ERR_TOO_LARGE, "there are too many errors to tell");
 }
 
-static int agentpod_workflow_read_check(struct http_request *request,
-                                        const struct json_place *body, struct error *err)
+static int agentpod_workflow_read_check(struct http_request *request, const struct json_place *body,
+                                        struct error *err)
 {
     AUTO(json) json_t *errors = NULL;
 
@@ -78,8 +77,8 @@ static void agentpod_workflow_started(void *context, const struct error *failure
     http_reply(request, 202, "application/json", text_string(&body), body.length);
 }
 
-static int agentpod_workflow_read_start(struct http_request *request,
-                                        const struct json_place *body, struct error *err)
+static int agentpod_workflow_read_start(struct http_request *request, const struct json_place *body,
+                                        struct error *err)
 {
     struct workflow_spec spec = {.trigger_type = "manual"};
     AUTO(json) json_t *errors = NULL;

@@ -91,7 +91,8 @@ struct workflow_starting {
 static void workflow_started(struct domain_change *base, const struct error *failure,
                              const struct store_receipt *receipt)
 {
-    AUTO(free) struct workflow_starting *starting = CONTAINER_OF(base, struct workflow_starting, base);
+    AUTO(free)
+    struct workflow_starting *starting = CONTAINER_OF(base, struct workflow_starting, base);
     struct workflow_run *run = starting->run;
     struct error error;
     struct workflow_shown shown;
@@ -125,8 +126,7 @@ static int workflow_start_check(struct domain *domain, const struct caller *call
         return error_set(err, ERR_FORBIDDEN, 0, "this key may not run workflows");
     workflow_graph_check(graph, errors);
     if (json_array_size(errors))
-        return error_set(err, ERR_INVALID, 0, "%s",
-                         json_string_value(json_array_get(errors, 0)));
+        return error_set(err, ERR_INVALID, 0, "%s", json_string_value(json_array_get(errors, 0)));
     if (workflow_json_size(graph) + (spec->trigger ? workflow_json_size(spec->trigger) : 0) >
         WORKFLOW_SPEC_MAX)
         return error_set(err, ERR_TOO_LARGE, 0,
@@ -235,8 +235,7 @@ static void workflow_read_stored(struct workflow_reading *reading)
 static void workflow_read_now(struct domain_task *task)
 {
     struct workflow_reading *reading = CONTAINER_OF(task, struct workflow_reading, task);
-    struct workflow_run *run =
-        workflow_run_find(reading->domain, &reading->caller, reading->name);
+    struct workflow_run *run = workflow_run_find(reading->domain, &reading->caller, reading->name);
     struct workflow_shown shown;
 
     if (reading->failure.code != ERR_NONE) {
@@ -286,7 +285,8 @@ static void workflow_approve(struct workflow_run *run, const struct caller *call
     void *next;
 
     clock_format(domain_wall_ms(run->domain), time);
-    json_object_foreach_safe (run->marks, next, node, mark) {
+    json_object_foreach_safe(run->marks, next, node, mark)
+    {
         AUTO(free) char *id = mem_copy_text(node);
 
         if (json_is_true(json_object_get(mark, "approval")))
@@ -332,9 +332,8 @@ void workflow_change(struct domain *domain, const struct caller *caller, const c
                      enum workflow_wish wish, workflow_done *done, void *context)
 {
     struct workflow_reading *reading = workflow_reading_new(domain, caller, name, done, context);
-    struct workflow_run *run = domain_is_open(domain, &reading->failure)
-                                   ? workflow_run_find(domain, caller, name)
-                                   : NULL;
+    struct workflow_run *run =
+        domain_is_open(domain, &reading->failure) ? workflow_run_find(domain, caller, name) : NULL;
 
     if (run && !caller_may_write(caller))
         (void) error_set(&reading->failure, ERR_FORBIDDEN, 0, "this key may not change workflows");
@@ -389,14 +388,14 @@ static void workflow_wake(struct workflow_run *run, bool is_restart)
     json_t *mark;
     void *next;
 
-    json_object_foreach_safe (run->marks, next, node, mark) {
+    json_object_foreach_safe(run->marks, next, node, mark)
+    {
         AUTO(free) char *id = mem_copy_text(node);
         json_t *wake = json_object_get(mark, "wakeAt"), *attempt = json_object_get(mark, "attempt");
 
         if (wake && json_integer_value(wake) <= now)
-            workflow_record(run, id,
-                            json_pack("{s:O}", "waitedMs", json_object_get(mark, "waitedMs")),
-                            NULL);
+            workflow_record(
+                run, id, json_pack("{s:O}", "waitedMs", json_object_get(mark, "waitedMs")), NULL);
         else if (attempt && (is_restart || json_object_get(mark, "due")))
             workflow_ask_again(run, id);
     }

@@ -12,7 +12,7 @@
 #define KEY_SIZE    TASK_KEY_MAX
 
 struct workflow_ask {
-    struct list link; /* of run->asks */
+    struct list link;         /* of run->asks */
     struct workflow_run *run; /* NULL: nobody wants to know */
     struct domain *domain;
     struct caller caller;
@@ -100,8 +100,8 @@ static void workflow_ask_created(void *context, const struct error *failure,
         workflow_ask_fail(ask, failure->message);
     } else {
         ask->task = task->id;
-        ask->wait = task_wait_begin(ask->domain, &ask->caller, task->id.text, workflow_ask_ended,
-                                    ask);
+        ask->wait =
+            task_wait_begin(ask->domain, &ask->caller, task->id.text, workflow_ask_ended, ask);
     }
 }
 

@@ -150,8 +150,8 @@ static bool workflow_graph_has_circle(json_t *nodes, json_t *edges)
             bool is_free = !is_gone[n];
 
             json_array_foreach (edges, i, edge) {
-                size_t from = workflow_graph_index(
-                    nodes, json_string_value(json_object_get(edge, "from")));
+                size_t from =
+                    workflow_graph_index(nodes, json_string_value(json_object_get(edge, "from")));
 
                 if (id && strcmp(json_string_value(json_object_get(edge, "to")), id) == 0 &&
                     from != SIZE_MAX && !is_gone[from])

@@ -28,12 +28,12 @@ struct workflow_run {
     int64_t created_ms, updated_ms, ended_ms;
     struct list asks; /* of workflow_ask: tasks under way */
     struct share_claim claim;
-    bool is_kept;   /* its row is there */
+    bool is_kept; /* its row is there */
     bool is_keeping;
-    bool is_dirty;  /* it changed since */
+    bool is_dirty; /* it changed since */
     bool is_advancing;
     uint64_t retry_ns; /* monotonic: keeping failed, and is tried again then; 0: not waiting */
-    bool is_gone; /* its owner is: freed as soon as nothing is under way */
+    bool is_gone;      /* its owner is: freed as soon as nothing is under way */
 };
 
 struct workflow_run *workflow_run_find(const struct domain *domain, const struct caller *caller,

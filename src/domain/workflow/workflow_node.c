@@ -34,7 +34,8 @@ static json_t *workflow_node_value(const struct workflow_input *input, const cha
     const char *path = workflow_node_text(input, path_key, NULL);
 
     return value && !json_is_null(value) ? value
-                                         : path ? workflow_value_at(input->scope, path) : NULL;
+           : path                        ? workflow_value_at(input->scope, path)
+                                         : NULL;
 }
 
 /* --- triggers -------------------------------------------------------------------------------- */
@@ -48,8 +49,7 @@ static json_t *workflow_compute_trigger(const struct workflow_input *input, stru
     (void) err;
     result = json_pack("{s:b, s:s, s:s, s:O}", "triggered", 1, "timestamp", input->time,
                        "triggerType", type, "data", data);
-    (void) json_object_set_new(result, "triggerType",
-                               json_stringn(type, strcspn(type, "-")));
+    (void) json_object_set_new(result, "triggerType", json_stringn(type, strcspn(type, "-")));
     for (size_t i = 0; strcmp(type, "webhook-trigger") == 0 && i < ARRAY_COUNT(parts); i++) {
         json_t *part = json_object_get(data, parts[i]);
 
@@ -72,7 +72,7 @@ static json_t *workflow_compute_condition(const struct workflow_input *input, st
         return workflow_node_fail(err, "At least one condition is required");
     json_array_foreach (list, i, condition) {
         const char *field = json_string_value(json_object_get(condition, "field"));
-        const char *operator = json_string_value(json_object_get(condition, "operator"));
+        const char *operator= json_string_value(json_object_get(condition, "operator"));
         const char *branch = json_string_value(json_object_get(condition, "outputBranch"));
         int holds = workflow_value_compare(operator ? operator : "",
                                            field ? workflow_value_at(input->scope, field) : NULL,
@@ -158,10 +158,9 @@ static json_t *workflow_compute_loop(const struct workflow_input *input, struct 
         }
         (void) json_array_append(batch, item);
     }
-    return json_pack("{s:I, s:I, s:I, s:o, s:O}", "totalItems",
-                     (json_int_t) json_array_size(items), "batchCount",
-                     (json_int_t) json_array_size(batches), "batchSize", size, "batches", batches,
-                     "items", items);
+    return json_pack("{s:I, s:I, s:I, s:o, s:O}", "totalItems", (json_int_t) json_array_size(items),
+                     "batchCount", (json_int_t) json_array_size(batches), "batchSize", size,
+                     "batches", batches, "items", items);
 }
 
 /* 1, 0, or -1 with the failure. */
@@ -172,7 +171,7 @@ static int workflow_node_keeps(json_t *conditions, json_t *item, bool wants_all,
 
     json_array_foreach (conditions, i, condition) {
         const char *field = json_string_value(json_object_get(condition, "field"));
-        const char *operator = json_string_value(json_object_get(condition, "operator"));
+        const char *operator= json_string_value(json_object_get(condition, "operator"));
         int holds = workflow_value_compare(operator ? operator : "",
                                            workflow_value_at(item, field ? field : ""),
                                            json_object_get(condition, "value"), err);
@@ -276,8 +275,8 @@ static json_t *workflow_node_aggregate(json_t *items, const char *operation, con
     if (!is_first && strcmp(operation, "last") != 0)
         return workflow_node_fail(err, "operation must be count, sum, avg, min, max, first, last, "
                                        "concat or unique");
-    value = count ? workflow_value_at(json_array_get(items, is_first ? 0 : count - 1), field)
-                  : NULL;
+    value =
+        count ? workflow_value_at(json_array_get(items, is_first ? 0 : count - 1), field) : NULL;
     return value ? json_incref(value) : json_null();
 }
 
@@ -293,8 +292,8 @@ static json_t *workflow_compute_aggregate(const struct workflow_input *input, st
         const char *operation = json_string_value(json_object_get(at, "operation"));
         const char *field = json_string_value(json_object_get(at, "field"));
         const char *name = json_string_value(json_object_get(at, "outputName"));
-        json_t *value = workflow_node_aggregate(items, operation ? operation : "",
-                                                field ? field : "", err);
+        json_t *value =
+            workflow_node_aggregate(items, operation ? operation : "", field ? field : "", err);
 
         if (!value)
             return NULL;
@@ -410,9 +409,9 @@ static json_t *workflow_compute_parse(const struct workflow_input *input, struct
 
     if (json_is_object(value) || json_is_array(value))
         return json_pack("{s:O, s:b}", "data", value, "parsed", 0);
-    parsed = json_is_string(value) ? json_read(json_string_value(value), json_string_length(value),
-                                               &limits, err)
-                                   : NULL;
+    parsed = json_is_string(value)
+                 ? json_read(json_string_value(value), json_string_length(value), &limits, err)
+                 : NULL;
     if (parsed)
         return json_pack("{s:o, s:b}", "data", parsed, "parsed", 1);
     if (forgives)
@@ -447,7 +446,8 @@ static json_t *workflow_compute_handler(const struct workflow_input *input, stru
 
 /* --- all ------------------------------------------------------------------------------------- */
 
-#define NO_NETWORK "this daemon makes no requests of its own for users; let an agent do it (ai-chat)"
+#define NO_NETWORK                                                                                 \
+    "this daemon makes no requests of its own for users; let an agent do it (ai-chat)"
 #define NO_MESSAGE "this daemon sends no messages; follow its webhooks instead"
 #define NO_CODE    "code runs in sandboxes only; let an agent do it (ai-agent-tools)"
 #define NO_STORE   "use a sandbox with a bucket mounted"

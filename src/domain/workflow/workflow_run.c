@@ -10,10 +10,10 @@
 #include "domain/workflow/workflow_value.h"
 #include "json/json_read.h"
 
-#define RETRY_NS     UINT64_C(5000000000)
-#define WAIT_MAX_MS  (UINT64_C(24) * 3600 * 1000)
-#define NEWS_MAX     50
-#define EVENT_MAX    ((size_t) 6 * 1024)
+#define RETRY_NS      UINT64_C(5000000000)
+#define WAIT_MAX_MS   (UINT64_C(24) * 3600 * 1000)
+#define NEWS_MAX      50
+#define EVENT_MAX     ((size_t) 6 * 1024)
 #define SYSTEM_STREAM "system"
 
 /* --- kept ------------------------------------------------------------------------------------ */
@@ -22,9 +22,9 @@ static void workflow_add_event(struct workflow_run *run, struct store_transactio
                                const char *type)
 {
     const struct caller caller = {.scope = CALLER_WRITE, .owner = run->owner};
-    AUTO(json) json_t *data = json_pack("{s:s, s:s, s:s}", "executionId", run->name, "workflowId",
-                                        run->workflow_id, "status",
-                                        workflow_state_text(run->state));
+    AUTO(json)
+    json_t *data = json_pack("{s:s, s:s, s:s}", "executionId", run->name, "workflowId",
+                             run->workflow_id, "status", workflow_state_text(run->state));
     AUTO(free) char *text = NULL;
 
     if (json_array_size(run->news))
@@ -92,8 +92,8 @@ void workflow_finish(struct workflow_run *run, enum workflow_state state, const 
     run->ended_ms = domain_wall_ms(run->domain);
     if (error && !run->error)
         run->error = mem_copy_text(error);
-    run->event = state == WORKFLOW_COMPLETE ? "workflow.execution.completed"
-                                            : "workflow.execution.failed";
+    run->event =
+        state == WORKFLOW_COMPLETE ? "workflow.execution.completed" : "workflow.execution.failed";
     workflow_asks_cancel(run);
     workflow_keep(run);
 }
@@ -229,10 +229,10 @@ static void workflow_do_wait(struct workflow_run *run, json_t *parameters, const
         workflow_record(run, id, NULL, "duration must be a time of at most 24 hours, like \"30s\"");
         return;
     }
-    (void) json_object_set_new(
-        run->marks, id,
-        json_pack("{s:I, s:I}", "wakeAt", (json_int_t) (domain_wall_ms(run->domain) + (int64_t) ms),
-                  "waitedMs", (json_int_t) ms));
+    (void) json_object_set_new(run->marks, id,
+                               json_pack("{s:I, s:I}", "wakeAt",
+                                         (json_int_t) (domain_wall_ms(run->domain) + (int64_t) ms),
+                                         "waitedMs", (json_int_t) ms));
     run->is_dirty = true;
 }
 
@@ -254,11 +254,11 @@ static void workflow_do_approve(struct workflow_run *run, json_t *parameters, co
 static void workflow_do(struct workflow_run *run, json_t *node, const char *id)
 {
     const struct workflow_kind *kind = workflow_kind_find(workflow_type_of(run, id));
-    AUTO(json) json_t *scope = json_pack("{s:O, s:O}", "trigger", run->trigger, "steps",
-                                         run->steps);
+    AUTO(json)
+    json_t *scope = json_pack("{s:O, s:O}", "trigger", run->trigger, "steps", run->steps);
     struct error error = ERROR_INIT;
-    AUTO(json) json_t *parameters =
-        workflow_value_fill(json_object_get(node, "parameters"), scope, &error);
+    AUTO(json)
+    json_t *parameters = workflow_value_fill(json_object_get(node, "parameters"), scope, &error);
     char time[CLOCK_TEXT_SIZE];
     const struct workflow_input input = {node, parameters, scope, time};
 
@@ -280,11 +280,11 @@ static void workflow_do(struct workflow_run *run, json_t *node, const char *id)
 void workflow_ask_again(struct workflow_run *run, const char *id)
 {
     json_t *node = workflow_node_of(run, id);
-    AUTO(json) json_t *scope = json_pack("{s:O, s:O}", "trigger", run->trigger, "steps",
-                                         run->steps);
+    AUTO(json)
+    json_t *scope = json_pack("{s:O, s:O}", "trigger", run->trigger, "steps", run->steps);
     struct error error = ERROR_INIT;
-    AUTO(json) json_t *parameters =
-        workflow_value_fill(json_object_get(node, "parameters"), scope, &error);
+    AUTO(json)
+    json_t *parameters = workflow_value_fill(json_object_get(node, "parameters"), scope, &error);
 
     if (parameters)
         workflow_ask_begin(run, node, parameters);

@@ -220,8 +220,8 @@ static bool workflow_value_equal(json_t *a, json_t *b)
         return !a && !b;
     if (json_equal(a, b))
         return true;
-    return workflow_value_number(a, &left) && workflow_value_number(b, &right) &&
-           !(left < right) && !(left > right);
+    return workflow_value_number(a, &left) && workflow_value_number(b, &right) && !(left < right) &&
+           !(left > right);
 }
 
 static bool workflow_value_has(json_t *actual, json_t *expected)
@@ -241,8 +241,7 @@ static bool workflow_value_has(json_t *actual, json_t *expected)
 
 static bool workflow_value_is_empty(json_t *value)
 {
-    return !value || json_is_null(value) ||
-           (json_is_string(value) && !json_string_length(value)) ||
+    return !value || json_is_null(value) || (json_is_string(value) && !json_string_length(value)) ||
            (json_is_array(value) && !json_array_size(value)) ||
            (json_is_object(value) && !json_object_size(value));
 }
@@ -267,8 +266,21 @@ static bool workflow_value_begins(json_t *actual, json_t *expected, bool at_end)
 }
 
 enum comparison {
-    IS_EQUAL, IS_NOT_EQUAL, HAS, HAS_NOT, BEGINS, ENDS, IS_GREATER, IS_LESS, IS_NOT_LESS,
-    IS_NOT_GREATER, IS_EMPTY, IS_NOT_EMPTY, IS_TRUE, IS_FALSE, COMPARISONS
+    IS_EQUAL,
+    IS_NOT_EQUAL,
+    HAS,
+    HAS_NOT,
+    BEGINS,
+    ENDS,
+    IS_GREATER,
+    IS_LESS,
+    IS_NOT_LESS,
+    IS_NOT_GREATER,
+    IS_EMPTY,
+    IS_NOT_EMPTY,
+    IS_TRUE,
+    IS_FALSE,
+    COMPARISONS
 };
 
 static bool workflow_value_holds(enum comparison comparison, json_t *actual, json_t *expected)
@@ -309,17 +321,24 @@ static bool workflow_value_holds(enum comparison comparison, json_t *actual, jso
     return false;
 }
 
-int workflow_value_compare(const char *operator, json_t *actual, json_t *expected,
+int workflow_value_compare(const char *operator, json_t * actual, json_t *expected,
                            struct error *err)
 {
     static const char *const names[COMPARISONS] = {
-        [IS_EQUAL] = "equals",           [IS_NOT_EQUAL] = "notEquals",
-        [HAS] = "contains",              [HAS_NOT] = "notContains",
-        [BEGINS] = "startsWith",         [ENDS] = "endsWith",
-        [IS_GREATER] = "greaterThan",    [IS_LESS] = "lessThan",
-        [IS_NOT_LESS] = "greaterThanOrEqual", [IS_NOT_GREATER] = "lessThanOrEqual",
-        [IS_EMPTY] = "isEmpty",          [IS_NOT_EMPTY] = "isNotEmpty",
-        [IS_TRUE] = "isTrue",            [IS_FALSE] = "isFalse",
+        [IS_EQUAL] = "equals",
+        [IS_NOT_EQUAL] = "notEquals",
+        [HAS] = "contains",
+        [HAS_NOT] = "notContains",
+        [BEGINS] = "startsWith",
+        [ENDS] = "endsWith",
+        [IS_GREATER] = "greaterThan",
+        [IS_LESS] = "lessThan",
+        [IS_NOT_LESS] = "greaterThanOrEqual",
+        [IS_NOT_GREATER] = "lessThanOrEqual",
+        [IS_EMPTY] = "isEmpty",
+        [IS_NOT_EMPTY] = "isNotEmpty",
+        [IS_TRUE] = "isTrue",
+        [IS_FALSE] = "isFalse",
     };
 
     for (size_t i = 0; i < COMPARISONS; i++) {
@@ -337,10 +356,10 @@ bool workflow_value_duration(json_t *value, uint64_t *ret_ms)
         const char *unit;
         double ms;
     } units[] = {
-        {"ms", 1},          {"milliseconds", 1}, {"millisecond", 1}, {"s", 1e3},
-        {"second", 1e3},    {"seconds", 1e3},    {"m", 6e4},         {"minute", 6e4},
-        {"minutes", 6e4},   {"h", 3.6e6},        {"hour", 3.6e6},    {"hours", 3.6e6},
-        {"d", 8.64e7},      {"day", 8.64e7},     {"days", 8.64e7},   {"", 1},
+        {"ms", 1},        {"milliseconds", 1}, {"millisecond", 1}, {"s", 1e3},
+        {"second", 1e3},  {"seconds", 1e3},    {"m", 6e4},         {"minute", 6e4},
+        {"minutes", 6e4}, {"h", 3.6e6},        {"hour", 3.6e6},    {"hours", 3.6e6},
+        {"d", 8.64e7},    {"day", 8.64e7},     {"days", 8.64e7},   {"", 1},
     };
     const char *text = json_string_value(value);
     double number = json_number_value(value);

@@ -22,7 +22,7 @@ json_t *workflow_value_fill(json_t *value, json_t *scope, struct error *err);
 
 /* "equals", "contains", "greaterThan", ...: 1, 0, or -1 with ERR_INVALID for an unknown operator. A
  * value that is not there is NULL. */
-int workflow_value_compare(const char *operator, json_t *actual, json_t *expected,
+int workflow_value_compare(const char *operator, json_t * actual, json_t *expected,
                            struct error *err);
 
 /* "30s", "5 minutes", 1500 (ms) as milliseconds; false: none. */

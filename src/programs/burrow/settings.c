@@ -175,7 +175,8 @@ const struct setting settings_table[] = {
     {"auto-select-provider", SETTING_BOOLEAN, FIELD(auto_select_provider), "false", "",
      "Whether the useCase of an AgentPod task chooses its provider.", NULL},
     {"default-sandbox-provider", SETTING_TEXT, FIELD(default_provider), "docker", "NAME",
-     "The provider of AgentPod's tasks that name none: their sandboxes stay, sleep or are destroyed "
+     "The provider of AgentPod's tasks that name none: their sandboxes stay, sleep or are "
+     "destroyed "
      "afterwards.",
      "docker|cloudflare|burrow"},
     {"message-latency-threshold", SETTING_PERIOD, FIELD(message_threshold_ms), "30s", "TIME",
