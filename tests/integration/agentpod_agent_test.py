@@ -8,6 +8,7 @@ word, messages, the proxy to OpenCode, tasks, streams, teams and workflows.
 import atexit
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,9 +20,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from agent_lab import MODEL, AgentLab  # noqa: E402
 from control_plane import NATIVE  # noqa: E402
 from launcher import need_launcher  # noqa: E402
-from program import wait_until  # noqa: E402
+from program import ROOT, wait_until  # noqa: E402
 from scripted_model import Fail, Say, Tool, Wait  # noqa: E402
-from tap import equal, main, test  # noqa: E402
+from tap import equal, main, skip, test  # noqa: E402
 
 # The guide's, word for word.
 SEND_MESSAGE = """curl -X POST https://agentpod-sandbox.mail-88a.workers.dev/sandbox/test-1/message \\
@@ -209,6 +210,24 @@ def browsers_are_sent_to_an_origin_of_its_own():
     assert {key.lower(): value for key, value in answer.headers}["location"].startswith("http://4096-"), answer.headers
     answer = lab_ask("GET", "/sandbox/talk/opencode/config")
     equal((answer.status, {key.lower(): value for key, value in answer.headers}["content-security-policy"]), (200, "sandbox"), "no page of ours")
+
+
+@test
+def its_web_client_works_in_a_browser():
+    page = f"{ROOT}/tests/page"
+    for what, is_there in (("chromium", os.path.exists("/usr/bin/chromium")), ("node", shutil.which("node")),
+                           ("the clients (packaging/install-clients)", os.path.isdir(f"{page}/node_modules"))):
+        if not is_there:
+            skip(what)
+    lab()
+    user = {"name": "viewer", "email": "viewer@example.com", "password": "long enough"}
+    ask("POST", "/api/auth/sign-up/email", user, key="")
+    key = ask("POST", "/api/auth/sign-in/email", user, key="")[1]["token"]
+    equal(ask("POST", "/sandbox", {"id": "seen"}, key=key)[0], 200, "its sandbox")
+    done = subprocess.run(["node", "opencode.mjs", f"http://{lab().address}", "", "", "seen", user["email"],
+                           user["password"]], cwd=page, timeout=200, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          check=False)
+    assert done.returncode == 0, done.stdout.decode()
 
 
 # --- tasks ------------------------------------------------------------------------------------
