@@ -18,7 +18,8 @@ static const struct life_row rows[] = {
 
     {LIFE_LOOKING, LIFE_RUNS, LIFE_PROBING, LIFE_PROBE},
     {LIFE_LOOKING, LIFE_RUNS_NOT, LIFE_SPAWNING, LIFE_SPAWN},
-    {LIFE_LOOKING, LIFE_MISSING, LIFE_SPAWNING, LIFE_SPAWN}, /* of the last try: it may be there now */
+    {LIFE_LOOKING, LIFE_MISSING, LIFE_SPAWNING,
+     LIFE_SPAWN}, /* of the last try: it may be there now */
     {LIFE_LOOKING, LIFE_REFUSED, LIFE_FAILED, LIFE_TELL_FAILED},
 
     {LIFE_SPAWNING, LIFE_RUNS, LIFE_PROBING, LIFE_PROBE},

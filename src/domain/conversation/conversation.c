@@ -295,7 +295,8 @@ static int conversation_check_spec(const struct conversation_spec *spec, struct 
         conversation_check_text(spec->model, "model.modelID", CONVERSATION_NAME_MAX, err) < 0 ||
         conversation_check_text(spec->agent, "agent", CONVERSATION_NAME_MAX, err) < 0)
         return -1;
-    if (conversation_check_text(spec->agent_session, "agentSession", CONVERSATION_NAME_MAX, err) < 0)
+    if (conversation_check_text(spec->agent_session, "agentSession", CONVERSATION_NAME_MAX, err) <
+        0)
         return -1;
     if (spec->title && strlen(spec->title) > CONVERSATION_TITLE_MAX)
         return error_set(err, ERR_INVALID, 0, "field 'title' must have at most %d bytes",
