@@ -140,7 +140,7 @@ static const struct http_route routes[] = {
     {"POST", "/workflow/execute", agentpod_workflow_execute, "Run a workflow",
      .access = ACCESS_WRITE, .body_limit = AGENTPOD_BODY_LIMIT},
     {"POST", "/workflow/validate", agentpod_workflow_validate, "What is wrong with a workflow",
-     .access = ACCESS_SIGNED_IN, .body_limit = AGENTPOD_BODY_LIMIT},
+     .access = ACCESS_WRITE, .body_limit = AGENTPOD_BODY_LIMIT},
     {"GET", EXECUTION "/status", agentpod_workflow_status, "What an execution has done",
      .access = ACCESS_READ},
     {"POST", EXECUTION "/pause", agentpod_workflow_pause, "Begin nothing more of it",

@@ -49,9 +49,17 @@ void workflow_run_free(struct workflow_run *run)
 
 AUTO_DEFINE_PTR(workflow_run, struct workflow_run, workflow_run_free);
 
+/* Executions are of no sandbox: whoever may see but one sees none of them. */
+static bool workflow_is_narrow(const struct caller *caller)
+{
+    return caller->scope == CALLER_SANDBOX || caller->scope == CALLER_PORT;
+}
+
 struct workflow_run *workflow_run_find(const struct domain *domain, const struct caller *caller,
                                        const char *name)
 {
+    if (workflow_is_narrow(caller))
+        return NULL;
     LIST_EACH (&domain->workflows->all, at) {
         struct workflow_run *run = CONTAINER_OF(at, struct workflow_run, link);
 
@@ -271,7 +279,8 @@ void workflow_read(struct domain *domain, const struct caller *caller, const cha
 {
     struct workflow_reading *reading = workflow_reading_new(domain, caller, name, done, context);
 
-    (void) domain_is_open(domain, &reading->failure);
+    if (domain_is_open(domain, &reading->failure) && workflow_is_narrow(caller))
+        (void) error_set(&reading->failure, ERR_NOT_FOUND, 0, "Workflow instance not found");
     domain_defer(domain, &reading->task, workflow_read_now);
 }
 
