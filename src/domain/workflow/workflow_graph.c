@@ -63,19 +63,26 @@ static void workflow_graph_add_edge(json_t *edges, const char *from, const char 
                                                       "type", type && *type ? type : MAIN));
 }
 
+static void workflow_graph_add_group(json_t *edges, const char *from, json_t *group)
+{
+    json_t *target;
+    size_t i;
+
+    json_array_foreach (group, i, target)
+        workflow_graph_add_edge(edges, from, json_string_value(json_object_get(target, "node")),
+                                json_string_value(json_object_get(target, "type")));
+}
+
 static void workflow_graph_add_connections(json_t *edges, json_t *connections)
 {
     const char *from;
-    json_t *source, *group, *target;
-    size_t i, j;
+    json_t *source;
 
     json_object_foreach (connections, from, source) {
-        json_array_foreach (json_object_get(source, MAIN), i, group) {
-            json_array_foreach (group, j, target)
-                workflow_graph_add_edge(edges, from,
-                                        json_string_value(json_object_get(target, "node")),
-                                        json_string_value(json_object_get(target, "type")));
-        }
+        json_t *groups = json_object_get(source, MAIN);
+
+        for (size_t i = 0; i < json_array_size(groups); i++)
+            workflow_graph_add_group(edges, from, json_array_get(groups, i));
     }
 }
 

@@ -224,15 +224,16 @@ static void workflow_do_wait(struct workflow_run *run, json_t *parameters, const
 {
     json_t *duration = json_object_get(parameters, "duration");
     uint64_t ms = 0;
+    int64_t wake;
 
     if (!workflow_value_duration(duration, &ms) || ms > WAIT_MAX_MS) {
         workflow_record(run, id, NULL, "duration must be a time of at most 24 hours, like \"30s\"");
         return;
     }
+    wake = domain_wall_ms(run->domain) + (int64_t) ms;
     (void) json_object_set_new(run->marks, id,
-                               json_pack("{s:I, s:I}", "wakeAt",
-                                         (json_int_t) (domain_wall_ms(run->domain) + (int64_t) ms),
-                                         "waitedMs", (json_int_t) ms));
+                               json_pack("{s:o, s:o}", "wakeAt", json_integer(wake), "waitedMs",
+                                         json_integer((int64_t) ms)));
     run->is_dirty = true;
 }
 
