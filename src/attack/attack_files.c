@@ -28,7 +28,7 @@ static int file_can_be_read(const char *path)
     return fd < 0 ? -errno : attack_result(read(fd, &byte, 1));
 }
 
-static int read_target(const char *before, const char *name)
+static int attack_read_target(const char *before, const char *name)
 {
     char path[2 * PATH_MAX];
 
@@ -38,12 +38,12 @@ static int read_target(const char *before, const char *name)
 
 static int read_public_file(void)
 {
-    return read_target("", "public");
+    return attack_read_target("", "public");
 }
 
 static int read_private_file(void)
 {
-    return read_target("", "private");
+    return attack_read_target("", "private");
 }
 
 /* Out of a chroot by a folder above it, up to the top of all mounts. */
@@ -60,7 +60,7 @@ static int read_file_above_chroot(void)
         if (chdir("..") < 0)
             return -errno;
     }
-    return chroot(".") < 0 ? -errno : read_target("", "public");
+    return chroot(".") < 0 ? -errno : attack_read_target("", "public");
 }
 
 /* By the root or working folder of any process there is. */
@@ -77,10 +77,10 @@ static int read_file_by_process(void)
         if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
             continue;
         (void) snprintf(path, sizeof(path), "/proc/%s/root", entry->d_name);
-        if (read_target(path, "public") == 0)
+        if (attack_read_target(path, "public") == 0)
             return 0;
         (void) snprintf(path, sizeof(path), "/proc/%s/cwd/../../../../../..", entry->d_name);
-        if (read_target(path, "public") == 0)
+        if (attack_read_target(path, "public") == 0)
             return 0;
     }
     return -ENOENT;
