@@ -65,6 +65,7 @@ struct domain_options {
      * addresses that rules may name ("127.0.0.1:8787,..."), prices ("pattern=in/out/read/write,..."
      * for a million tokens). domain_check_egress says what is wrong with them. */
     const char *model_upstreams, *broker_local, *prices;
+    const char *agent_image; /* borrowed: of tasks that name none; NULL: the usual one */
     /* The provider is lost: the daemon must end. */
     void (*lost)(void *context, const struct error *reason);
     /* The file of a time zone ("Europe/Berlin"), the caller's; -1: there is none. May be NULL: only

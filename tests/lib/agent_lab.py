@@ -106,7 +106,7 @@ class AgentLab(ControlPlane):
         write_image(self.room.name)
         super().__init__(*flags, **options)
         self.model = ScriptedModel()
-        self.servers, self.threads, self.stop = {}, [], threading.Event()
+        self.servers, self.threads, self.ending = {}, [], threading.Event()
 
     def __enter__(self):
         subprocess.run([self.path(), "image", "add", "agent", self.room.name, "--data", self.data], check=True,
@@ -117,7 +117,7 @@ class AgentLab(ControlPlane):
         return self
 
     def __exit__(self, *rest):
-        self.stop.set()
+        self.ending.set()
         for server in self.servers.values():
             server.shutdown()
             server.server_close()
@@ -133,7 +133,7 @@ class AgentLab(ControlPlane):
         thread.start()
 
     def watch(self):
-        while not self.stop.wait(0.1):
+        while not self.ending.wait(0.1):
             try:
                 boxes = self.call("GET", f"{NATIVE}/sandboxes?limit=1000")["sandboxes"]
             except Exception:  # pylint: disable=broad-exception-caught
@@ -142,7 +142,7 @@ class AgentLab(ControlPlane):
                 self.serve(box["id"])
 
     def serve(self, sandbox):
-        pid = sandbox not in self.servers and not self.stop.is_set() and process_of(sandbox)
+        pid = sandbox not in self.servers and not self.ending.is_set() and process_of(sandbox)
         server = listen_in(pid) if pid else None
         if server:
             server.owner = self.model

@@ -54,6 +54,7 @@ void agentpod_agent_start(struct visit *visit, const struct agentpod_start *star
         .folder = start->folder ? start->folder : visit->sandbox->spec.folder,
         .config = start->config,
     };
+    AUTO(text) struct text models = TEXT_INIT(CONVERSATION_MODELS_MAX);
     struct harness_place place;
     struct agentpod_waiting *waiting;
     struct error error = ERROR_INIT;
@@ -62,7 +63,7 @@ void agentpod_agent_start(struct visit *visit, const struct agentpod_start *star
         agentpod_agent_refuse(visit, start, &error);
         return;
     }
-    place = conversation_place_of(visit->sandbox, &spec);
+    place = conversation_place_of(visit->sandbox, &spec, &models);
     waiting = mem_alloc(sizeof(*waiting));
     waiting->start = *start;
     waiting->pending = pending_new(visit->request);

@@ -117,10 +117,17 @@ static void every_option_is_understood(void **state)
     (void) state;
     for (size_t i = 0; i < SPEC_FIELD_COUNT; i++) {
         static const char *const values[SPEC_TYPE_COUNT] = {
-            [SPEC_TEXT] = " host",   [SPEC_VARIABLES] = " A=1", [SPEC_LABELS] = " a=1",
-            [SPEC_BINDS] = " a:/b",  [SPEC_COMMANDS] = " run",  [SPEC_DURATION] = " 60s",
-            [SPEC_TIER] = " 60s",    [SPEC_COUNT] = " 1",       [SPEC_FLAG] = "",
+            [SPEC_TEXT] = " host",
+            [SPEC_VARIABLES] = " A=1",
+            [SPEC_LABELS] = " a=1",
+            [SPEC_BINDS] = " a:/b",
+            [SPEC_COMMANDS] = " run",
+            [SPEC_DURATION] = " 60s",
+            [SPEC_TIER] = " 60s",
+            [SPEC_COUNT] = " 1",
+            [SPEC_FLAG] = "",
             [SPEC_NETWORK] = " nat",
+            [SPEC_POLICY] = " {\"default\":\"allow\"}",
         };
         const struct spec_field *field = &spec_fields[i];
         AUTO(sandbox_spec) struct sandbox_spec spec = SANDBOX_SPEC_INIT, nothing = spec;

@@ -235,9 +235,31 @@ int conversation_check_harness(const struct domain *domain, struct error *err)
     return error_set(err, ERR_UNAVAILABLE, 0, "this daemon drives no agents");
 }
 
-struct harness_place conversation_place_of(const struct sandbox *sandbox,
-                                           const struct conversation_spec *spec)
+void conversation_models(const struct sandbox *sandbox, struct text *models)
 {
+    AUTO(egress_policy) struct egress_policy policy = EGRESS_POLICY_INIT;
+    const char *text = sandbox->spec.egress;
+    struct json_writer json;
+    bool is_empty = true;
+
+    if (!text || egress_policy_parse(text, strlen(text), &policy, NULL) < 0)
+        return;
+    json_document_begin(&json, models);
+    for (size_t i = 0; i < policy.route_count; i++) {
+        if (policy.routes[i].api == EGRESS_API_NONE)
+            continue;
+        json_add_boolean(&json, policy.routes[i].name, true);
+        is_empty = false;
+    }
+    if (json_document_end(&json) < 0 || is_empty)
+        text_clear(models);
+}
+
+struct harness_place conversation_place_of(const struct sandbox *sandbox,
+                                           const struct conversation_spec *spec,
+                                           struct text *models)
+{
+    conversation_models(sandbox, models);
     return (struct harness_place){
         .sandbox = sandbox->id,
         .kind = spec->kind ? spec->kind : "opencode",
@@ -245,6 +267,7 @@ struct harness_place conversation_place_of(const struct sandbox *sandbox,
         .config = spec->config,
         .command = spec->command,
         .permission = spec->permission,
+        .models = models->length ? text_string(models) : NULL,
     };
 }
 

@@ -20,6 +20,7 @@
 #define CONVERSATION_TITLE_MAX  256
 #define CONVERSATION_NAME_MAX   128                   /* of a provider, a model, an agent */
 #define CONVERSATION_PLACE_MAX  ((size_t) 256 * 1024) /* of config, permission, command together */
+#define CONVERSATION_MODELS_MAX ((size_t) 4096)
 #define CONVERSATION_LIST_MAX   1000
 #define CONVERSATION_ASK_MS     ((uint64_t) 10 * 60 * 1000) /* that a permission is waited for */
 #define CONVERSATION_ASK_MS_MAX ((uint64_t) 24 * 3600 * 1000)
@@ -92,6 +93,12 @@ void conversation_delete(struct domain *domain, const struct caller *caller,
 int conversation_check_harness(const struct domain *domain, struct error *err);
 
 /* What this sandbox's agent server would be started with for a new conversation of this spec, for
- * those who start it themselves (harness.ensure). Texts are borrowed from `spec`. */
+ * those who start it themselves (harness.ensure). Texts are borrowed from `spec` and `models`, an empty
+ * one of at least CONVERSATION_MODELS_MAX. */
 struct harness_place conversation_place_of(const struct sandbox *sandbox,
-                                           const struct conversation_spec *spec);
+                                           const struct conversation_spec *spec,
+                                           struct text *models);
+
+/* The routes of its policy by which models are reached, as harness_place.models has them; nothing
+ * when there are none. */
+void conversation_models(const struct sandbox *sandbox, struct text *models);

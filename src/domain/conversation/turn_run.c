@@ -167,14 +167,24 @@ static const char *turn_place_text(json_t *place, const char *key)
     return json_string_value(json_object_get(place, key));
 }
 
+/* NULL: by no route of the broker. */
+static const char *turn_models(const struct live_turn *live, struct text *models)
+{
+    if (live->use.sandbox)
+        conversation_models(live->use.sandbox, models);
+    return models->length ? text_string(models) : NULL;
+}
+
 static void turn_send(struct live_turn *live)
 {
     const struct conversation *conversation = live->conversation;
     const struct harness *harness = live->domain->options.harness;
     AUTO(json)
     json_t *place = json_read(conversation->place, strlen(conversation->place), NULL, NULL);
+    AUTO(text) struct text models = TEXT_INIT(CONVERSATION_MODELS_MAX);
     const struct harness_prompt prompt = {
-        .place = {.sandbox = live->turn.sandbox,
+        .place = {.models = turn_models(live, &models),
+                  .sandbox = live->turn.sandbox,
                   .kind = conversation->kind,
                   .folder = turn_place_text(place, "folder"),
                   .config = turn_place_text(place, "config"),

@@ -22,7 +22,6 @@
 
 #define EGRESS_RECENT_MAX 50
 #define EGRESS_KEPT_DAYS  400
-#define EGRESS_LABEL_TASK "task"
 
 /* Since the daemon started. */
 struct egress_counters {

@@ -67,12 +67,57 @@ void egress_owners_end(struct domain *domain)
     table_done(&domain->egress->owners);
 }
 
+/* Those that a task needs to speak with models: the first of each kind. */
+static void policy_add_keys(const struct domain *domain, const struct id *owner,
+                            struct json_writer *json)
+{
+    static const enum egress_kind kinds[] = {EGRESS_ANTHROPIC, EGRESS_OPENAI, EGRESS_GOOGLE};
+
+    for (size_t i = 0; i < ARRAY_COUNT(kinds); i++)
+        LIST_EACH (&domain->egress->credential_list, at) {
+            const struct egress_credential *credential =
+                CONTAINER_OF(at, struct egress_credential, link);
+
+            if (credential->kind != kinds[i] || credential->is_gone ||
+                !id_equal(&credential->owner, owner))
+                continue;
+            json_add_text(json, egress_kind_text(kinds[i]), credential->name);
+            break;
+        }
+}
+
+/* A task that says nothing reaches the models that its owner has keys for, and nothing else. NULL:
+ * there are none. */
+static char *policy_of_keys(const struct domain *domain, const struct id *owner)
+{
+    AUTO(egress_policy) struct egress_policy policy = EGRESS_POLICY_INIT;
+    AUTO(text) struct text text = TEXT_INIT(EGRESS_POLICY_MAX);
+    struct json_writer json;
+
+    json_document_begin(&json, &text);
+    json_begin_object_at(&json, "models");
+    policy_add_keys(domain, owner, &json);
+    json_end_object(&json);
+    if (json_document_end(&json) < 0 ||
+        egress_policy_parse(text_string(&text), text.length, &policy, NULL) < 0 ||
+        policy.route_count == 0)
+        return NULL;
+    text_clear(&text);
+    json_writer_init_text(&json, &text);
+    egress_policy_write(&json, &policy);
+    return json_writer_finish(&json) < 0 ? NULL : mem_copy_text(text_string(&text));
+}
+
 void egress_fill(const struct domain *domain, const struct id *owner, struct sandbox_spec *spec)
 {
     const struct egress_owner *known = egress_owner_of(domain, owner);
 
-    if (!spec->egress && known && known->policy && domain->options.broker)
+    if (spec->egress || !domain->options.broker)
+        return;
+    if (known && known->policy)
         spec->egress = mem_copy_text(known->policy);
+    else if (spec->kind && strcmp(spec->kind, SANDBOX_KIND_TASK) == 0)
+        spec->egress = policy_of_keys(domain, owner);
 }
 
 /* --- rows ------------------------------------------------------------------------------------ */

@@ -453,7 +453,7 @@ static void opening_begin(struct egress_opening *opening)
 
 static const char *task_of(const struct sandbox *sandbox)
 {
-    const char *task = sandbox_pairs_get(&sandbox->spec.labels, EGRESS_LABEL_TASK);
+    const char *task = sandbox_pairs_get(&sandbox->spec.labels, SANDBOX_LABEL_TASK);
 
     return task ? task : "";
 }

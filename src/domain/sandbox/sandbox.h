@@ -16,6 +16,11 @@
 #include "model/spec.h"
 #include "provider/provider.h"
 
+/* What a task's sandbox is called: its kind, and the label that has the task's id. All sandboxes with
+ * the same label share a task's budget. */
+#define SANDBOX_KIND_TASK  "task"
+#define SANDBOX_LABEL_TASK "task"
+
 #define SANDBOX_INSIDE_MAX ((size_t) 64 * 1024) /* of `inside`: more is not kept */
 
 struct creation;

@@ -16,7 +16,6 @@
 
 #define CLONE_MS       ((uint64_t) 11 * 60 * 1000)
 #define COMMAND_MS     ((uint64_t) 60 * 1000)
-#define LABEL          "burrowTask"
 #define TURN_KEY       "task"
 #define DIFF_LINE_MAX  ((size_t) 8192)
 #define DIFF_LINES_MAX 4000
@@ -108,7 +107,7 @@ static void task_sandbox_made(void *context, const struct error *failure, struct
         task_step_done(live, failure);
         return;
     }
-    label = sandbox_pairs_get(&sandbox->spec.labels, LABEL);
+    label = sandbox_pairs_get(&sandbox->spec.labels, SANDBOX_LABEL_TASK);
     if (!is_new && (!label || strcmp(label, live->task.id.text) != 0)) {
         (void) error_set(&err, ERR_CONFLICT, 0, "there is a sandbox '%s' already",
                          sandbox->spec.name ? sandbox->spec.name : sandbox->id.text);
@@ -120,15 +119,26 @@ static void task_sandbox_made(void *context, const struct error *failure, struct
     task_step_done(live, NULL);
 }
 
+/* What its agent is in, unless the task says otherwise. A command needs no agent. */
+static const char *task_image(const struct live_task *live)
+{
+    const struct task_spec *spec = &live->spec;
+
+    if (spec->image || spec->template || (spec->kind && strcmp(spec->kind, "command") == 0))
+        return spec->image;
+    return live->domain->options.agent_image;
+}
+
 static void task_write_spec(const struct live_task *live, const char *name, struct text *out)
 {
     const struct task_spec *spec = &live->spec;
+    const char *image = task_image(live);
     struct json_writer json;
 
     json_document_begin(&json, out);
     json_add_text(&json, "name", name);
-    if (spec->image)
-        json_add_text(&json, "image", spec->image);
+    if (image)
+        json_add_text(&json, "image", image);
     if (spec->backend && strcmp(spec->backend, "cloudflare") == 0)
         json_add_text(&json, "sleepAfter", "10m");
     if (spec->env) {
@@ -140,7 +150,7 @@ static void task_write_spec(const struct live_task *live, const char *name, stru
         json_put_value(&json, spec->egress);
     }
     json_begin_object_at(&json, "labels");
-    json_add_text(&json, LABEL, live->task.id.text);
+    json_add_text(&json, SANDBOX_LABEL_TASK, live->task.id.text);
     json_end_object(&json);
     (void) json_document_end(&json); /* it was JSON of this size before */
 }
@@ -158,7 +168,7 @@ static int task_read_spec(const struct live_task *live, const char *name,
         sandbox_spec_read_api(&place, SPEC_CREATE, NULL, ret_spec, NULL, err) < 0)
         return -1;
     free(ret_spec->kind);
-    ret_spec->kind = mem_copy_text("task");
+    ret_spec->kind = mem_copy_text(SANDBOX_KIND_TASK);
     return 0;
 }
 

@@ -291,6 +291,7 @@ static int open_domain(struct control_plane *plane, const struct settings *setti
         .shares = plane->shares,
         .inside = agents_inside(plane->agents),
         .harness = drivers_harness(plane->drivers),
+        .agent_image = *settings->agent_image ? settings->agent_image : NULL,
         .clock = clock_system(),
         .log = plane->log,
         .node = *settings->node ? settings->node : node,
