@@ -10,6 +10,7 @@ started again, with the same environment, gets through its recovery.
     BURROW_FULL=1        all points instead of every third
 """
 
+import contextlib
 import http.client
 import os
 import re
@@ -93,6 +94,8 @@ class Crashed(Exception):
 
 class Doomed(ControlPlane):
     """A daemon that dies at a point."""
+
+    dies_again = False  # what it does after a start leads to the point
 
     def __init__(self, point, nth, *flags):
         super().__init__("--stock", "0", *flags, environment={"BURROW_CRASH_POINT": f"{point}:{nth}"})
@@ -184,7 +187,8 @@ class Doomed(ControlPlane):
 
     def revive(self):
         """The launcher starts the daemon again; then all of it is started again without the point."""
-        wait_until(self.is_ready, "the daemon is started again", SECONDS)
+        if not self.dies_again:
+            wait_until(self.is_ready, "the daemon is started again", SECONDS)
         doomed = self.daemon_pid
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
@@ -300,13 +304,14 @@ def provoke(plane, verb, before, acknowledged, unsure):
     raise AssertionError(f"the daemon did not die of the {NTH}th {verb}")
 
 
-def run_to_the_end(plane, provoked):
+def run_to_the_end(plane, provoked, settled=lambda: None):
     plane.start()
     try:
         daemon = plane.daemon_pid
         provoked()
         wait_until(lambda: plane.daemon_pid not in (None, daemon), "another daemon", SECONDS)
         plane.revive()
+        settled()
         plane.check()
         plane.check_traces()
         for name in plane.statuses():
@@ -544,7 +549,69 @@ def point_of_store(point):
     run_to_the_end(plane, provoked)
 
 
+# --- agents --------------------------------------------------------------------------------------
+
+# An agent that asks, or a checkout of a team: domain_crash_test.c and task_test.c die there.
+ELSEWHERE = ("turn.asked", "team.base.made", "team.base.kept")
+OVER = ("done", "failed", "cancelled", "partial")
+AGENT = {"kind": "command", "command": "echo x >>/workspace/starts; echo 1"}
+TASK = {**AGENT, "text": "count", "cleanup": "destroy"}
+# What is asked for, and where the one thing that comes of it is found.
+WORK = {"task": ("/tasks", {**TASK, "idempotencyKey": "once"}, "tasks"),
+        "team": ("/teams", {**TASK, "members": [{"role": "a", "text": "1"}, {"role": "b", "text": "2"}]}, "teams"),
+        "schedule": ("/schedules/news/run", {}, "tasks"),
+        "turn": ("{talk}/turns", {"text": "count", "idempotencyKey": "once"}, "turns")}
+
+
+class DoomedWithAgents(Doomed):
+    """What agents were asked for is done once, or told as lost."""
+
+    talk = None  # a conversation
+    dies_again = True
+
+    def ask_agents(self, verb, again=False):
+        path, body, _ = WORK[verb]
+        if verb == "schedule" and not again:
+            self.ask_for("POST", f"{NATIVE}/schedules", {"name": "news", "cron": "0 0 1 1 *", "task": TASK})
+        if verb == "turn" and not again:
+            self.make("box0")
+            made = self.ask_for("POST", f"{NATIVE}/sandboxes/box0/conversations", AGENT)
+            self.talk = f"/sandboxes/box0/conversations/{made['id']}"
+        self.ask_for("POST", NATIVE + path.format(talk=self.talk), body)
+
+    def check_agents(self, verb):
+        path, body, kind = WORK[verb]
+        if "idempotencyKey" in body:
+            self.ask_agents(verb, again=True)  # who was not answered asks again
+        path = path.format(talk=self.talk).removesuffix("/schedules/news/run") or "/tasks"
+
+        def all_over():
+            found = self.call("GET", NATIVE + path, timeout=SECONDS)[kind]
+            return all(one["state"] in OVER for one in found) and (found or verb != "task")
+        wait_until(all_over, f"{kind} are over", SECONDS)
+        assert len(self.call("GET", NATIVE + path)[kind]) <= 1, "it was asked for once"
+        wait_until(lambda: not [name for name in self.statuses() if name not in self.boxes],
+                   "sandboxes of tasks are taken away", SECONDS)
+        if verb == "turn":
+            starts = self.execute("box0", "cat /workspace/starts || true", timeout=SECONDS)["stdout"]
+            assert starts in ("", "x\n"), f"the agent was started more than once: {starts!r}"
+
+
+def point_of_agents(point):
+    verb = point.partition(".")[0]
+    plane = DoomedWithAgents(point, 1)
+
+    def provoked():
+        daemon = plane.daemon_pid
+        with contextlib.suppress(Crashed):
+            plane.ask_agents(verb)
+        wait_until(lambda: plane.daemon_pid != daemon, "the daemon dies", SECONDS)
+    run_to_the_end(plane, provoked, lambda: plane.check_agents(verb))
+
+
 def how_to(point):
+    if point.startswith(("turn.", "task.", "team.", "schedule.")):
+        return point_of_agents
     if point in ("domain.sleep.saved", "domain.sleep.stopped"):
         return point_of_hibernation
     if point.startswith("rebuild."):
@@ -572,7 +639,7 @@ def add_test(point):
     test(dies_there)
 
 
-for each in sorted(points_in_source())[::1 if FULL else PART]:
+for each in sorted(points_in_source() - set(ELSEWHERE))[::1 if FULL else PART]:
     add_test(each)
 
 main()

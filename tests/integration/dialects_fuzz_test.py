@@ -295,6 +295,10 @@ class Target:
         self.key = self.plane.call("POST", f"{NATIVE}/keys", {
             "name": "f", "scope": "write", "user": user["id"]})["key"]
         self.things = {"user": "me", "key": "nosuch", "executionId": "x", "rest": "rest"}
+        self.things |= {name: "a" * 26 for name in ("conversation", "turn", "permission", "task", "team", "schedule")}
+        self.plane.call("PUT", f"{NATIVE}/credentials/fuzzed", {"kind": "bearer", "value": "v", "hosts": ["x.test"]},
+                        key=self.key)
+        self.things["credential"] = "fuzzed"
         self.tidy()
 
     def tidy(self):

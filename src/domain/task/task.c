@@ -816,6 +816,7 @@ const struct domain_module domain_tasks = {
     .name = "tasks",
     .begin = tasks_begin,
     .load = tasks_load,
+    .recovered = tasks_recovered,
     .owner_check = tasks_owner_check,
     .owner_deleting = tasks_owner_deleting,
     .tick = tasks_tick,

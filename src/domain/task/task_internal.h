@@ -120,3 +120,10 @@ void task_finish(void *context, const struct error *failure);
 const char *task_folder(const struct task_spec *spec, struct text *out);
 /* Without user and password. */
 void task_git_shown(const char *url, struct text *out);
+
+/* --- what becomes of its sandbox (task_cleanup.c) --------------------------------------------- */
+
+/* As its policy says, unless somebody else's sandbox was used. */
+void task_clean_up(struct domain *domain, const struct task *task);
+/* Of those that ended just before the daemon did: nobody else would. */
+void tasks_recovered(struct domain *domain);

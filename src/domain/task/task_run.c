@@ -109,33 +109,6 @@ static void task_set_changes(struct live_task *live)
         turn_set(&live->task.changes, text_string(&text));
 }
 
-static void task_cleaned(void *context, const struct error *failure, struct sandbox *sandbox)
-{
-    struct domain *domain = context;
-
-    (void) sandbox;
-    if (failure)
-        LOG_WARNING(domain->options.log, "the sandbox of a task is still there",
-                    log_text("error", failure->message));
-    domain->works--;
-    domain_check_gone(domain);
-}
-
-static void task_clean_up(const struct live_task *live)
-{
-    struct domain *domain = live->domain;
-    struct sandbox *sandbox = sandbox_set_by_id(domain, live->task.sandbox.text);
-    const struct caller caller = caller_system();
-
-    if (!sandbox || !live->task.owns_sandbox || live->task.cleanup == TASK_KEEP)
-        return;
-    domain->works++;
-    if (live->task.cleanup == TASK_DESTROY)
-        sandbox_destroy(domain, &caller, sandbox, task_cleaned, domain);
-    else
-        sandbox_sleep(domain, &caller, sandbox, task_cleaned, domain);
-}
-
 struct task_wait {
     struct list link; /* of live_task.waits; in none while it reads */
     struct domain *domain;
@@ -180,7 +153,7 @@ static void task_over(struct live_task *live)
     counters->failed += live->task.state == TASK_FAILED;
     counters->cancelled += live->task.state == TASK_CANCELLED;
     conversation->work->is_task_over = true;
-    task_clean_up(live);
+    task_clean_up(domain, &live->task);
     task_dropped(live); /* out of the tables; this call has a reference */
     task_tell_waits(live, NULL);
     turn_followers_check(conversation);
