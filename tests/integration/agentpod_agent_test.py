@@ -5,7 +5,6 @@ word, messages, the proxy to OpenCode, tasks, streams, teams and workflows.
 # timeout: 900
 """
 
-import atexit
 import json
 import os
 import shutil
@@ -46,7 +45,6 @@ def lab():
     need_launcher()
     if not _labs:
         _labs.append(AgentLab("--sign-up", "open").__enter__())
-        atexit.register(lambda: _labs[0].__exit__(None, None, None))
     return _labs[0]
 
 
@@ -419,4 +417,9 @@ def an_execution_can_be_held_and_ended():
     assert "next" not in told["output"]["steps"] and "JSON" in told["error"], told
 
 
-main()
+try:
+    main()
+finally:
+    # Not at exit: Python waits for the threads of the model before it comes to that.
+    for one in _labs:
+        one.__exit__(None, None, None)
