@@ -68,8 +68,9 @@ static void a_config_that_is_none_is_refused(void **state)
         opencode_config_write(&(struct harness_place){.permission = "maybe"}, &config, &err), -1);
     assert_int_equal(err.code, ERR_INVALID);
     memset(large, 'x', OPENCODE_CONFIG_MAX + 32);
-    memcpy(large, "{\"a\":\"", 6);
-    memcpy(large + OPENCODE_CONFIG_MAX + 28, "\"}", 3);
+    (void) snprintf(large + OPENCODE_CONFIG_MAX + 28, 4, "\"}");
+    for (size_t i = 0; i < 6; i++)
+        large[i] = "{\"a\":\""[i];
     assert_int_equal(opencode_config_write(&(struct harness_place){.config = large}, &config, &err),
                      -1);
     assert_int_equal(err.code, ERR_TOO_LARGE);

@@ -281,9 +281,11 @@ static int task_diff(struct verb_call *call, struct client *client, struct error
     if (patch)
         text_append(&out, patch);
     json_array_foreach (json_object_get(reply.json, "changes"), i, change) {
-        if (!patch)
-            json_object_foreach (change, kind, path)
-                text_format(&out, "%-8s /%s\n", kind, json_string_value(path));
+        if (patch)
+            continue;
+        json_object_foreach (change, kind, path) {
+            text_format(&out, "%-8s /%s\n", kind, json_string_value(path));
+        }
     }
     verb_print(&out);
     return 0;

@@ -203,7 +203,7 @@ bool turn_has_live_followers(const struct conversation *conversation);
 
 void turn_part_delta(struct live_turn *live, const char *part, const char *field, const char *text,
                      size_t length);
-void turn_part_whole(struct live_turn *live, const char *part, const char *json);
+void turn_part_whole(struct live_turn *live, const char *part, const char *text);
 /* Tell what has not been told, where it is time. */
 void turn_parts_flush(struct live_turn *live, bool is_all);
 void turn_parts_done(struct live_turn *live);

@@ -18,17 +18,18 @@
 /* A file of version 2 with no transitions and this footer: as slim ones have them for the future. */
 static struct time_zone *zone_of(const char *footer)
 {
-    static const char header[44] = "TZif2\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
-                                   "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1\0\0\0\4";
+    static const unsigned char name[10] = {[6] = 'U', 'T', 'C'};
+    static const unsigned char header[44] = "TZif2\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
+                                            "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1\0\0\0\4";
     char bytes[512];
     size_t length = 0;
     struct error err = ERROR_INIT;
     struct time_zone *zone;
 
     for (int i = 0; i < 2; i++) {
-        memcpy(bytes + length, header, 44);
+        memcpy(bytes + length, header, sizeof(header));
         length += 44;
-        memcpy(bytes + length, "\0\0\0\0\0\0UTC\0", 10);
+        memcpy(bytes + length, name, sizeof(name));
         length += 10;
     }
     length += (size_t) snprintf(bytes + length, sizeof(bytes) - length, "\n%s\n", footer);
