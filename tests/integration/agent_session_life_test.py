@@ -115,11 +115,12 @@ def deleting_a_session_ends_what_blocks_it():
 
 @test
 def a_running_command_is_told_that_its_session_was_deleted():
-    session = fresh()
-    running = Later(fails, session, "echo a; sleep 60")
+    session, name = fresh(), f"{MARK}-told"
+    running = Later(fails, session, f"sh -c 'sleep 60; echo {name}-a'")
     streaming_session = fresh()
-    events = Later(lambda: list(SHARED.stream("echo a; sleep 60", sessionId=streaming_session)))
-    wait_until(lambda: SHARED.activity()["running"] >= 2, "both run")
+    command = f"sh -c 'sleep 60; echo {name}-b'"
+    events = Later(lambda: list(SHARED.stream(command, sessionId=streaming_session)))
+    wait_until(lambda: find_processes(f"{name}-a") and find_processes(f"{name}-b"), "both run")
     delete(session)
     delete(streaming_session)
     equal(running.get()[:2], (410, "SESSION_DESTROYED"), "json")
