@@ -68,9 +68,10 @@ static void workflow_graph_add_group(json_t *edges, const char *from, json_t *gr
     json_t *target;
     size_t i;
 
-    json_array_foreach (group, i, target)
+    json_array_foreach (group, i, target) {
         workflow_graph_add_edge(edges, from, json_string_value(json_object_get(target, "node")),
                                 json_string_value(json_object_get(target, "type")));
+    }
 }
 
 static void workflow_graph_add_connections(json_t *edges, json_t *connections)
