@@ -96,10 +96,11 @@ json_t *workflow_graph_normal(json_t *workflow)
         if (i <= WORKFLOW_NODES_MAX)
             (void) json_array_append_new(nodes, workflow_graph_node(node));
     }
-    json_array_foreach (json_object_get(workflow, "edges"), i, edge)
+    json_array_foreach (json_object_get(workflow, "edges"), i, edge) {
         workflow_graph_add_edge(edges, json_string_value(json_object_get(edge, "source")),
                                 json_string_value(json_object_get(edge, "target")),
                                 json_string_value(json_object_get(edge, "sourceHandle")));
+    }
     if (!json_is_array(json_object_get(workflow, "edges")))
         workflow_graph_add_connections(edges, json_object_get(workflow, "connections"));
     return json_pack("{s:o, s:o}", "nodes", nodes, "edges", edges);

@@ -241,8 +241,9 @@ static json_t *workflow_node_gather(json_t *items, const char *field, bool is_un
         json_t *value = workflow_value_at(item, field);
         bool is_new = value != NULL;
 
-        json_array_foreach (list, j, known)
+        json_array_foreach (list, j, known) {
             is_new = is_new && !(is_unique && json_equal(known, value));
+        }
         if (is_new && !is_unique && json_is_array(value))
             (void) json_array_extend(list, value);
         else if (is_new)
