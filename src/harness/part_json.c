@@ -55,19 +55,20 @@ static int part_json_try(json_t *value, struct text *out)
     return json_writer_finish(&json);
 }
 
-static json_t *part_json_stub(const json_t *part)
+/* Of a part that is too long whatever is cut: what names it, and that there was more. */
+static json_t *part_json_least(const json_t *part)
 {
-    json_t *stub = json_object();
+    json_t *least = json_object();
     static const char *const kept[] = {"id", "type", "tool"};
 
     for (size_t i = 0; i < ARRAY_COUNT(kept); i++) {
         json_t *member = json_object_get(part, kept[i]);
 
         if (json_is_string(member) && json_string_length(member) < 256)
-            (void) json_object_set(stub, kept[i], member);
+            (void) json_object_set(least, kept[i], member);
     }
-    (void) json_object_set_new(stub, "truncated", json_true());
-    return stub;
+    (void) json_object_set_new(least, "truncated", json_true());
+    return least;
 }
 
 void part_json_write(const json_t *part, struct text *out)
@@ -79,10 +80,10 @@ void part_json_write(const json_t *part, struct text *out)
     if (is_cut && json_is_object(copy))
         (void) json_object_set_new(copy, "truncated", json_true());
     if (part_json_try(copy, &written) < 0) {
-        AUTO(json) json_t *stub = part_json_stub(part);
+        AUTO(json) json_t *least = part_json_least(part);
 
         written.overflowed = false;
-        (void) part_json_try(stub, &written);
+        (void) part_json_try(least, &written);
     }
     text_clear(out);
     text_append_bytes(out, text_string(&written), written.length);
